@@ -1,0 +1,106 @@
+"""The errors of Headrace. One base; a class's docstring is its default message and says what to do next.
+
+    HeadraceError
+    ├── ConfigError                 the settings, the task or a value given to us is wrong
+    ├── InvalidInputError           a value breaks a documented rule (field, rule, value)
+    │   └── PayloadTooLargeError
+    ├── ConflictError               the same key with another body
+    ├── NotFoundError               no such job, batch, queue or task
+    ├── StoreUnavailableError       the store cannot be reached (transient)
+    ├── StoreVersionError           the store's schema is not ours
+    ├── FenceLostError              this attempt no longer owns its job
+    ├── JobFailedError              the awaited job ended without a result
+    │   └── JobCancelledError
+    ├── ResultTimeoutError          the awaited job did not end in time
+    └── ProviderError               see model/provider_errors.py
+"""
+
+from __future__ import annotations
+
+import inspect
+
+
+class HeadraceError(Exception):
+    """Something in Headrace failed."""
+
+    #: Whether trying the same thing again later can help; retry policies read this, never the text.
+    transient: bool = False
+    #: A stable word for machines: `--json` errors, HTTP problems and job rows carry it.
+    code: str = "error"
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or inspect.cleandoc(type(self).__doc__ or type(self).__name__))
+
+
+class ConfigError(HeadraceError):
+    """The configuration is wrong. Correct the named key in headrace.toml or the environment and start again."""
+
+    code = "config"
+
+
+class InvalidInputError(HeadraceError):
+    """A value breaks a documented rule. Correct the named field and send it again."""
+
+    code = "invalid_input"
+
+    def __init__(self, field: str, rule: str, value: object = None) -> None:
+        shown = repr(value)
+        shown = shown if len(shown) <= 80 else shown[:77] + "…"
+        super().__init__(f"{field} {rule}, got {shown}")
+        self.field, self.rule, self.value = field, rule, value
+
+
+class PayloadTooLargeError(InvalidInputError):
+    """The payload is too large. Store the data elsewhere and pass a reference to it."""
+
+    code = "payload_too_large"
+
+
+class ConflictError(HeadraceError):
+    """This idempotency key was used before with another body. Use a new key, or send the first body again."""
+
+    code = "idempotency_conflict"
+
+
+class NotFoundError(HeadraceError):
+    """There is no such thing here. List what exists and use one of those ids."""
+
+    code = "not_found"
+
+
+class StoreUnavailableError(HeadraceError):
+    """The store cannot be reached. Check that the server runs and that HEADRACE_URL points to it."""
+
+    code = "store_unavailable"
+    transient = True
+
+
+class StoreVersionError(HeadraceError):
+    """The store's schema is not the one this version needs. Run `headrace migrate`."""
+
+    code = "store_version"
+
+
+class FenceLostError(HeadraceError):
+    """This attempt no longer owns its job: its lease ended and the job runs elsewhere. Nothing was written."""
+
+    code = "fence_lost"
+
+
+class JobFailedError(HeadraceError):
+    """The job ended without a result. See `headrace job show ID` for the error of each attempt."""
+
+    code = "job_failed"
+
+
+class JobCancelledError(JobFailedError):
+    """The job was cancelled before it had a result."""
+
+    code = "job_cancelled"
+
+
+class ResultTimeoutError(HeadraceError, TimeoutError):
+    """The job did not end within the timeout; it goes on. Wait longer, or ask `headrace job show ID`."""
+
+    code = "result_timeout"
+    transient = True
