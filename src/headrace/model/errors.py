@@ -1,18 +1,18 @@
 """The errors of Headrace. One base; a class's docstring is its default message and says what to do next.
 
-    HeadraceError
-    ├── ConfigError                 the settings, the task or a value given to us is wrong
-    ├── InvalidInputError           a value breaks a documented rule (field, rule, value)
-    │   └── PayloadTooLargeError
-    ├── ConflictError               the same key with another body
-    ├── NotFoundError               no such job, batch, queue or task
-    ├── StoreUnavailableError       the store cannot be reached (transient)
-    ├── StoreVersionError           the store's schema is not ours
-    ├── FenceLostError              this attempt no longer owns its job
-    ├── JobFailedError              the awaited job ended without a result
-    │   └── JobCancelledError
-    ├── ResultTimeoutError          the awaited job did not end in time
-    └── ProviderError               see model/provider_errors.py
+HeadraceError
+├── ConfigError                 the settings, the task or a value given to us is wrong
+├── InvalidInputError           a value breaks a documented rule (field, rule, value)
+│   └── PayloadTooLargeError
+├── ConflictError               the same key with another body
+├── NotFoundError               no such job, batch, queue or task
+├── StoreUnavailableError       the store cannot be reached (transient)
+├── StoreVersionError           the store's schema is not ours
+├── FenceLostError              this attempt no longer owns its job
+├── JobFailedError              the awaited job ended without a result
+│   └── JobCancelledError
+├── ResultTimeoutError          the awaited job did not end in time
+└── ProviderError               see model/provider_errors.py
 """
 
 from __future__ import annotations

@@ -1,0 +1,95 @@
+"""When a failed attempt runs again: a pure decision from the error, the count of failures and a random number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from headrace.model.durations import parse_duration
+from headrace.model.errors import HeadraceError, InvalidInputError
+
+Seconds = str | float | timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """A retry policy. `max_attempts` counts every run that may fail, the first included.
+
+    Delays: fixed waits `base`; exponential waits a random time up to min(cap, base · factor^(failures − 1))
+    ("full jitter": it spreads a herd best, see the AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+    `by_error` gives error classes a policy of their own; `never` fails them at once.
+
+    >>> Backoff.fixed("5s", max_attempts=3).delay(failures=1, random=0.5)
+    datetime.timedelta(seconds=5)
+    """
+
+    base: timedelta = timedelta(seconds=1)
+    cap: timedelta = timedelta(minutes=2)
+    factor: float = 2.0
+    jitter: bool = True
+    max_attempts: int = 4
+    never: tuple[type[BaseException], ...] = ()
+    by_error: Mapping[type[BaseException], Backoff] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_attempts <= 100:
+            raise InvalidInputError("max_attempts", "must be from 1 to 100", self.max_attempts)
+        if self.factor < 1:
+            raise InvalidInputError("factor", "must be at least 1", self.factor)
+        if self.cap < self.base:
+            raise InvalidInputError("cap", "must not be below base", self.cap)
+
+    @classmethod
+    def exponential(
+        cls, *, max_attempts: int = 4, base: Seconds = "1s", cap: Seconds = "2m", factor: float = 2.0
+    ) -> Backoff:
+        """Return an exponential policy with full jitter."""
+        base, cap = parse_duration(base, field="base"), parse_duration(cap, field="cap")
+        return cls(base=base, cap=cap, factor=factor, max_attempts=max_attempts)
+
+    @classmethod
+    def fixed(cls, delay: Seconds, *, max_attempts: int = 4) -> Backoff:
+        """Return a policy that always waits `delay`."""
+        delay = parse_duration(delay, field="delay")
+        return cls(base=delay, cap=delay, factor=1.0, jitter=False, max_attempts=max_attempts)
+
+    @classmethod
+    def none(cls) -> Backoff:
+        """Return the policy of a single attempt."""
+        return cls(max_attempts=1)
+
+    def on(self, error: type[BaseException], policy: Backoff | None) -> Backoff:
+        """Return this policy with `policy` for errors of class `error`; None means fail at once."""
+        if policy is None:
+            return replace(self, never=(*self.never, error))
+        return replace(self, by_error={**self.by_error, error: policy})
+
+    def delay(self, *, failures: int, random: float) -> timedelta:
+        """Return the wait before the next attempt after `failures` failed ones; `random` lies in [0, 1)."""
+        exponent = min(failures - 1, 64)
+        ceiling = min(self.cap.total_seconds(), self.base.total_seconds() * self.factor**exponent)
+        return timedelta(seconds=ceiling * random if self.jitter else ceiling)
+
+    def decide(self, error: BaseException, *, failures: int, random: float) -> timedelta | None:
+        """Return how long to wait before trying again, or None to fail for good.
+
+        `failures` counts this one. Errors of Headrace that declare themselves permanent are never tried again;
+        a `retry_after` on the error is a floor under the wait.
+        """
+        policy = self._policy_for(error)
+        if policy is None or failures >= policy.max_attempts:
+            return None
+        wait = policy.delay(failures=failures, random=random)
+        retry_after = getattr(error, "retry_after", None)
+        return max(wait, retry_after) if isinstance(retry_after, timedelta) else wait
+
+    def _policy_for(self, error: BaseException) -> Backoff | None:
+        for kind in type(error).__mro__:
+            if kind in self.never:
+                return None
+            if kind in self.by_error:
+                return self.by_error[kind]
+        if isinstance(error, HeadraceError) and not error.transient:
+            return None
+        return self

@@ -1,0 +1,168 @@
+"""Batches as values: `open → sealed(total) → closed(succeeded | partial | failed | cancelled)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from headrace.model.errors import InvalidInputError
+from headrace.model.ids import uuid7
+from headrace.model.job import JobError, JobSpec, JobState
+
+#: Items of one transaction; longer lists and generators are streamed in slices of `SLICE_ITEMS`.
+MAX_ATOMIC_ITEMS = 10_000
+SLICE_ITEMS = 1_000
+
+
+class BatchState(StrEnum):
+    """Where a batch stands."""
+
+    #: items are still being appended
+    OPEN = "open"
+    #: the total is known
+    SEALED = "sealed"
+    #: no further item starts; what has not run is being cancelled
+    CANCELLING = "cancelling"
+    #: open, and its submitter was silent for `seal_timeout`: can be continued or cancelled
+    ABANDONED = "abandoned"
+    #: every item is final
+    CLOSED = "closed"
+
+
+class BatchOutcome(StrEnum):
+    """How a closed batch ended."""
+
+    SUCCEEDED = "succeeded"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class ClosePolicy:
+    """What failed items do to their batch: nothing (None), or fail it when more than `max_failed` failed."""
+
+    max_failed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_failed is not None and self.max_failed < 0:
+            raise InvalidInputError("max_failed", "must not be negative", self.max_failed)
+
+    @classmethod
+    def always(cls) -> ClosePolicy:
+        """Run every item; failures are reported, never contagious."""
+        return cls()
+
+    @classmethod
+    def threshold(cls, max_failed: int) -> ClosePolicy:
+        """Fail the batch, and cancel what has not run, once more than `max_failed` items failed."""
+        return cls(max_failed)
+
+    @classmethod
+    def fail_fast(cls) -> ClosePolicy:
+        """Fail the batch on its first failed item."""
+        return cls(0)
+
+
+@dataclass(frozen=True, slots=True)
+class NewBatch:
+    """A batch to create. `body_hash` covers task, options and, for lists, the items."""
+
+    spec: JobSpec
+    id: UUID = field(default_factory=uuid7)
+    key: str | None = None
+    body_hash: str = ""
+    policy: ClosePolicy = ClosePolicy()
+    #: The callback of each close; its one argument is the batch id as text.
+    on_close: JobSpec | None = None
+    run_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Consecutive items of a streamed batch: `args[i]` is the item of ordinal `first + i`."""
+
+    batch_id: UUID
+    first: int
+    args: tuple[str, ...]
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a batch is: items by what became of them, a retried item counted once."""
+
+    total: int | None
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    running: int = 0
+    waiting: int = 0
+
+    @property
+    def done(self) -> int:
+        """Items that are final."""
+        return self.succeeded + self.failed + self.cancelled
+
+    @property
+    def percent(self) -> int:
+        """Final items per hundred; an empty batch is complete."""
+        if self.total is None:
+            return 0
+        return round(100 * self.done / self.total) if self.total else 100
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedBatch:
+    """A batch this call closed, and the queue of the callback it inserted, if any."""
+
+    id: UUID
+    outcome: BatchOutcome
+    callback_queue: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """Everything known of one batch, for reading."""
+
+    id: UUID
+    key: str | None
+    task: str
+    queue: str
+    state: BatchState
+    outcome: BatchOutcome | None
+    total: int | None
+    round: int
+    policy: ClosePolicy
+    created_at: datetime
+    sealed_at: datetime | None
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """One finished item of a batch. `cursor` resumes the stream after it."""
+
+    index: int
+    status: JobState
+    job_id: UUID
+    result: Any = None
+    error: JobError | None = None
+    #: What its model calls used, as recorded by the gateway, or None.
+    cost: Any = None
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    """Finished items after a cursor; `cursor` is where everything before is known to have been read."""
+
+    items: tuple[BatchItem, ...]
+    cursor: str
+
+
+#: An open batch whose submitter is silent this long becomes abandoned.
+SEAL_TIMEOUT = timedelta(hours=1)

@@ -1,0 +1,181 @@
+"""Jobs as values: what goes into the store, what a worker claims, and how an attempt ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from headrace.model.ids import uuid7
+
+
+class JobState(StrEnum):
+    """`scheduled → ready → running → succeeded | failed | cancelled`; `running → parked → ready`."""
+
+    #: waits for its time (run_at, or the backoff of a retry)
+    SCHEDULED = "scheduled"
+    #: may be claimed now
+    READY = "ready"
+    #: claimed by a session
+    RUNNING = "running"
+    #: waits without a slot
+    PARKED = "parked"
+    #: final: has a result
+    SUCCEEDED = "succeeded"
+    #: final: has an error; a dead letter
+    FAILED = "failed"
+    #: final: was not wanted any more
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        """Whether the state never changes again."""
+        return self in _FINAL
+
+
+_FINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What all jobs of one submit share; stores write it once per statement rather than once per row."""
+
+    task: str
+    queue: str = "default"
+    priority: int = 5
+    max_attempts: int = 4
+    #: Longest run of one attempt, counted from its start; None: the worker's `max_processing_time`.
+    timeout: timedelta | None = None
+    #: A job whose worker died is failed rather than run again.
+    at_most_once: bool = False
+    #: The cap this job counts against (see `ControlStore.set_caps`), or None.
+    limit_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """One job to insert. `args` is the JSON text of {"args": […], "kwargs": {…}}."""
+
+    spec: JobSpec
+    args: str
+    id: UUID = field(default_factory=uuid7)
+    #: Not before this instant (aware), or None for now.
+    run_at: datetime | None = None
+    #: Idempotency key, unique per task, with the hash of what was asked.
+    key: str | None = None
+    body_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A request for jobs: at most `limit` of `queue`, for `session`.
+
+    `limit_keys` are the caps of the tasks this worker has in the queue; with none, capped jobs are left alone and
+    the claim is one statement.
+    """
+
+    session: UUID
+    queue: str
+    limit: int
+    limit_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job as its worker sees it. (id, attempt, session) is the fence of every later write."""
+
+    id: UUID
+    task: str
+    queue: str
+    args: str
+    attempt: int
+    failures: int
+    crashes: int
+    max_attempts: int
+    timeout: timedelta | None
+    cancel_requested: bool
+    batch_id: UUID | None = None
+    ordinal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """Why an attempt ended without a result. `kind` is a class or rule name, `trace` is for people."""
+
+    kind: str
+    message: str
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How one attempt ended. A final `state` moves the job to history, READY or SCHEDULED sends it back.
+
+    `charged` counts a failure against max_attempts. `lone_crash` says that the job's own child process died;
+    `progressed` that it stored a checkpoint or an answer before, which clears that count.
+    """
+
+    job_id: UUID
+    attempt: int
+    state: JobState
+    result: str | None = None
+    error: JobError | None = None
+    delay: timedelta = timedelta()
+    charged: bool = False
+    lone_crash: bool = False
+    progressed: bool = False
+    usage: str | None = None
+    batch_id: UUID | None = None
+
+
+class CancelAnswer(StrEnum):
+    """What a cancel did."""
+
+    #: the job had not started: it is final now
+    CANCELLED = "cancelled"
+    #: its worker was asked to stop it
+    REQUESTED = "requested"
+    #: it had ended before
+    ALREADY_FINAL = "already_final"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One ended attempt of a job: kept for attempts that did not end it, and for the one that did."""
+
+    attempt: int
+    outcome: str
+    started_at: datetime | None
+    finished_at: datetime
+    session: UUID | None
+    error: JobError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """Everything known of one job, for reading."""
+
+    id: UUID
+    task: str
+    queue: str
+    state: JobState
+    priority: int
+    attempt: int
+    failures: int
+    crashes: int
+    max_attempts: int
+    created_at: datetime
+    run_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    session: UUID | None
+    args: Any
+    result: Any
+    error: JobError | None
+    batch_id: UUID | None
+    ordinal: int | None
+    retry_of: UUID | None
+    cancel_requested: bool
+    usage: Any = None

@@ -1,0 +1,46 @@
+"""The values a handler may end with. A plain return value means `Done`; an exception means surprise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The job succeeded with `result`."""
+
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Run again after `delay`; spends no attempt. For "not yet", not for errors."""
+
+    delay: timedelta | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """This attempt failed for `reason`; run again after `delay` (None: by the task's backoff). Spends an attempt."""
+
+    reason: str = "retry requested"
+    delay: timedelta | float | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The job failed for good: no further attempt."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The job is no longer wanted: it ends as cancelled."""
+
+    reason: str = "cancelled by its handler"
+
+
+Outcome = Done | Snooze | Retry | Fail | Cancel

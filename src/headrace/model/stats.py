@@ -1,0 +1,73 @@
+"""Read models of queues and of what a sweep did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """One queue at one moment. Rates are per second over the last minute."""
+
+    name: str
+    scheduled: int
+    ready: int
+    running: int
+    parked: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    #: Age of the job that has been ready longest, or None when none is.
+    oldest_ready_age: timedelta | None
+    rate_in: float
+    rate_out: float
+    live_workers: int
+    paused: bool
+    paused_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """What one sweep took back: jobs sent back to ready, jobs failed, their queues and batches."""
+
+    released: tuple[UUID, ...] = ()
+    failed: tuple[UUID, ...] = ()
+    queues: frozenset[str] = frozenset()
+    batches: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long history is kept, per final state; batches follow their jobs."""
+
+    succeeded: timedelta = timedelta(days=7)
+    failed: timedelta = timedelta(days=30)
+    cancelled: timedelta = timedelta(days=7)
+    answers: timedelta = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows one prune removed, by what they were."""
+
+    removed: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """Rows removed in all."""
+        return sum(self.removed.values())
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """What `doctor` says of a store."""
+
+    kind: str
+    version: str
+    schema_version: int
+    durable: bool
+    #: What the store guarantees or lacks, in words people know.
+    notes: tuple[str, ...] = ()
+    now: datetime | None = None

@@ -1,0 +1,73 @@
+"""The batch store port: scatter and aggregate.
+
+Workers never write a batch row; closing is a guarded update tried after a completion has committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID
+
+from headrace.model.batch import ClosedBatch, NewBatch, Slice
+from headrace.model.session import LeaderTerm
+
+
+class BatchStore(Protocol):
+    """Durable batches. A batch that does not exist raises NotFoundError."""
+
+    async def create_batch(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
+        """Create a batch and return its id, or the id of the batch that has its key.
+
+        With `args` the N jobs are inserted and the batch is sealed in the same transaction (and closed at once
+        when there are none); without, it stays open. The same key with another body raises ConflictError. Safe to
+        call again with the same batch after an answer was lost.
+        """
+        ...
+
+    async def append_slice(self, part: Slice) -> bool:
+        """Append items to an open batch; return False when an equal slice is there already.
+
+        Raises ConflictError for a slice of the same ordinals with another hash, and for a batch that is neither
+        open nor abandoned and does not hold the slice. Appending to an abandoned batch opens it again.
+        """
+        ...
+
+    async def seal_batch(self, batch_id: UUID, *, total: int) -> None:
+        """Declare the total. Raises ConflictError when it differs from what was appended or sealed before."""
+        ...
+
+    async def reopen_batch(self, batch_id: UUID, *, key: str) -> int:
+        """Open a new round for more items and return the first ordinal to append at.
+
+        `key` names the round: the same key returns the same ordinal while that round is the latest, open or not.
+        Raises ConflictError while another round is open or the batch is being cancelled.
+        """
+        ...
+
+    async def retry_failed(self, batch_id: UUID) -> int:
+        """Open a new round of a closed batch with copies of its failed items; return how many.
+
+        Raises ConflictError when the batch is not closed. With no failures nothing changes.
+        """
+        ...
+
+    async def close_batches(self, batch_ids: Sequence[UUID]) -> list[ClosedBatch]:
+        """Enforce close policies and close those of `batch_ids` that are sealed and done; return those closed.
+
+        The callback is inserted in the same statement, so once per round. Call after the completion's commit.
+        """
+        ...
+
+    async def cancel_batch(self, batch_id: UUID) -> None:
+        """Start cancelling: nothing of the batch is claimed any more. A closed batch is left as it is."""
+        ...
+
+    async def settle_cancelled(self, batch_id: UUID, *, limit: int) -> int:
+        """Cancel up to `limit` unstarted jobs of a batch being cancelled and ask its running ones to stop."""
+        ...
+
+    async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
+        """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed."""
+        ...

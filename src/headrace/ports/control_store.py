@@ -1,0 +1,37 @@
+"""The control port: what operators and handles ask of single jobs and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+from uuid import UUID
+
+from headrace.model.job import CancelAnswer
+
+
+class ControlStore(Protocol):
+    """Commands on jobs and queues."""
+
+    async def cancel_job(self, job_id: UUID) -> CancelAnswer:
+        """Cancel a job that has not started, or ask the worker of a running one. Raises NotFoundError."""
+        ...
+
+    async def retry_job(self, job_id: UUID) -> UUID:
+        """Insert a copy of a failed or cancelled job (`retry_of`) and return its id.
+
+        A job retried before returns that retry's id. A job of a batch opens a new round of it. Raises
+        NotFoundError; InvalidInputError when the job is not failed or cancelled.
+        """
+        ...
+
+    async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
+        """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids."""
+        ...
+
+    async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
+        """Pause or resume claims of a queue; running jobs go on."""
+        ...
+
+    async def set_caps(self, caps: Mapping[str, int]) -> None:
+        """Set the cap of each limit key: how many jobs under it may run at once, over all workers."""
+        ...

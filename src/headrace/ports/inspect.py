@@ -1,0 +1,79 @@
+"""The inspect port: read models for handles, the command line and the service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from headrace.model.batch import BatchView, ItemPage, Progress
+from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.session import SessionView
+from headrace.model.stats import QueueStats, StoreInfo
+
+
+class Inspect(Protocol):
+    """Reads only."""
+
+    async def get_job(self, job_id: UUID) -> JobView | None:
+        """Return a job, finished or not."""
+        ...
+
+    async def get_attempts(self, job_id: UUID) -> list[AttemptRecord]:
+        """Return the ended attempts of a job, oldest first, the final one included."""
+        ...
+
+    async def final_jobs(self, job_ids: Sequence[UUID]) -> dict[UUID, JobView]:
+        """Return those of `job_ids` that are final; one query for all waiters of a process."""
+        ...
+
+    async def known_jobs(self, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Return those of `job_ids` that exist in any state."""
+        ...
+
+    async def list_jobs(
+        self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
+    ) -> list[JobView]:
+        """Return jobs, newest first."""
+        ...
+
+    async def queue_stats(self) -> list[QueueStats]:
+        """Return every queue that has jobs, workers or a setting, by name."""
+        ...
+
+    async def list_sessions(self) -> list[SessionView]:
+        """Return sessions, live ones first."""
+        ...
+
+    async def get_batch(self, batch_id: UUID) -> BatchView | None:
+        """Return a batch."""
+        ...
+
+    async def find_batch(self, task: str, key: str) -> BatchView | None:
+        """Return the batch that was submitted under `key` for `task`."""
+        ...
+
+    async def list_batches(self, *, limit: int = 50) -> list[BatchView]:
+        """Return batches, newest first."""
+        ...
+
+    async def batch_progress(self, batch_id: UUID) -> Progress:
+        """Count a batch's items by state, in one grouped count. Raises NotFoundError."""
+        ...
+
+    async def read_items(self, batch_id: UUID, *, cursor: str, limit: int) -> ItemPage:
+        """Return finished items after `cursor` ("" for the start) in the order they were recorded.
+
+        Reading on from the returned cursor misses none; items recorded while older writes were still open may be
+        returned again. A malformed cursor raises InvalidInputError. A failed item that was retried is returned
+        again with what its retry gave.
+        """
+        ...
+
+    async def batch_args(self, batch_id: UUID) -> dict[int, str]:
+        """Return the argument text of each item of a batch by ordinal."""
+        ...
+
+    async def store_info(self) -> StoreInfo:
+        """Say what the store is and what it guarantees."""
+        ...

@@ -1,0 +1,81 @@
+"""The job store port: intake, claim, completion, and the sweeps that keep jobs moving.
+
+Every write for an attempt carries its fence (job id, attempt, session) and changes nothing when the job has moved on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID
+
+from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
+from headrace.model.session import LeaderTerm
+from headrace.model.stats import Pruned, Rescued, Retention
+
+
+class JobStore(Protocol):
+    """Durable jobs. All methods raise StoreUnavailableError when the store cannot answer."""
+
+    async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
+        """Insert `jobs` in one transaction and return, in order, the id under which each is stored.
+
+        A keyed job whose key is known with an equal body hash is not inserted: the stored id is returned. Another
+        body raises ConflictError and inserts none of `jobs`. `retrying` says that an earlier call with the same
+        ids ended without an answer: ids that are stored already, even as finished jobs, are then left alone.
+        """
+        ...
+
+    async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
+        """Move up to `claim.limit` ready jobs to running under the session and return them in claim order.
+
+        Skips jobs of paused queues and of batches being cancelled, never exceeds a cap, and returns nothing to a
+        session that is not alive. The attempt of each job is one higher than before.
+        """
+        ...
+
+    async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+        """Apply the completions whose fence holds, in one transaction, and return their job ids.
+
+        An id that is missing from the answer was refused: the attempt had lost its job.
+        """
+        ...
+
+    async def stage_jobs(self, *, limit: int) -> frozenset[str]:
+        """Move scheduled jobs that are due to ready; return the queues that gained one."""
+        ...
+
+    async def rescue_jobs(self, *, limit: int) -> Rescued:
+        """Take back running jobs of sessions that are missing or expired.
+
+        They become ready again with one more crash; at-most-once jobs fail with kind `worker_lost`, jobs whose
+        cancel was requested are cancelled.
+        """
+        ...
+
+    async def fail_overdue_jobs(self, *, grace: timedelta, limit: int, term: LeaderTerm) -> Rescued:
+        """End attempts that ran longer than their timeout plus `grace`: retried while failures allow, else failed.
+
+        The safety net for handlers that cannot be stopped (threads); kind is `timeout`. At-most-once jobs fail.
+        """
+        ...
+
+    async def save_step(self, job_id: UUID, *, attempt: int, session: UUID, name: str, value: str) -> str:
+        """Store the JSON text of a step, once per job and name; return the text that is stored.
+
+        Raises FenceLostError when the attempt no longer owns the job.
+        """
+        ...
+
+    async def load_steps(self, job_id: UUID) -> dict[str, str]:
+        """Return the stored steps of a job by name."""
+        ...
+
+    async def prune_jobs(self, retention: Retention, *, limit: int, queue: str | None = None) -> Pruned:
+        """Remove at most `limit` rows of each kind that are older than their retention.
+
+        Finished jobs with their attempts and steps (those of a batch only once it is closed), closed batches
+        without jobs, expired keys and answers, sessions gone for a day. `queue` restricts it to jobs of a queue.
+        """
+        ...

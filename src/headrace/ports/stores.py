@@ -1,0 +1,31 @@
+"""The bundle of ports that one backend fills."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from headrace.ports.batch_store import BatchStore
+from headrace.ports.control_store import ControlStore
+from headrace.ports.foreign_intake import ForeignIntake
+from headrace.ports.inspect import Inspect
+from headrace.ports.job_store import JobStore
+from headrace.ports.memo_store import MemoStore
+from headrace.ports.notifier import Notifier
+from headrace.ports.session_store import SessionStore
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """One backend, opened. `close` ends its connections."""
+
+    jobs: JobStore
+    batches: BatchStore
+    sessions: SessionStore
+    control: ControlStore
+    inspect: Inspect
+    memo: MemoStore
+    notifier: Notifier
+    #: None where the store is not the caller's database.
+    foreign: ForeignIntake | None
+    close: Callable[[], Awaitable[None]]
