@@ -1,0 +1,107 @@
+"""What can go wrong with a model provider. Adapters sort faults into these by status and type, never by text.
+
+    ProviderError
+    ├── RateLimitedError          429: the quota is used up for now (transient)
+    ├── ProviderUnavailableError  it cannot be reached, or failed itself (transient)
+    ├── ProviderTimeoutError      no whole answer before the deadline (transient)
+    ├── InvalidRequestError       it refused the request as it stands
+    │   └── ContextTooLongError   the prompt does not fit
+    ├── ProviderAuthError         the key or the account was refused
+    ├── RefusedError              the model declined to answer
+    └── BadOutputError            the answers never became valid
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from headrace.model.errors import HeadraceError
+
+
+class ProviderError(HeadraceError):
+    """The model provider failed."""
+
+    code = "provider"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        provider: str | None = None,
+        status: int | None = None,
+        request_id: str | None = None,
+        retry_after: timedelta | None = None,
+    ) -> None:
+        super().__init__(message)
+        #: Name of the provider, for example `openai`.
+        self.provider = provider
+        #: HTTP status, where there was one.
+        self.status = status
+        #: The provider's own id of the request, for its support.
+        self.request_id = request_id
+        #: How long the provider asked us to wait; None when it did not say.
+        self.retry_after = retry_after
+
+
+class RateLimitedError(ProviderError):
+    """The provider's quota is used up for now. Wait for `retry_after`, or lower the concurrency of the task."""
+
+    code = "rate_limited"
+    transient = True
+
+
+class ProviderUnavailableError(ProviderError):
+    """The provider cannot be reached or failed. Check HEADRACE_LLM_BASE_URL; the call can be tried again."""
+
+    code = "provider_unavailable"
+    transient = True
+
+
+class ProviderTimeoutError(ProviderError):
+    """The provider gave no whole answer in time. Try again, or raise HEADRACE_LLM_TIMEOUT."""
+
+    code = "provider_timeout"
+    transient = True
+
+
+class InvalidRequestError(ProviderError):
+    """The provider refused the request as it stands. Check the model's name and the parameters."""
+
+    code = "llm_invalid_request"
+
+
+class ContextTooLongError(InvalidRequestError):
+    """The prompt does not fit into the model's context. Shorten it, or split the document."""
+
+    code = "llm_context_too_long"
+
+
+class ProviderAuthError(ProviderError):
+    """The provider refused the key or the account. Check HEADRACE_LLM_API_KEY and the account's credit."""
+
+    code = "llm_auth"
+
+
+class RefusedError(ProviderError):
+    """The model declined to answer. Asking again gives the same; change the prompt or the document."""
+
+    code = "llm_refused"
+
+
+class BadOutputError(ProviderError):
+    """The model's answers stayed invalid after every repair. See `errors`; ask more simply or take another model."""
+
+    code = "llm_bad_output"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        errors: Sequence[str] = (),
+        provider: str | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message, provider=provider, request_id=request_id)
+        #: What was wrong with the last answer, one line each.
+        self.errors = tuple(errors)
