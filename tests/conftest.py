@@ -1,0 +1,56 @@
+"""What every test gets: no network beyond this machine, no settings from the environment, repeatable examples."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import sys
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+#: Proxies named here are no proxies: they make the children of a test fail at once when they leave the machine.
+DEAD_END = "http://127.0.0.1:9"
+LOCAL_NAMES = {"", "localhost", socket.gethostname()}
+
+
+class NetworkForbiddenError(AssertionError):
+    """A test tried to leave this machine. Talk to a server on loopback instead."""
+
+
+def _guard(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "socket.getaddrinfo":
+        _check_host(arguments[0])
+    elif event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        address = arguments[1]
+        if isinstance(address, tuple):
+            _check_host(address[0])
+
+
+def _check_host(host: str | bytes | None) -> None:
+    name = host.decode() if isinstance(host, bytes) else (host or "")
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        allowed = name in LOCAL_NAMES
+    else:
+        allowed = address.is_loopback or address.is_unspecified
+    if not allowed:
+        raise NetworkForbiddenError(f"a test tried to reach {name}: tests talk to loopback only")
+
+
+def _clear_environment() -> None:
+    for name in list(os.environ):
+        if name.startswith(("HEADRACE_", "OPENAI_")) or name.lower().endswith("_proxy"):
+            del os.environ[name]
+    os.environ.update(HTTP_PROXY=DEAD_END, HTTPS_PROXY=DEAD_END, NO_PROXY="127.0.0.1,localhost,::1")
+
+
+# At import, not in a fixture: modules under test may read both when they are imported.
+_clear_environment()
+sys.addaudithook(_guard)
+
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci" if os.environ.get("CI") else "local")

@@ -1,0 +1,159 @@
+"""Build or refresh `.venv`: runs with the plain Python that tools/setup.sh found, needs nothing but it.
+
+Everything comes from the pinned files in requirements/, checked against their hashes. `uv` installs them where it can;
+where it cannot, pip does, which also reads the index settings that only pip knows. Running it again costs nothing when
+the pins did not change, and repairs what an interrupted run left behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+VENV = Path(".venv")
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "headrace-setup.json"
+PINS = Path("requirements")
+#: What each kind of environment holds; `dev` includes everything of `runtime`.
+KINDS = {"runtime": ["runtime.txt", "local-model.txt"], "dev": ["dev.txt", "local-model.txt"]}
+BOOTSTRAP = "bootstrap.txt"
+
+Command = list[str | Path]
+
+
+def main(kind: str) -> int:
+    """Make `.venv` hold what `kind` needs; return the exit code."""
+    with only_one_at_a_time():
+        if is_fresh(kind):
+            return 0
+        print(f"Setting up .venv for {kind} …", flush=True)
+        ensure_venv()
+        STAMP.unlink(missing_ok=True)
+        if not (install_with_uv(kind) or install_with_pip(kind)):
+            print("Could not install the pinned packages: see the messages above.", file=sys.stderr)
+            return 1
+        make_relocatable()
+        STAMP.write_text(json.dumps({"kind": kind, "pins": digest(kind)}), encoding="utf-8")
+    return 0
+
+
+@contextmanager
+def only_one_at_a_time() -> Iterator[None]:
+    """Hold a lock on the pins while `make test` and `make demo` may run side by side."""
+    descriptor = os.open(PINS, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_fresh(kind: str) -> bool:
+    """Return whether `.venv` already holds what `kind` needs."""
+    try:
+        stamp = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    kinds = [kind, "dev"]
+    return PYTHON.exists() and stamp.get("kind") in kinds and stamp.get("pins") == digest(stamp["kind"])
+
+
+def digest(kind: str) -> str:
+    """Return a hash over everything the environment is made from."""
+    total = hashlib.sha256()
+    for path in [*(PINS / name for name in [BOOTSTRAP, *KINDS[kind]]), Path("pyproject.toml"), Path(__file__)]:
+        total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def ensure_venv() -> None:
+    """Create `.venv`, or keep the one whose interpreter and pip still work."""
+    if not (PYTHON.exists() and run([PYTHON, "-m", "pip", "--version"], quiet=True)):
+        shutil.rmtree(VENV, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+    # Read by uv: it then writes commands that find their interpreter beside themselves, so the checkout may move.
+    settings = VENV / "pyvenv.cfg"
+    text = settings.read_text(encoding="utf-8")
+    if "relocatable" not in text:
+        settings.write_text(text.rstrip("\n") + "\nrelocatable = true\n", encoding="utf-8")
+
+
+def install_with_uv(kind: str) -> bool:
+    """Install with uv, quickly; return whether it worked."""
+    uv = VENV / "bin" / "uv"
+    if not run(pip("install", "--no-deps", "--require-hashes", "-r", PINS / BOOTSTRAP)):
+        return False
+    pins = [PINS / name for name in [BOOTSTRAP, *KINDS[kind]]]
+    target: Command = ["--quiet", "--python", PYTHON, *uv_cache()]
+    return run([uv, "pip", "sync", *target, "--no-build", "--require-hashes", *pins], env=uv_environment()) and run(
+        [uv, "pip", "install", *target, "--no-deps", "--no-build-isolation", "--editable", "."]
+    )
+
+
+def uv_environment() -> dict[str, str]:
+    """Return the environment for uv, with the package index that pip is configured for."""
+    environment = dict(os.environ)
+    if not any(name in environment for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE")):
+        answer = subprocess.run(
+            [PYTHON, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True, check=False
+        )
+        index = environment.get("PIP_INDEX_URL") or answer.stdout.strip()
+        if index:
+            environment["UV_DEFAULT_INDEX"] = index
+    return environment
+
+
+def uv_cache() -> list[str]:
+    """Return the option that keeps uv from needing a home directory it cannot write to."""
+    chosen = os.environ.get("UV_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    place = Path(chosen) if chosen else Path(os.environ.get("HOME", "/nonexistent")) / ".cache"
+    while not place.exists():
+        place = place.parent
+    return [] if os.access(place, os.W_OK) else ["--no-cache"]
+
+
+def install_with_pip(kind: str) -> bool:
+    """Install with pip; return whether it worked."""
+    print("uv could not install the packages; trying pip, which may have another package index.", flush=True)
+    files = [argument for name in KINDS[kind] for argument in ("-r", PINS / name)]
+    return run(pip("install", "--no-deps", "--require-hashes", "--only-binary", ":all:", *files)) and run(
+        pip("install", "--no-deps", "--no-build-isolation", "--editable", ".")
+    )
+
+
+def pip(command: str, *arguments: str | Path) -> Command:
+    """Return the command line of a quiet pip."""
+    return [PYTHON, "-m", "pip", command, "--quiet", "--disable-pip-version-check", "--no-input", *arguments]
+
+
+def run(command: Command, *, quiet: bool = False, env: dict[str, str] | None = None) -> bool:
+    """Run a command; return whether it succeeded."""
+    output = subprocess.DEVNULL if quiet else None
+    environment = dict(os.environ if env is None else env)
+    for name in ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "VIRTUAL_ENV", "CONDA_PREFIX"):
+        environment.pop(name, None)  # they would send the packages elsewhere
+    return subprocess.run(command, stdout=output, stderr=output, env=environment, check=False).returncode == 0
+
+
+def make_relocatable() -> None:
+    """Point the editable install to `src` relative to itself, so that it survives a move of the checkout."""
+    for link in VENV.glob("lib/python*/site-packages/*headrace*.pth"):
+        source = os.path.relpath("src", link.parent)
+        with tempfile.NamedTemporaryFile("w", dir=link.parent, delete=False, encoding="utf-8") as file:
+            file.write(source + "\n")
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(link)
+
+
+if __name__ == "__main__":
+    os.chdir(Path(__file__).resolve().parent.parent)
+    sys.exit(main(sys.argv[1]))
