@@ -21,6 +21,7 @@ from pathlib import Path
 
 VENV = Path(".venv")
 PYTHON = VENV / "bin" / "python"
+UV = VENV / "bin" / "uv"
 STAMP = VENV / "headrace-setup.json"
 PINS = Path("requirements")
 #: What each kind of environment holds; `dev` includes everything of `runtime`.
@@ -38,10 +39,9 @@ def main(kind: str) -> int:
         print(f"Setting up .venv for {kind} …", flush=True)
         ensure_venv()
         STAMP.unlink(missing_ok=True)
-        if not (install_with_uv(kind) or install_with_pip(kind)):
+        if not ((install_with_uv(kind) or install_with_pip(kind)) and install_headrace()):
             print("Could not install the pinned packages: see the messages above.", file=sys.stderr)
             return 1
-        make_relocatable()
         STAMP.write_text(json.dumps({"kind": kind, "pins": digest(kind)}), encoding="utf-8")
     return 0
 
@@ -88,15 +88,11 @@ def ensure_venv() -> None:
 
 
 def install_with_uv(kind: str) -> bool:
-    """Install with uv, quickly; return whether it worked."""
-    uv = VENV / "bin" / "uv"
+    """Make `.venv` hold exactly the pins of `kind`; return whether it worked."""
     if not run(pip("install", "--no-deps", "--require-hashes", "-r", PINS / BOOTSTRAP)):
         return False
     pins = [PINS / name for name in [BOOTSTRAP, *KINDS[kind]]]
-    target: Command = ["--quiet", "--python", PYTHON, *uv_cache()]
-    return run([uv, "pip", "sync", *target, "--no-build", "--require-hashes", *pins], env=uv_environment()) and run(
-        [uv, "pip", "install", *target, "--no-deps", "--no-build-isolation", "--editable", "."]
-    )
+    return run(uv("sync", "--no-build", "--require-hashes", *pins), env=uv_environment())
 
 
 def uv_environment() -> dict[str, str]:
@@ -122,12 +118,24 @@ def uv_cache() -> list[str]:
 
 
 def install_with_pip(kind: str) -> bool:
-    """Install with pip; return whether it worked."""
-    print("uv could not install the packages; trying pip, which may have another package index.", flush=True)
+    """Install the pins of `kind` with pip; return whether it worked."""
+    print("uv could not install the packages; trying pip, which may know another package index.", flush=True)
     files = [argument for name in KINDS[kind] for argument in ("-r", PINS / name)]
-    return run(pip("install", "--no-deps", "--require-hashes", "--only-binary", ":all:", *files)) and run(
-        pip("install", "--no-deps", "--no-build-isolation", "--editable", ".")
-    )
+    return run(pip("install", "--no-deps", "--require-hashes", "--only-binary", ":all:", *files))
+
+
+def install_headrace() -> bool:
+    """Install the checkout itself, editable, with the pinned build backend; return whether it worked."""
+    build: Command = ["--no-deps", "--no-build-isolation", "--editable", "."]
+    if not run(uv("install", *build) if UV.exists() else pip("install", *build)):
+        return False
+    make_relocatable()
+    return True
+
+
+def uv(command: str, *arguments: str | Path) -> Command:
+    """Return the command line of a quiet `uv pip`."""
+    return [UV, "pip", command, "--quiet", "--python", PYTHON, *uv_cache(), *arguments]
 
 
 def pip(command: str, *arguments: str | Path) -> Command:
