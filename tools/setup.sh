@@ -10,6 +10,10 @@ usable() {
 
 unset PYTHONHOME PYTHONPATH # another program's modules would be mixed into ours
 
+# The usual case, kept quick: nothing changed. An environment of another Python than the one asked for is not that case.
+if [ -z "${PYTHON:-}" ] && [ -x .venv/bin/python ] && .venv/bin/python -I tools/setup_venv.py "$1" --is-fresh; then
+    exit 0
+fi
 if [ -n "${PYTHON:-}" ]; then
     usable "$PYTHON" 99 && exec "$PYTHON" tools/setup_venv.py "$1"
     echo "PYTHON=$PYTHON is not a Python 3.11 or newer with the venv and ensurepip modules." >&2

@@ -64,7 +64,7 @@ def is_fresh(kind: str) -> bool:
     except (OSError, ValueError):
         return False
     kinds = [kind, "dev"]
-    return PYTHON.exists() and stamp.get("kind") in kinds and stamp.get("pins") == digest(stamp["kind"])
+    return has_right_python() and stamp.get("kind") in kinds and stamp.get("pins") == digest(stamp["kind"])
 
 
 def digest(kind: str) -> str:
@@ -75,9 +75,15 @@ def digest(kind: str) -> str:
     return total.hexdigest()
 
 
+def has_right_python() -> bool:
+    """Return whether `.venv` has an interpreter, and the asked-for version of it where $PYTHON asks."""
+    asked = "*" if not os.environ.get("PYTHON") else f"{sys.version_info.major}.{sys.version_info.minor}"
+    return PYTHON.exists() and any(VENV.glob(f"lib/python{asked}"))
+
+
 def ensure_venv() -> None:
     """Create `.venv`, or keep the one whose interpreter and pip still work."""
-    if not (PYTHON.exists() and run([PYTHON, "-m", "pip", "--version"], quiet=True)):
+    if not (has_right_python() and run([PYTHON, "-m", "pip", "--version"], quiet=True)):
         shutil.rmtree(VENV, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
     # Read by uv: it then writes commands that find their interpreter beside themselves, so the checkout may move.
@@ -164,4 +170,4 @@ def make_relocatable() -> None:
 
 if __name__ == "__main__":
     os.chdir(Path(__file__).resolve().parent.parent)
-    sys.exit(main(sys.argv[1]))
+    sys.exit(not is_fresh(sys.argv[1]) if "--is-fresh" in sys.argv else main(sys.argv[1]))
