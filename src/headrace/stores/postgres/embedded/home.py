@@ -1,0 +1,116 @@
+"""Where an embedded PostgreSQL lives: its data, password, locks and log.
+
+That is `DIRECTORY/postgres`. Only as root, where `nobody` cannot get into DIRECTORY, it is a system directory
+named by `DIRECTORY/location`; later starts follow that file, also after the checkout has moved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+from pathlib import Path
+
+from headrace.hosting import Account
+from headrace.stores.postgres.embedded.account import can_own, check_account, user_name
+from headrace.stores.postgres.embedded.errors import DataDirectoryError
+from headrace.stores.postgres.embedded.files import write_durably
+from headrace.stores.postgres.embedded.system import is_trusted, system_directory
+
+_logger = logging.getLogger("headrace.postgres")
+
+
+def find_home(directory: Path, account: Account | None) -> Path:
+    """The home that belongs to `directory`, chosen and made when there is none yet.
+
+    Raises DataDirectoryError when it belongs to another user or has vanished, OSError when it cannot be made.
+    """
+    directory = directory.absolute()
+    if _make(directory, closed=False):
+        (directory / ".gitignore").write_text("*\n", encoding="ascii")  # nobody wants a database in their history
+    if (directory / "location").exists():
+        home = _follow(directory, account)
+    elif account is None or (directory / "postgres" / "data").exists():
+        home = directory / "postgres"
+    else:
+        home = _choose(directory, account)
+    _make(home, closed=account is None)
+    _check_owner(home)
+    return home
+
+
+def _choose(directory: Path, account: Account) -> Path:
+    """Root's first start here: the checkout if `nobody` can have data in it, else a system directory."""
+    check_account(account)
+    home = directory / "postgres"
+    if home.exists():
+        _check_owner(home)
+    _make(home, closed=False)
+    if can_own(account, home):
+        return home
+    with contextlib.suppress(OSError):
+        home.rmdir()
+    return _move_out(directory, account)
+
+
+def _move_out(directory: Path, account: Account) -> Path:
+    name = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
+    home = system_directory(account) / name
+    _make(home, closed=False)
+    write_durably(home / "checkout", str(directory))
+    write_durably(directory / "location", str(home), mode=0o644)
+    _logger.info("the embedded PostgreSQL of %s lives in %s", directory, home)
+    return home
+
+
+def _follow(directory: Path, account: Account | None) -> Path:
+    location = directory / "location"
+    home = Path(location.read_text(encoding="utf-8").strip())
+    if account is None:
+        raise DataDirectoryError(
+            f"{location} says that root started the embedded PostgreSQL of this directory, with its data in {home}. "
+            f"Run as root, or remove {location} to begin anew with an empty store"
+        )
+    if not home.is_absolute() or not home.is_dir() or not is_trusted(home):
+        raise DataDirectoryError(
+            f"{location} names {home}, which is no directory that belongs to root alone. Restore it, or remove "
+            f"{location} to begin anew with an empty store"
+        )
+    owner = home / "checkout"
+    before = Path(owner.read_text(encoding="utf-8").strip()) if owner.exists() else directory
+    if before == directory:
+        return home
+    if _still_claims(before, home):
+        return _move_out(directory, account)  # this directory is a copy of that one; they must not share their data
+    write_durably(owner, str(directory))
+    return home
+
+
+def _still_claims(directory: Path, home: Path) -> bool:
+    location = directory / "location"
+    return location.exists() and location.read_text(encoding="utf-8").strip() == str(home)
+
+
+def _make(directory: Path, *, closed: bool) -> bool:
+    """Whether the directory was made now; for root one that others may pass through but not list, whatever the umask."""
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        if directory.is_dir():
+            return False
+        raise
+    if closed:
+        directory.chmod(0o700)
+    elif os.geteuid() == 0:
+        directory.chmod(0o711)
+    return True
+
+
+def _check_owner(home: Path) -> None:
+    owner = home.stat().st_uid
+    if owner != os.geteuid():
+        raise DataDirectoryError(
+            f"{home} belongs to {user_name(owner)}, who started the embedded PostgreSQL of this directory first, and "
+            f"this is {user_name(os.geteuid())}. Run as {user_name(owner)}, or remove {home} to begin anew"
+        )
