@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tools import check_docs, check_words
 
 ROOT = check_docs.ROOT
