@@ -1,0 +1,41 @@
+"""The memory store: every port over dicts, for tests, the simulation and `App("memory://")` in one process.
+
+It passes the conformance suite of the durable stores, so what holds here holds there; only durability is missing.
+"""
+
+from __future__ import annotations
+
+from headrace.clock import SystemClock
+from headrace.ports.clock import Clock
+from headrace.ports.stores import Stores
+from headrace.stores.memory.batch_store import MemoryBatchStore
+from headrace.stores.memory.control_store import MemoryControlStore
+from headrace.stores.memory.inspect import MemoryInspect
+from headrace.stores.memory.job_store import MemoryJobStore
+from headrace.stores.memory.memo_retention import DatedMemoStore
+from headrace.stores.memory.notifier import MemoryNotifier
+from headrace.stores.memory.session_store import MemorySessionStore
+from headrace.stores.memory.state import State
+
+
+def open_memory_stores(clock: Clock | None = None) -> Stores:
+    """Return empty stores that share one memory; `clock` is their time (default: this machine's).
+
+    >>> stores = open_memory_stores()
+    >>> stores.foreign is None
+    True
+    """
+    state = State(clock or SystemClock())
+    notifier = MemoryNotifier()
+    return Stores(
+        jobs=MemoryJobStore(state),
+        batches=MemoryBatchStore(state),
+        sessions=MemorySessionStore(state),
+        control=MemoryControlStore(state),
+        inspect=MemoryInspect(state),
+        memo=DatedMemoStore(state),
+        notifier=notifier,
+        private_sessions=None,
+        foreign=None,
+        close=notifier.close,
+    )

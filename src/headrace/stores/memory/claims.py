@@ -1,0 +1,65 @@
+"""Claiming: the ready jobs of a queue in order, within the caps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from uuid import UUID
+
+from headrace.model.batch import BatchState
+from headrace.model.job import Claim, ClaimedJob, JobState
+from headrace.stores.memory.rows import Job
+from headrace.stores.memory.state import State
+
+
+def claim_jobs(state: State, claim: Claim) -> list[ClaimedJob]:
+    """Start up to `claim.limit` jobs under the session and return them in claim order."""
+    setting = state.queues.get(claim.queue)
+    if not state.alive(claim.session) or (setting is not None and setting.paused):
+        return []
+    room = _room(state, claim.limit_keys)
+    claimed: list[ClaimedJob] = []
+    while len(claimed) < claim.limit:
+        lanes = [(claim.queue, None), *((claim.queue, key) for key, free in room.items() if free is None or free > 0)]
+        job = state.ready.pop(lanes, lambda job_id: _claimable(state, job_id))
+        if job is None:
+            break
+        if job.spec.limit_key is not None and (free := room[job.spec.limit_key]) is not None:
+            room[job.spec.limit_key] = free - 1
+        state.start(job, claim.session)
+        claimed.append(_as_claimed(job))
+    return claimed
+
+
+def _room(state: State, limit_keys: tuple[str, ...]) -> dict[str, int | None]:
+    """Return how many more jobs may run under each key: its cap less what runs, None without a cap."""
+    if not limit_keys:
+        return {}
+    used = Counter(job.spec.limit_key for job in state.running.values())
+    return {key: state.caps[key] - used[key] if key in state.caps else None for key in limit_keys}
+
+
+def _claimable(state: State, job_id: UUID) -> Job | None:
+    """Return the job unless it was cancelled, or belongs to a batch that is being cancelled (and so never runs)."""
+    job = state.jobs.get(job_id)
+    if job is None or job.state is not JobState.READY:
+        return None
+    if job.batch_id is not None and state.batches[job.batch_id].state is BatchState.CANCELLING:
+        return None
+    return job
+
+
+def _as_claimed(job: Job) -> ClaimedJob:
+    return ClaimedJob(
+        id=job.id,
+        task=job.spec.task,
+        queue=job.spec.queue,
+        args=job.args,
+        attempt=job.attempt,
+        failures=job.failures,
+        crashes=job.crashes,
+        max_attempts=job.spec.max_attempts,
+        timeout=job.spec.timeout,
+        cancel_requested=job.cancel_requested,
+        batch_id=job.batch_id,
+        ordinal=job.ordinal,
+    )

@@ -1,0 +1,87 @@
+"""Closing, cancelling and abandoning batches: what their jobs have become decides, never a counter kept on the side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from itertools import islice
+from uuid import UUID
+
+from headrace.model.batch import BatchOutcome, BatchState, ClosedBatch
+from headrace.model.job import JobState, NewJob
+from headrace.stores.memory.batches import find_batch
+from headrace.stores.memory.intake import insert_job
+from headrace.stores.memory.rows import Batch
+from headrace.stores.memory.state import State
+
+UNSTARTED = (JobState.READY, JobState.SCHEDULED, JobState.PARKED)
+
+
+def close_batches(state: State, batches: Iterable[Batch]) -> list[ClosedBatch]:
+    """Enforce the policies of `batches` and close those that are done."""
+    closed = []
+    for batch in batches:
+        if batch.state is BatchState.SEALED and _exceeded(batch):
+            batch.state = BatchState.CANCELLING
+        if batch.state in (BatchState.SEALED, BatchState.CANCELLING) and not batch.live:
+            closed.append(_close(state, batch))
+    return closed
+
+
+def _exceeded(batch: Batch) -> bool:
+    allowed = batch.new.policy.max_failed
+    return allowed is not None and batch.counts[JobState.FAILED] > allowed
+
+
+def _close(state: State, batch: Batch) -> ClosedBatch:
+    batch.outcome = _outcome(batch)
+    batch.state, batch.closed_at = BatchState.CLOSED, state.now()
+    callback = batch.new.on_close
+    if callback is not None:
+        insert_job(state, NewJob(callback, f'{{"args":["{batch.new.id}"],"kwargs":{{}}}}'))
+    return ClosedBatch(batch.new.id, batch.outcome, callback.queue if callback is not None else None)
+
+
+def _outcome(batch: Batch) -> BatchOutcome:
+    succeeded, failed, cancelled = (
+        batch.counts[state] for state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+    )
+    if _exceeded(batch):
+        return BatchOutcome.FAILED
+    if batch.state is BatchState.CANCELLING:
+        return BatchOutcome.CANCELLED
+    if not failed and not cancelled:
+        return BatchOutcome.SUCCEEDED
+    return BatchOutcome.PARTIAL if succeeded else BatchOutcome.FAILED
+
+
+def cancel_batch(state: State, batch_id: UUID) -> None:
+    """Start cancelling; what was appended so far becomes the total."""
+    batch = find_batch(state, batch_id)
+    if batch.state is not BatchState.CLOSED:
+        batch.state, batch.total = BatchState.CANCELLING, batch.appended
+
+
+def settle(state: State, batch: Batch, limit: int) -> int:
+    """Cancel up to `limit` unstarted jobs of a batch being cancelled, and ask its running ones to stop."""
+    if batch.state is not BatchState.CANCELLING:
+        return 0
+    for job in batch.live.values():
+        job.cancel_requested = job.cancel_requested or job.state is JobState.RUNNING
+    unstarted = list(islice((job for job in batch.live.values() if job.state in UNSTARTED), limit))
+    for job in unstarted:
+        state.finish(job, JobState.CANCELLED)
+    return len(unstarted)
+
+
+def sweep_batches(state: State, *, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
+    """Close what is done, settle up to `limit` jobs of each batch being cancelled, abandon what is idle."""
+    unclosed = [batch for batch in state.batches.values() if batch.state is not BatchState.CLOSED]
+    closed = close_batches(state, unclosed)
+    for batch in unclosed:
+        settle(state, batch, limit)
+    idle_since = state.now() - seal_timeout
+    for batch in unclosed:
+        if batch.state is BatchState.OPEN and batch.touched_at <= idle_since:
+            batch.state = BatchState.ABANDONED
+    return closed + close_batches(state, (batch for batch in unclosed if batch.state is BatchState.CANCELLING))

@@ -1,0 +1,81 @@
+"""Commands of operators and handles, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from uuid import UUID
+
+from headrace.model.batch import BatchState
+from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError
+from headrace.model.job import CancelAnswer, JobState
+from headrace.stores.memory.batches import retry_jobs
+from headrace.stores.memory.rows import Finished, QueueSetting
+from headrace.stores.memory.state import State, atomic
+
+
+class MemoryControlStore:
+    """`ports.control_store.ControlStore` over shared dicts; the port says what each verb promises."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @atomic
+    async def cancel_job(self, job_id: UUID) -> CancelAnswer:
+        """Cancel a job that has not started, or ask for it."""
+        if job_id in self._state.finished:
+            return CancelAnswer.ALREADY_FINAL
+        job = self._state.jobs.get(job_id)
+        if job is None:
+            raise _no_job(job_id)
+        if job.state is JobState.RUNNING:
+            job.cancel_requested = True
+            return CancelAnswer.REQUESTED
+        self._state.finish(job, JobState.CANCELLED)
+        return CancelAnswer.CANCELLED
+
+    @atomic
+    async def retry_job(self, job_id: UUID) -> UUID:
+        """Insert a copy of a failed or cancelled job, once."""
+        row = self._state.finished.get(job_id)
+        if row is None:
+            if job_id in self._state.jobs:
+                raise InvalidInputError("job", "must be failed or cancelled", self._state.jobs[job_id].state.value)
+            raise _no_job(job_id)
+        if row.state is JobState.SUCCEEDED:
+            raise InvalidInputError("job", "must be failed or cancelled", row.state.value)
+        if job_id in self._state.retries:
+            return self._state.retries[job_id]
+        if _batch_state(self._state, row) is BatchState.CANCELLING:
+            raise ConflictError("The batch of this job is being cancelled. Retry the job once the batch is closed.")
+        return retry_jobs(self._state, [row])[0]
+
+    @atomic
+    async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
+        """Retry failed jobs of a queue, oldest first."""
+        dead = (
+            row
+            for row in self._state.finished.values()
+            if (row.state, row.job.spec.queue) == (JobState.FAILED, queue)
+            and row.job.id not in self._state.retries
+            and _batch_state(self._state, row) is not BatchState.CANCELLING
+        )
+        return retry_jobs(self._state, list(islice(dead, limit)))
+
+    @atomic
+    async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
+        """Pause or resume claims of a queue."""
+        self._state.queues[queue] = QueueSetting(paused, reason if paused else None)
+
+    @atomic
+    async def set_caps(self, caps: Mapping[str, int]) -> None:
+        """Set caps; keys that are not named keep theirs."""
+        self._state.caps.update(caps)
+
+
+def _batch_state(state: State, row: Finished) -> BatchState | None:
+    return None if row.job.batch_id is None else state.batches[row.job.batch_id].state
+
+
+def _no_job(job_id: UUID) -> NotFoundError:
+    return NotFoundError(f"There is no job {job_id}. It never existed, or its retention is over.")

@@ -1,0 +1,131 @@
+"""How attempts end: by their worker's completion, by rescue from a dead session, or by the overdue sweep.
+
+Each leaves the job either final or waiting again, never both, and only under the fence it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
+from uuid import UUID
+
+from headrace.model.job import Completion, JobError, JobState
+from headrace.model.stats import Rescued
+from headrace.stores.memory.rows import Job
+from headrace.stores.memory.state import State
+
+#: Crashes alone in a child process, without progress in between, after which a job is never run again.
+POISON_CRASHES = 3
+
+_WORKER_LOST = JobError("worker_lost", "the worker that ran this attempt died")
+_TIMEOUT = JobError("timeout", "the attempt ran far longer than its timeout and could not be stopped")
+_POISON = JobError("poison", f"the job's own process crashed {POISON_CRASHES} times without progress in between")
+
+
+def complete_jobs(state: State, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+    """Apply the completions whose fence holds and return their job ids."""
+    applied: list[UUID] = []
+    for completion in completions:
+        job = owned_job(state, completion.job_id, completion.attempt, session)
+        if job is not None:
+            _complete(state, job, completion)
+            applied.append(job.id)
+    return applied
+
+
+def owned_job(state: State, job_id: UUID, attempt: int, session: UUID) -> Job | None:
+    """Return the job that runs under this fence, or None."""
+    job = state.running.get(job_id)
+    return job if job is not None and (job.attempt, job.session) == (attempt, session) else None
+
+
+def _complete(state: State, job: Job, done: Completion) -> None:
+    if done.progressed:
+        job.lone_crashes = 0
+    job.failures += done.charged
+    job.crashes += done.lone_crash
+    job.lone_crashes += done.lone_crash
+    if done.state.final:
+        state.finish(job, done.state, result=done.result, error=done.error, usage=done.usage)
+    elif job.lone_crashes >= POISON_CRASHES:
+        state.finish(job, JobState.FAILED, error=_POISON, usage=done.usage)
+    elif job.cancel_requested:
+        state.finish(job, JobState.CANCELLED, error=done.error, usage=done.usage)
+    else:
+        state.record_attempt(job, _outcome(done), done.error)
+        state.wait(job, until=state.now() + done.delay)
+
+
+def _outcome(done: Completion) -> str:
+    if done.lone_crash:
+        return "crashed"
+    return "failed" if done.charged else "released"
+
+
+@dataclass(slots=True)
+class Sweep:
+    """Collects what a sweep did."""
+
+    released: list[UUID] = field(default_factory=list)
+    failed: list[UUID] = field(default_factory=list)
+    queues: set[str] = field(default_factory=set)
+    batches: set[UUID] = field(default_factory=set)
+
+    def release(self, state: State, job: Job, outcome: str, error: JobError) -> None:
+        """Send a job back to the place it had."""
+        assert job.sort_at is not None
+        state.record_attempt(job, outcome, error)
+        state.make_ready(job, sort_at=job.sort_at)
+        self.released.append(job.id)
+        self.queues.add(job.spec.queue)
+
+    def end(self, state: State, job: Job, final: JobState, error: JobError) -> None:
+        """End a job for good."""
+        state.finish(job, final, error=error)
+        if final is JobState.FAILED:
+            self.failed.append(job.id)
+        if job.batch_id is not None:
+            self.batches.add(job.batch_id)
+
+    def answer(self) -> Rescued:
+        """Return what was done."""
+        return Rescued(tuple(self.released), tuple(self.failed), frozenset(self.queues), frozenset(self.batches))
+
+
+def rescue_jobs(state: State, *, limit: int) -> Rescued:
+    """Take back running jobs whose session is missing or has expired."""
+    sweep = Sweep()
+    for job in _running(state, lambda job: not state.alive(job.session), limit):
+        job.crashes += 1
+        if job.cancel_requested:
+            sweep.end(state, job, JobState.CANCELLED, _WORKER_LOST)
+        elif job.spec.at_most_once:
+            sweep.end(state, job, JobState.FAILED, _WORKER_LOST)
+        else:
+            sweep.release(state, job, "crashed", _WORKER_LOST)
+    return sweep.answer()
+
+
+def fail_overdue_jobs(state: State, *, grace: timedelta, limit: int) -> Rescued:
+    """End attempts that ran longer than their timeout plus `grace`."""
+    sweep = Sweep()
+    for job in _running(state, lambda job: _overdue(state, job, grace), limit):
+        job.failures += 1
+        if job.cancel_requested:
+            sweep.end(state, job, JobState.CANCELLED, _TIMEOUT)
+        elif job.spec.at_most_once or job.failures >= job.spec.max_attempts:
+            sweep.end(state, job, JobState.FAILED, _TIMEOUT)
+        else:
+            sweep.release(state, job, "failed", _TIMEOUT)
+    return sweep.answer()
+
+
+def _overdue(state: State, job: Job, grace: timedelta) -> bool:
+    assert job.started_at is not None
+    return job.spec.timeout is not None and job.started_at + job.spec.timeout + grace < state.now()
+
+
+def _running(state: State, concerned: Callable[[Job], bool], limit: int) -> Iterable[Job]:
+    return list(islice(filter(concerned, state.running.values()), limit))

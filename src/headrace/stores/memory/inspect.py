@@ -1,0 +1,155 @@
+"""Read models from memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from itertools import chain
+from operator import attrgetter
+from uuid import UUID
+
+from headrace.model.batch import BatchView, ItemPage, Progress
+from headrace.model.errors import InvalidInputError
+from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.session import SessionView
+from headrace.model.stats import QueueStats, StoreInfo
+from headrace.stores.memory.batches import find_batch, key_scope
+from headrace.stores.memory.closing import UNSTARTED
+from headrace.stores.memory.intake import known_key
+from headrace.stores.memory.queue_stats import queue_stats
+from headrace.stores.memory.rows import Finished, Job
+from headrace.stores.memory.state import State, atomic
+from headrace.stores.memory.views import batch_item, batch_view, final_attempt, job_view, session_view
+
+
+class MemoryInspect:
+    """`ports.inspect.Inspect` over shared dicts; the port says what each verb promises."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def _row(self, job_id: UUID) -> Job | Finished | None:
+        return self._state.jobs.get(job_id) or self._state.finished.get(job_id)
+
+    @atomic
+    async def get_job(self, job_id: UUID) -> JobView | None:
+        """Return a job."""
+        row = self._row(job_id)
+        return None if row is None else job_view(row)
+
+    @atomic
+    async def get_attempts(self, job_id: UUID) -> list[AttemptRecord]:
+        """Return the ended attempts of a job."""
+        row = self._state.finished.get(job_id)
+        last = None if row is None else final_attempt(row)
+        return [*self._state.attempts.get(job_id, ()), *([] if last is None else [last])]
+
+    @atomic
+    async def final_jobs(self, job_ids: Sequence[UUID]) -> dict[UUID, JobView]:
+        """Return those jobs that are final."""
+        rows = (self._state.finished.get(job_id) for job_id in job_ids)
+        return {row.job.id: job_view(row) for row in rows if row is not None}
+
+    @atomic
+    async def known_jobs(self, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Return those ids that exist."""
+        return frozenset(job_id for job_id in job_ids if self._row(job_id) is not None)
+
+    @atomic
+    async def list_jobs(
+        self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
+    ) -> list[JobView]:
+        """Return jobs, newest first."""
+        rows: Iterator[Job | Finished] = chain(self._state.jobs.values(), self._state.finished.values())
+        chosen = (
+            row
+            for row in rows
+            if (state is None or row.state is state)
+            and (queue is None or _job(row).spec.queue == queue)
+            and (batch_id is None or _job(row).batch_id == batch_id)
+        )
+        return [job_view(row) for row in nlargest(limit, chosen, key=lambda row: (_job(row).created_at, _job(row).id))]
+
+    @atomic
+    async def queue_stats(self) -> list[QueueStats]:
+        """Return the queues."""
+        return queue_stats(self._state)
+
+    @atomic
+    async def list_sessions(self) -> list[SessionView]:
+        """Return sessions, live ones first, then by age."""
+        running = Counter(job.session for job in self._state.running.values())
+        views = [
+            session_view(row, alive=self._state.alive(session), running=running[session])
+            for session, row in self._state.sessions.items()
+        ]
+        return sorted(views, key=lambda view: (not view.alive, view.started_at))
+
+    @atomic
+    async def get_batch(self, batch_id: UUID) -> BatchView | None:
+        """Return a batch."""
+        batch = self._state.batches.get(batch_id)
+        return None if batch is None else batch_view(batch)
+
+    @atomic
+    async def find_batch(self, task: str, key: str) -> BatchView | None:
+        """Return the batch of a key."""
+        stored = known_key(self._state, key_scope(task), key)
+        return None if stored is None else batch_view(self._state.batches[stored.id])
+
+    @atomic
+    async def list_batches(self, *, limit: int = 50) -> list[BatchView]:
+        """Return batches, newest first."""
+        views = map(batch_view, self._state.batches.values())
+        return nlargest(limit, views, key=attrgetter("created_at", "id"))
+
+    @atomic
+    async def batch_progress(self, batch_id: UUID) -> Progress:
+        """Count a batch's items."""
+        batch = find_batch(self._state, batch_id)
+        live = Counter(job.state for job in batch.live.values())
+        return Progress(
+            total=batch.total,
+            succeeded=batch.counts[JobState.SUCCEEDED],
+            failed=batch.counts[JobState.FAILED],
+            cancelled=batch.counts[JobState.CANCELLED],
+            running=live[JobState.RUNNING],
+            waiting=sum(live[state] for state in UNSTARTED),
+        )
+
+    @atomic
+    async def read_items(self, batch_id: UUID, *, cursor: str, limit: int) -> ItemPage:
+        """Return finished items in the order of their commits."""
+        if cursor and not (cursor.isascii() and cursor.isdigit()):
+            raise InvalidInputError("cursor", "must be one that an earlier page gave", cursor)
+        batch = self._state.batches.get(batch_id)
+        if batch is None:
+            return ItemPage((), cursor)
+        start = bisect_right(batch.ended, int(cursor or 0), key=attrgetter("commit"))
+        items = tuple(batch_item(row) for row in batch.ended[start : start + limit])
+        return ItemPage(items, items[-1].cursor if items else cursor)
+
+    @atomic
+    async def batch_args(self, batch_id: UUID) -> dict[int, str]:
+        """Return the arguments of a batch by ordinal."""
+        batch = self._state.batches.get(batch_id)
+        jobs = [] if batch is None else [*(row.job for row in batch.ended), *batch.live.values()]
+        return {job.ordinal: job.args for job in jobs if job.ordinal is not None}
+
+    @atomic
+    async def store_info(self) -> StoreInfo:
+        """Say what this store is."""
+        return StoreInfo(
+            kind="memory",
+            version="1",
+            schema_version=1,
+            durable=False,
+            notes=("nothing survives this process", "other processes cannot see it"),
+            now=self._state.now(),
+        )
+
+
+def _job(row: Job | Finished) -> Job:
+    return row.job if isinstance(row, Finished) else row

@@ -1,0 +1,82 @@
+"""Jobs in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from heapq import heappop
+from uuid import UUID
+
+from headrace.model.errors import FenceLostError
+from headrace.model.job import Claim, ClaimedJob, Completion, JobState, NewJob
+from headrace.model.priority import head_start
+from headrace.model.session import LeaderTerm
+from headrace.model.stats import Pruned, Rescued, Retention
+from headrace.stores.memory import claims, endings, intake
+from headrace.stores.memory.leadership import leads
+from headrace.stores.memory.retention import prune_jobs
+from headrace.stores.memory.state import State, atomic
+
+
+class MemoryJobStore:
+    """`ports.job_store.JobStore` over shared dicts; the port says what each verb promises."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @atomic
+    async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
+        """Insert jobs. Ids that are stored are always left alone here, `retrying` or not."""
+        return intake.insert_jobs(self._state, jobs)
+
+    @atomic
+    async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
+        """Start ready jobs under a live session."""
+        return claims.claim_jobs(self._state, claim)
+
+    @atomic
+    async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+        """Apply the completions whose fence holds."""
+        return endings.complete_jobs(self._state, session, completions)
+
+    @atomic
+    async def stage_jobs(self, *, limit: int) -> frozenset[str]:
+        """Make due jobs ready, at the place of their due time, however late this sweep comes."""
+        state, queues, staged = self._state, set(), 0
+        while state.scheduled and state.scheduled[0][0] <= state.now() and staged < limit:
+            due_at, job_id = heappop(state.scheduled)
+            job = state.jobs.get(job_id)
+            if job is not None and (job.state, job.run_at) == (JobState.SCHEDULED, due_at):
+                state.make_ready(job, sort_at=due_at - head_start(job.spec.priority))
+                queues.add(job.spec.queue)
+                staged += 1
+        return frozenset(queues)
+
+    @atomic
+    async def rescue_jobs(self, *, limit: int) -> Rescued:
+        """Take back the jobs of dead sessions."""
+        return endings.rescue_jobs(self._state, limit=limit)
+
+    @atomic
+    async def fail_overdue_jobs(self, *, grace: timedelta, limit: int, term: LeaderTerm) -> Rescued:
+        """End attempts far beyond their timeout; nothing under a term that is over."""
+        if not leads(self._state, term):
+            return Rescued()
+        return endings.fail_overdue_jobs(self._state, grace=grace, limit=limit)
+
+    @atomic
+    async def save_step(self, job_id: UUID, *, attempt: int, session: UUID, name: str, value: str) -> str:
+        """Store a step once, under the fence."""
+        if endings.owned_job(self._state, job_id, attempt, session) is None:
+            raise FenceLostError
+        return self._state.steps.setdefault(job_id, {}).setdefault(name, value)
+
+    @atomic
+    async def load_steps(self, job_id: UUID) -> dict[str, str]:
+        """Return the stored steps of a job."""
+        return dict(self._state.steps.get(job_id, {}))
+
+    @atomic
+    async def prune_jobs(self, retention: Retention, *, limit: int, queue: str | None = None) -> Pruned:
+        """Remove what is older than its retention."""
+        return prune_jobs(self._state, retention, limit=limit, queue=queue)

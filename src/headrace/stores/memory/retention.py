@@ -1,0 +1,100 @@
+"""Removing what is older than its retention."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from itertools import islice
+from typing import TypeVar
+from uuid import UUID
+
+from headrace.model.batch import BatchState
+from headrace.model.job import JobState
+from headrace.model.stats import Pruned, Retention
+from headrace.stores.memory.rows import Finished
+from headrace.stores.memory.state import State
+
+#: How long a session that ended is still listed.
+SESSION_RETENTION = timedelta(days=1)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def prune_jobs(state: State, retention: Retention, *, limit: int, queue: str | None) -> Pruned:
+    """Remove at most `limit` rows of each kind; with `queue`, jobs of that queue only."""
+    removed = {"jobs": _prune_finished(state, retention, limit, queue)}
+    if queue is None:
+        removed["batches"] = _prune_batches(state, retention, limit)
+        removed["keys"] = _remove(state.keys, _expired_keys(state), limit)
+        removed["sessions"] = _remove(state.sessions, _gone_sessions(state), limit)
+        removed["answers"] = _remove(state.answers, _old_answers(state, retention), limit)
+    return Pruned(removed)
+
+
+def _prune_finished(state: State, retention: Retention, limit: int, queue: str | None) -> int:
+    kept = {
+        JobState.SUCCEEDED: retention.succeeded,
+        JobState.FAILED: retention.failed,
+        JobState.CANCELLED: retention.cancelled,
+    }
+    now = state.now()
+    old = (row for row in state.finished.values() if row.finished_at <= now - kept[row.state])
+    removable = (row for row in old if (queue is None or row.job.spec.queue == queue) and _batch_closed(state, row))
+    rows = list(islice(removable, limit))
+    for row in rows:
+        for table in (state.finished, state.attempts, state.steps, state.retries):
+            table.pop(row.job.id, None)
+    for batch_id in {row.job.batch_id for row in rows} - {None}:
+        assert batch_id is not None
+        _reindex_batch(state, batch_id)
+    return len(rows)
+
+
+def _batch_closed(state: State, row: Finished) -> bool:
+    return row.job.batch_id is None or state.batches[row.job.batch_id].state is BatchState.CLOSED
+
+
+def _reindex_batch(state: State, batch_id: UUID) -> None:
+    batch = state.batches[batch_id]
+    batch.ended = [row for row in batch.ended if row.job.id in state.finished]
+    batch.counts = Counter(row.state for row in batch.ended if row.job.id not in state.retries)
+
+
+def _prune_batches(state: State, retention: Retention, limit: int) -> int:
+    """Remove closed batches whose jobs are gone, with their keys; an empty one is kept as long as its success."""
+    until = state.now() - retention.succeeded
+    old = (
+        batch
+        for batch in state.batches.values()
+        if batch.closed_at is not None and batch.closed_at <= until and not batch.live and not batch.ended
+    )
+    batches = list(islice(old, limit))
+    for batch in batches:
+        del state.batches[batch.new.id]
+        if batch.new.key is not None:
+            state.keys.pop((f"batch:{batch.new.spec.task}", batch.new.key), None)
+    return len(batches)
+
+
+def _expired_keys(state: State) -> Iterator[tuple[str, str]]:
+    now = state.now()
+    return (scope for scope, key in state.keys.items() if key.expires_at is not None and key.expires_at <= now)
+
+
+def _gone_sessions(state: State) -> Iterator[UUID]:
+    until = state.now() - SESSION_RETENTION
+    return (session for session, row in state.sessions.items() if row.expires_at <= until)
+
+
+def _old_answers(state: State, retention: Retention) -> Iterator[str]:
+    until = state.now() - retention.answers
+    return (key for key, stored_at in state.answers.items() if stored_at <= until)
+
+
+def _remove(table: dict[K, V], keys: Iterable[K], limit: int) -> int:
+    chosen = list(islice(keys, limit))
+    for key in chosen:
+        del table[key]
+    return len(chosen)

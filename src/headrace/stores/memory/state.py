@@ -1,0 +1,147 @@
+"""The shared tables of a memory store, and the elementary moves of a job between them.
+
+Every verb of the ports runs under one lock without giving way in between: it is atomic for other tasks and threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import datetime
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from uuid import UUID
+
+from headrace.model.job import AttemptRecord, JobError, JobState
+from headrace.model.priority import head_start
+from headrace.ports.clock import Clock
+from headrace.stores.memory.ready_jobs import ReadyJobs
+from headrace.stores.memory.rows import Batch, Finished, Job, Key, Leader, QueueSetting, Session
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class State:
+    """Tables as dicts. `running` is an index: what runs, and so what a cap or a session uses, is derived from it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.lock = threading.RLock()
+        self.clock = clock
+        self.jobs: dict[UUID, Job] = {}
+        self.ready = ReadyJobs()
+        self.scheduled: list[tuple[datetime, UUID]] = []
+        self.running: dict[UUID, Job] = {}
+        self.finished: dict[UUID, Finished] = {}
+        self.attempts: dict[UUID, list[AttemptRecord]] = {}
+        self.steps: dict[UUID, dict[str, str]] = {}
+        #: The retry of each job that was retried.
+        self.retries: dict[UUID, UUID] = {}
+        self.keys: dict[tuple[str, str], Key] = {}
+        #: When each answer of the memo was stored.
+        self.answers: dict[str, datetime] = {}
+        self.batches: dict[UUID, Batch] = {}
+        self.sessions: dict[UUID, Session] = {}
+        self.leader: Leader | None = None
+        self.queues: dict[str, QueueSetting] = {}
+        self.caps: dict[str, int] = {}
+        self._commits = 0
+
+    def now(self) -> datetime:
+        """Return the store's time."""
+        return self.clock.now()
+
+    def add(self, job: Job) -> None:
+        """Insert a job, scheduled when its `run_at` lies ahead, else ready."""
+        self.jobs[job.id] = job
+        if job.batch_id is not None:
+            self.batches[job.batch_id].live[job.id] = job
+        if job.retry_of is not None:
+            self._supersede(job.retry_of, job)
+        self.wait(job, until=job.run_at)
+
+    def _supersede(self, original: UUID, retry: Job) -> None:
+        """Let the retry count in its batch in place of the job it repeats."""
+        self.retries[original] = retry.id
+        old = self.finished[original]
+        if old.job.batch_id is not None:
+            self.batches[old.job.batch_id].counts[old.state] -= 1
+
+    def wait(self, job: Job, *, until: datetime | None) -> None:
+        """Make a job scheduled when `until` lies ahead, else ready now."""
+        self._leave_session(job)
+        if until is not None and until > self.now():
+            job.state, job.run_at = JobState.SCHEDULED, until
+            heapq.heappush(self.scheduled, (until, job.id))
+        else:
+            self.make_ready(job, sort_at=self.now() - head_start(job.spec.priority))
+
+    def make_ready(self, job: Job, *, sort_at: datetime) -> None:
+        """Make a job ready at its place in the claim order."""
+        self._leave_session(job)
+        job.state, job.sort_at = JobState.READY, sort_at
+        self.ready.push(job)
+
+    def _leave_session(self, job: Job) -> None:
+        self.running.pop(job.id, None)
+        job.session = job.started_at = None
+
+    def start(self, job: Job, session: UUID) -> None:
+        """Make a ready job running: a new attempt of `session`."""
+        job.state, job.session, job.started_at = JobState.RUNNING, session, self.now()
+        job.attempt += 1
+        self.running[job.id] = job
+
+    def finish(
+        self,
+        job: Job,
+        state: JobState,
+        *,
+        result: str | None = None,
+        error: JobError | None = None,
+        usage: str | None = None,
+    ) -> None:
+        """Move a job to history: its one final state."""
+        self._commits += 1
+        row = Finished(job, state, self._commits, self.now(), result, error, usage)
+        del self.jobs[job.id]
+        self.running.pop(job.id, None)
+        self.finished[job.id] = row
+        if job.batch_id is not None:
+            batch = self.batches[job.batch_id]
+            del batch.live[job.id]
+            batch.ended.append(row)
+            batch.counts[state] += 1
+
+    def record_attempt(self, job: Job, outcome: str, error: JobError | None = None) -> None:
+        """Keep how an attempt ended that did not end its job."""
+        record = AttemptRecord(job.attempt, outcome, job.started_at, self.now(), job.session, error)
+        self.attempts.setdefault(job.id, []).append(record)
+
+    def alive(self, session: UUID | None) -> bool:
+        """Whether the lease of a session has not ended."""
+        row = self.sessions.get(session) if session else None
+        return row is not None and row.expires_at > self.now()
+
+
+class OnState(Protocol):
+    """An adapter over the shared tables."""
+
+    _state: State
+
+
+Adapter = TypeVar("Adapter", bound=OnState)
+
+
+def atomic(
+    verb: Callable[Concatenate[Adapter, P], Awaitable[T]],
+) -> Callable[Concatenate[Adapter, P], Coroutine[Any, Any, T]]:
+    """Run a verb under the lock of its state; the verb itself must never suspend."""
+
+    @functools.wraps(verb)
+    async def locked(self: Adapter, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._state.lock:
+            return await verb(self, *args, **kwargs)
+
+    return locked

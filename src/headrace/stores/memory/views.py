@@ -1,0 +1,101 @@
+"""Rows as the read models of the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from headrace.model.batch import BatchItem, BatchView
+from headrace.model.job import AttemptRecord, JobView
+from headrace.model.session import SessionView
+from headrace.stores.memory.rows import Batch, Finished, Job, Session
+
+
+def job_view(row: Job | Finished) -> JobView:
+    """Return everything known of a job."""
+    job = row.job if isinstance(row, Finished) else row
+    return JobView(
+        id=job.id,
+        task=job.spec.task,
+        queue=job.spec.queue,
+        state=row.state,
+        priority=job.spec.priority,
+        attempt=job.attempt,
+        failures=job.failures,
+        crashes=job.crashes,
+        max_attempts=job.spec.max_attempts,
+        created_at=job.created_at,
+        run_at=job.run_at,
+        started_at=job.started_at,
+        finished_at=row.finished_at if isinstance(row, Finished) else None,
+        session=job.session,
+        args=json.loads(job.args),
+        result=_parsed(row.result) if isinstance(row, Finished) else None,
+        error=row.error if isinstance(row, Finished) else None,
+        batch_id=job.batch_id,
+        ordinal=job.ordinal,
+        retry_of=job.retry_of,
+        cancel_requested=job.cancel_requested,
+        usage=_parsed(row.usage) if isinstance(row, Finished) else None,
+    )
+
+
+def final_attempt(row: Finished) -> AttemptRecord | None:
+    """Return the record of the attempt that ended a job; None for a job that ended while it waited."""
+    job = row.job
+    if job.session is None:
+        return None
+    return AttemptRecord(job.attempt, row.state.value, job.started_at, row.finished_at, job.session, row.error)
+
+
+def batch_view(batch: Batch) -> BatchView:
+    """Return everything known of a batch."""
+    new = batch.new
+    return BatchView(
+        id=new.id,
+        key=new.key,
+        task=new.spec.task,
+        queue=new.spec.queue,
+        state=batch.state,
+        outcome=batch.outcome,
+        total=batch.total,
+        round=batch.round,
+        policy=new.policy,
+        created_at=batch.created_at,
+        sealed_at=batch.sealed_at,
+        closed_at=batch.closed_at,
+    )
+
+
+def batch_item(row: Finished) -> BatchItem:
+    """Return a finished item; its cursor is the number of its commit."""
+    assert row.job.ordinal is not None
+    return BatchItem(
+        index=row.job.ordinal,
+        status=row.state,
+        job_id=row.job.id,
+        result=_parsed(row.result),
+        error=row.error,
+        cost=_parsed(row.usage),
+        cursor=str(row.commit),
+    )
+
+
+def session_view(row: Session, *, alive: bool, running: int) -> SessionView:
+    """Return everything known of a session."""
+    new = row.new
+    return SessionView(
+        id=new.id,
+        hostname=new.hostname,
+        process=new.process,
+        queues=dict(new.queues),
+        started_at=row.started_at,
+        expires_at=row.expires_at,
+        alive=alive,
+        running=running,
+        stats=dict(row.stats),
+    )
+
+
+def _parsed(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
