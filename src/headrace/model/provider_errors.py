@@ -1,14 +1,14 @@
 """What can go wrong with a model provider. Adapters sort faults into these by status and type, never by text.
 
-    ProviderError
-    ├── RateLimitedError          429: the quota is used up for now (transient)
-    ├── ProviderUnavailableError  it cannot be reached, or failed itself (transient)
-    ├── ProviderTimeoutError      no whole answer before the deadline (transient)
-    ├── InvalidRequestError       it refused the request as it stands
-    │   └── ContextTooLongError   the prompt does not fit
-    ├── ProviderAuthError         the key or the account was refused
-    ├── RefusedError              the model declined to answer
-    └── BadOutputError            the answers never became valid
+ProviderError
+├── RateLimitedError          429: the quota is used up for now (transient)
+├── ProviderUnavailableError  it cannot be reached, or failed itself (transient)
+├── ProviderTimeoutError      no whole answer before the deadline (transient)
+├── InvalidRequestError       it refused the request as it stands
+│   └── ContextTooLongError   the prompt does not fit
+├── ProviderAuthError         the key or the account was refused
+├── RefusedError              the model declined to answer
+└── BadOutputError            the answers never became valid
 """
 
 from __future__ import annotations
