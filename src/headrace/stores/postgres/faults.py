@@ -1,0 +1,66 @@
+"""What goes wrong at the driver, sorted once: no asyncpg error crosses a port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+
+from headrace.model.errors import HeadraceError, StoreUnavailableError, StoreVersionError
+
+#: Worth doing again at once, in a new transaction: the server undid everything and says so.
+TRY_AGAIN = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.exceptions.InvalidCachedStatementError,
+    asyncpg.exceptions.OutdatedSchemaCacheError,
+)
+
+_UNREACHABLE = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.exceptions.InsufficientResourcesError,
+    asyncpg.exceptions.InternalClientError,
+    asyncpg.exceptions.InvalidAuthorizationSpecificationError,
+    asyncpg.exceptions.InvalidCatalogNameError,
+    asyncpg.exceptions.OperatorInterventionError,
+    asyncpg.exceptions.PostgresSystemError,
+    asyncpg.exceptions.ReadOnlySQLTransactionError,
+)
+_NO_SCHEMA = (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError, asyncpg.InvalidSchemaNameError)
+
+
+@contextmanager
+def sorted_faults() -> Iterator[None]:
+    """Turn errors of the driver into errors of Headrace; the driver's own is kept as `__cause__`."""
+    try:
+        yield
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.exceptions.InternalClientError) as error:
+        raise sort_fault(error) from error
+
+
+def sort_fault(error: Exception) -> HeadraceError:
+    """Return the error of Headrace that says what `error` means to its caller."""
+    if isinstance(error, asyncpg.LockNotAvailableError):
+        return StoreUnavailableError(
+            "Another transaction held a row or key that this call needs for longer than the lock timeout; nothing was "
+            "written. Commit or roll back that transaction (see pg_stat_activity) and try again."
+        )
+    if isinstance(error, _NO_SCHEMA):
+        return StoreVersionError(
+            f"The database has not the tables this version needs ({error}). Run `headrace migrate`."
+        )
+    if isinstance(error, (*_UNREACHABLE, *TRY_AGAIN)):
+        return StoreUnavailableError(
+            f"The store cannot answer ({describe(error)}). Check that the server runs and that HEADRACE_URL points to it."
+        )
+    return HeadraceError(f"The database refused a statement ({describe(error)}). Please report this as a bug.")
+
+
+def describe(error: BaseException) -> str:
+    """Return the class and the first line of `error`, never its parameters."""
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,0 +1,130 @@
+"""Intake of jobs: grouped by specification, idempotent by id and by key.
+
+The same statements run on the store's own connections and, for transactional enqueue, on the caller's
+(`foreign.py`): everything here speaks to a `Runner` and opens no transaction itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+from headrace.model.errors import ConflictError
+from headrace.model.job import JobSpec, NewJob
+from headrace.model.priority import head_start
+from headrace.stores.postgres.database import Database, Transaction
+
+#: How long a key of a single job answers a second submit.
+KEY_LIFETIME = timedelta(days=7)
+#: Rows of one statement; more are inserted in several of one transaction.
+ROWS_PER_STATEMENT = 10_000
+
+
+class Runner(Protocol):
+    """Runs statements by name inside one transaction."""
+
+    async def fetch(self, name: str, /, **values: Any) -> Sequence[Any]:
+        """Run the statement `queries/NAME.sql` and return its rows, each indexable by position."""
+        ...
+
+
+async def insert_jobs(database: Database, jobs: Sequence[NewJob], *, retrying: bool) -> list[UUID]:
+    """Do what `JobStore.insert_jobs` promises; the plain case is one statement."""
+    groups = group_by_spec(jobs)
+    if not retrying and len(groups) == 1 and len(jobs) <= ROWS_PER_STATEMENT and not _keyed(jobs):
+        await _insert_group(database, *groups[0])
+        return [job.id for job in jobs]
+
+    async def work(tx: Transaction) -> list[UUID]:
+        return await insert_with(tx, jobs, retrying=retrying)
+
+    return await database.run(work) if jobs else []
+
+
+async def insert_with(runner: Runner, jobs: Sequence[NewJob], *, retrying: bool) -> list[UUID]:
+    """Insert `jobs` inside the runner's transaction and return the id under which each is stored."""
+    stored = await _claim_keys(runner, _keyed(jobs))
+    fresh = [job for job in jobs if stored.get(_name(job), job.id) == job.id]
+    for spec, group in group_by_spec(fresh):
+        for start in range(0, len(group), ROWS_PER_STATEMENT):
+            await _insert_group(runner, spec, group[start : start + ROWS_PER_STATEMENT])
+    if retrying:
+        await runner.fetch("drop_finished_again", ids=[job.id for job in fresh])
+    return [stored.get(_name(job), job.id) for job in jobs]
+
+
+def group_by_spec(jobs: Sequence[NewJob]) -> list[tuple[JobSpec, list[NewJob]]]:
+    """Return `jobs` by specification, in order of first appearance."""
+    groups: dict[int, tuple[JobSpec, list[NewJob]]] = {}
+    for job in jobs:
+        groups.setdefault(id(job.spec), (job.spec, []))[1].append(job)
+    return list(groups.values())
+
+
+def spec_values(spec: JobSpec) -> dict[str, Any]:
+    """Return the parameters that all jobs of `spec` share."""
+    return {
+        "queue": spec.queue,
+        "task": spec.task,
+        "priority": spec.priority,
+        "max_attempts": spec.max_attempts,
+        "timeout": spec.timeout,
+        "at_most_once": spec.at_most_once,
+        "limit_key": spec.limit_key,
+        "head_start": head_start(spec.priority),
+    }
+
+
+def _keyed(jobs: Sequence[NewJob]) -> list[NewJob]:
+    return [job for job in jobs if job.key is not None]
+
+
+def _name(job: NewJob) -> tuple[str, str] | UUID:
+    """Name a job by its key, or by its id where it has none."""
+    return (f"job:{job.spec.task}", job.key) if job.key is not None else job.id
+
+
+async def _insert_group(runner: Runner, spec: JobSpec, jobs: Sequence[NewJob]) -> None:
+    await runner.fetch(
+        "insert_jobs",
+        ids=[job.id for job in jobs],
+        args=[job.args for job in jobs],
+        run_ats=[job.run_at for job in jobs],
+        **spec_values(spec),
+    )
+
+
+async def _claim_keys(runner: Runner, jobs: Sequence[NewJob]) -> dict[Any, UUID]:
+    """Return the id each key stands for, ours or the one stored before; raise ConflictError for another body."""
+    if not jobs:
+        return {}
+    wanted: dict[Any, NewJob] = {}
+    for job in jobs:
+        first = wanted.setdefault(_name(job), job)
+        _check_body(job, first.body_hash, first.id)
+    # In key order, so that two submits with the same keys wait for one another instead of deadlocking.
+    names = sorted(wanted)
+    values = {"scopes": [scope for scope, _ in names], "keys": [key for _, key in names]}
+    ours = await runner.fetch(
+        "insert_keys",
+        **values,
+        ids=[wanted[name].id for name in names],
+        hashes=[wanted[name].body_hash for name in names],
+        lifetime=KEY_LIFETIME,
+    )
+    stored = {name: wanted[name].id for name in names}
+    if len(ours) < len(names):
+        for scope, key, stored_id, body_hash in await runner.fetch("find_keys", **values):
+            _check_body(wanted[scope, key], body_hash, stored_id)
+            stored[scope, key] = stored_id
+    return stored
+
+
+def _check_body(job: NewJob, body_hash: str, stored_id: UUID) -> None:
+    if job.body_hash != body_hash:
+        raise ConflictError(
+            f"The idempotency key {job.key!r} of task {job.spec.task!r} was used before with another body (job "
+            f"{stored_id}). Use a new key, or send the first body again."
+        )

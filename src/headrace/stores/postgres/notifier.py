@@ -1,0 +1,136 @@
+"""Hints by NOTIFY: sent after the commit, coalesced per topic, lost without harm.
+
+A topic's first hint leaves at once, further ones at most every 10 ms. Own hints reach own subscribers directly and
+are recognised by their sender when they come back. LISTEN has a connection of its own, remade when it breaks; behind
+a pooler it needs `listen_dsn`, a way past the pooler, and without one everything works by polling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from headrace.model.errors import HeadraceError
+from headrace.stores.postgres.database import Database
+from headrace.stores.postgres.faults import sorted_faults
+from headrace.stores.postgres.pool import Connection
+
+#: Least time between two hints of one topic.
+SPACING = 0.01
+#: How often the listening connection is asked whether it still lives, and how long it may take to answer.
+CHECK_EVERY, CHECK_TIMEOUT = 10.0, 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+#: How long `subscribe` waits for the first connection before it goes on without.
+_FIRST_WAIT = 5.0
+
+OnHint = Callable[[str], None]
+
+
+class PostgresNotifier:
+    """The notifier port on LISTEN and NOTIFY."""
+
+    def __init__(self, database: Database, *, listen: bool, listen_dsn: str | None = None) -> None:
+        self._database, self._listen_dsn = database, listen_dsn
+        self._listening = listen and (listen_dsn is not None or not database.options.pooled)
+        self._channel, self._sender = f"headrace_{database.schema}", uuid4().hex[:16]
+        self._subscribers: dict[object, OnHint] = {}
+        self._waiting: dict[str, bool] = {}
+        self._outbox: set[str] = set()
+        self._sending: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._connected = asyncio.Event()
+        self._closed = False
+
+    @property
+    def listening(self) -> bool:
+        """Whether hints of other processes are listened for; else this process polls only."""
+        return self._listening
+
+    def hint(self, topic: str) -> None:
+        """Tell other processes soon, coalesced per topic. Never raises; call after the commit."""
+        if self._closed:
+            return
+        if topic in self._waiting:
+            self._waiting[topic] = True
+            return
+        self._waiting[topic] = False
+        loop = asyncio.get_running_loop()
+        loop.call_later(SPACING, self._reopen, topic)
+        loop.call_soon(self._deliver, topic)
+        self._outbox.add(topic)
+        if self._sending is None:
+            self._sending = loop.create_task(self._send(), name="headrace-notify")
+
+    def _reopen(self, topic: str) -> None:
+        if self._waiting.pop(topic, False):
+            self.hint(topic)
+
+    async def _send(self) -> None:
+        try:
+            while self._outbox:
+                topics, self._outbox = self._outbox, set()
+                payloads = [f"{self._sender} {topic}" for topic in sorted(topics)]
+                with contextlib.suppress(HeadraceError):  # a hint may be lost; the poll is the truth
+                    await self._database.fetch("notify", channel=self._channel, payloads=payloads)
+        finally:
+            self._sending = None
+
+    async def subscribe(self, on_hint: OnHint) -> Callable[[], None]:
+        """Call `on_hint(topic)` on this event loop for each hint, own ones included; return how to stop it."""
+        token = object()
+        self._subscribers[token] = on_hint
+        if self._listening and self._listener is None:
+            self._listener = asyncio.create_task(self._keep_listening(), name="headrace-listen")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FIRST_WAIT):
+                    await self._connected.wait()
+        return lambda: self._subscribers.pop(token, None) and None
+
+    async def close(self) -> None:
+        """Stop listening; hints not yet sent are dropped, one being sent is finished."""
+        self._closed = True
+        self._subscribers.clear()
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.gather(self._listener, return_exceptions=True)
+        if self._sending is not None:
+            await asyncio.wait([self._sending], timeout=2)
+
+    async def _keep_listening(self) -> None:
+        pause = _FIRST_PAUSE
+        while True:
+            with contextlib.suppress(HeadraceError), sorted_faults():
+                connection = await self._database.connect(dsn=self._listen_dsn)
+                pause = _FIRST_PAUSE
+                try:
+                    await self._listen_on(connection)
+                finally:
+                    connection.terminate()
+            self._connected.set()  # whoever waits for the first connection need not wait for the next try
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _listen_on(self, connection: Connection) -> None:
+        ended = asyncio.Event()
+        connection.add_termination_listener(lambda _: ended.set())
+        await connection.add_listener(self._channel, self._on_notify)
+        self._connected.set()
+        while not connection.is_closed():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_EVERY):
+                    await ended.wait()
+            if not ended.is_set():  # a link that was cut silently looks merely quiet
+                async with asyncio.timeout(CHECK_TIMEOUT):
+                    await self._database.check(connection)
+
+    def _on_notify(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
+        sender, _, topic = str(payload).partition(" ")
+        if sender != self._sender:
+            self._deliver(topic)
+
+    def _deliver(self, topic: str) -> None:
+        for on_hint in list(self._subscribers.values()):
+            on_hint(topic)

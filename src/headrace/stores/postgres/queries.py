@@ -1,0 +1,55 @@
+"""The one loader of SQL: `queries/NAME.sql`, one statement per file, read once per schema.
+
+A statement names its parameters `%(name)s`, the form psycopg takes, and its tables `{schema}.table`.
+For asyncpg the names become `$1 … $n`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from headrace.model.errors import InvalidInputError
+
+_PARAMETER = re.compile(r"%\((\w+)\)s")
+_COMMENT = re.compile(r"--[^\n]*")
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement. `named` is for psycopg, `numbered` with `parameters` in their order for asyncpg."""
+
+    name: str
+    named: str
+    numbered: str
+    parameters: tuple[str, ...]
+
+    def arguments(self, values: Mapping[str, Any]) -> list[Any]:
+        """Return `values` in the order of the numbered form; a missing one is a KeyError."""
+        return [values[name] for name in self.parameters]
+
+
+def check_schema(schema: str) -> str:
+    """Return `schema` if it can name a PostgreSQL schema without surprises, else raise InvalidInputError."""
+    if not _SCHEMA.fullmatch(schema):
+        raise InvalidInputError("schema", "must match [a-z_][a-z0-9_]{0,47}", schema)
+    return schema
+
+
+def read_sql(path: str, schema: str) -> str:
+    """Return the text of an SQL file of this package with its schema filled in."""
+    return (files(__package__) / path).read_text("utf-8").replace("{schema}", f'"{check_schema(schema)}"')
+
+
+@cache
+def load_query(name: str, schema: str) -> Query:
+    """Return the statement `queries/NAME.sql` for `schema`."""
+    text = _COMMENT.sub("", read_sql(f"queries/{name}.sql", schema)).strip().rstrip(";")
+    names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    numbers = {parameter: f"${index}" for index, parameter in enumerate(names, 1)}
+    return Query(name, text, _PARAMETER.sub(lambda match: numbers[match[1]], text), names)

@@ -1,0 +1,76 @@
+"""Opening the PostgreSQL store: one database, all ports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from headrace.ports.clock import Clock
+from headrace.ports.stores import Stores
+from headrace.stores.postgres.database import Database, DatabaseOptions
+from headrace.stores.postgres.job_store import PostgresJobStore
+from headrace.stores.postgres.migrate import check_version
+from headrace.stores.postgres.notifier import PostgresNotifier
+from headrace.stores.postgres.session_store import PostgresSessionStore
+
+
+async def open_postgres_stores(
+    dsn: str,
+    *,
+    schema: str = "headrace",
+    max_pool_size: int = 10,
+    pooled: bool = False,
+    listen: bool = True,
+    listen_dsn: str | None = None,
+    auto_migrate: bool = False,
+    clock: Clock | None = None,
+    lock_timeout: timedelta | None = None,
+) -> Stores:
+    """Open the store in `schema` of the database at `dsn` and check its version.
+
+    `pooled` is for a pooler in transaction mode: no named statements, no session settings, and LISTEN only on
+    `listen_dsn`, a way past the pooler. `auto_migrate` fills an empty database. `clock` replaces the database's
+    clock, for tests. Raises StoreUnavailableError when the database cannot be reached, StoreVersionError when its
+    schema is not the one this version needs.
+
+    >>> stores = await open_postgres_stores("postgresql://localhost/app")  # doctest: +SKIP
+    """
+    options = DatabaseOptions(dsn, schema=schema, max_pool_size=max_pool_size, pooled=pooled)
+    if lock_timeout is not None:
+        options = replace(options, lock_timeout=lock_timeout)
+    database = Database(options, clock)
+    try:
+        await check_version(database, auto_migrate=auto_migrate)
+    except BaseException:
+        await database.close()
+        raise
+    notifier = PostgresNotifier(database, listen=listen, listen_dsn=listen_dsn)
+
+    async def close() -> None:
+        await notifier.close()
+        await database.close()
+
+    @asynccontextmanager
+    async def private_sessions() -> AsyncIterator[PostgresSessionStore]:
+        private = Database(replace(options, max_pool_size=1), clock)
+        try:
+            yield PostgresSessionStore(private)
+        finally:
+            await private.close()
+
+    missing: Any = None
+    return Stores(
+        jobs=PostgresJobStore(database),
+        batches=missing,
+        sessions=PostgresSessionStore(database),
+        control=missing,
+        inspect=missing,
+        memo=missing,
+        notifier=notifier,
+        private_sessions=private_sessions,
+        foreign=missing,
+        close=close,
+    )

