@@ -104,7 +104,7 @@ def ddl(s: Shape) -> str:
 def claim_sql(s: Shape) -> str:
     pick = f"""SELECT %s FROM jobs WHERE queue = %(queue)s AND state = {s.word("ready")} AND limit_key IS NULL
       ORDER BY sort_at LIMIT %(room)s FOR UPDATE SKIP LOCKED""".replace
-    change = f"""UPDATE jobs j SET state = {s.word('running')}, session = %(session)s, attempt = attempt + 1,
+    change = f"""UPDATE jobs j SET state = {s.word("running")}, session = %(session)s, attempt = attempt + 1,
       started_at = now()"""
     columns = "j.id, j.task, j.attempt, j.failures, j.crashes, j.batch_id, j.ordinal, j.sort_at, j.args, j.options"
     match s.claim:
@@ -178,8 +178,13 @@ def postgres() -> Iterator[str]:
     init = [str(tools / "initdb"), "-D", str(data), "-U", "spike", "-A", "trust", "-E", "UTF8", "--locale=C"]
     subprocess.run(init, check=True, user=user, cwd=root, stdout=subprocess.DEVNULL)
     flags = ["-c", "listen_addresses=", "-c", "fsync=on", "-c", "synchronous_commit=on"]
-    server = subprocess.Popen([tools / "postgres", "-D", data, "-k", root, *flags], user=user, cwd=root,
-                              stdout=subprocess.DEVNULL, stderr=(root / "log").open("w"))
+    server = subprocess.Popen(
+        [tools / "postgres", "-D", data, "-k", root, *flags],
+        user=user,
+        cwd=root,
+        stdout=subprocess.DEVNULL,
+        stderr=(root / "log").open("w"),
+    )
     try:
         ready = ["timeout", "20", "sh", "-c", f"until {tools}/pg_isready -q -h {root}; do :; done"]
         subprocess.run(ready, check=True)
@@ -347,7 +352,8 @@ async def rescue(dsn: str) -> None:
     text, names = numbered(claim_sql(WANTED))
     await conn.fetch(text, *({"queue": "q", "room": 400, "session": SESSION}[n] for n in names))
     for index in ("", "CREATE INDEX ON jobs (session) WHERE state = 'running'"):
-        await conn.execute(index)
+        if index:
+            await conn.execute(index)
         begun = time.perf_counter()
         for _ in range(5):
             await conn.fetch("SELECT id FROM jobs WHERE state = 'running' AND session = ANY($1::uuid[])", [SESSION])
