@@ -81,9 +81,14 @@ def has_right_python() -> bool:
     return PYTHON.exists() and any(VENV.glob(f"lib/python{asked}"))
 
 
+def has_pip() -> bool:
+    """Return whether the pip of `.venv` works, once more where an interrupted run or another tool left none."""
+    return run([PYTHON, "-m", "pip", "--version"], quiet=True) or run([PYTHON, "-m", "ensurepip"], quiet=True)
+
+
 def ensure_venv() -> None:
     """Create `.venv`, or keep the one whose interpreter and pip still work."""
-    if not (has_right_python() and run([PYTHON, "-m", "pip", "--version"], quiet=True)):
+    if not (has_right_python() and has_pip()):
         shutil.rmtree(VENV, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
     # Read by uv: it then writes commands that find their interpreter beside themselves, so the checkout may move.
