@@ -33,7 +33,7 @@ from headrace.hosting.state import LOG_FILE, Phase, ServerState, log_size, log_t
 #: Starts tried when the chosen port was lost to somebody else between choosing and binding it.
 MAX_LAUNCHES = 5
 #: How long a held lock without a visible owner is taken for a start in progress elsewhere on this machine.
-_HIDDEN_OWNER_GRACE = timedelta(seconds=2)
+_HIDDEN_OWNER_GRACE = timedelta(seconds=1)
 
 
 def running_state(server: HostedServer) -> ServerState | None:

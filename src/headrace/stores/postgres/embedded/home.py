@@ -93,7 +93,7 @@ def _still_claims(directory: Path, home: Path) -> bool:
 
 
 def _make(directory: Path, *, closed: bool) -> bool:
-    """Whether the directory was made now; for root one that others may pass through but not list, whatever the umask."""
+    """Whether the directory was made now; root makes it one that others may pass through, whatever the umask says."""
     try:
         directory.mkdir(parents=True)
     except FileExistsError:
