@@ -151,7 +151,7 @@ def uv(command: str, *arguments: str | Path) -> Command:
 
 def pip(command: str, *arguments: str | Path) -> Command:
     """Return the command line of a quiet pip."""
-    return [PYTHON, "-m", "pip", command, "--quiet", "--disable-pip-version-check", "--no-input", *arguments]
+    return [PYTHON, "-m", "pip", command, "-qq", "--disable-pip-version-check", "--no-input", *arguments]
 
 
 def run(command: Command, *, quiet: bool = False, env: dict[str, str] | None = None) -> bool:
