@@ -104,3 +104,22 @@ class ResultTimeoutError(HeadraceError, TimeoutError):
 
     code = "result_timeout"
     transient = True
+
+
+class TaskTimeoutError(HeadraceError):
+    """The attempt ran longer than its timeout and was stopped. Raise `timeout=` of the task, or make it faster."""
+
+    code = "timeout"
+    transient = True
+
+
+class ExecutorCrashedError(HeadraceError):
+    """The process that ran the attempt died (out of memory, a crash in native code, or a kill)."""
+
+    code = "executor_crashed"
+    transient = True
+
+    def __init__(self, message: str | None = None, *, progressed: bool = False) -> None:
+        super().__init__(message)
+        #: Whether a checkpoint or an answer was stored before the crash.
+        self.progressed = progressed

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-
-def _no_activity() -> None:
-    return None
+from headrace.model.job import ClaimedJob
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One attempt to execute. (job_id, attempt, session) is its fence."""
+    """One attempt to execute. (job.id, job.attempt, session) is its fence."""
 
-    job_id: UUID
-    attempt: int
+    job: ClaimedJob
     session: UUID
-    task: str
-    args: str
     #: Seconds the attempt may run.
     timeout: float
-    #: Where another process finds the task: "module:qualname", or "path.py:qualname".
+    #: Where another process finds the task: "module:qualname", or "/path.py:qualname".
     target: str
-    #: Runs the handler in this process: a coroutine function for async handlers, a function for sync ones.
+    #: Runs the handler in this process: awaitable for async handlers, a value for sync ones.
     invoke: Callable[[], Any]
-    #: Called when a checkpoint or a paid answer was stored.
-    on_activity: Callable[[], None] = field(default=_no_activity)
+    #: Call it when the handler stored a checkpoint or an answer, or reported activity.
+    on_activity: Callable[[], None]
 
 
 class Executor(Protocol):
     """Runs calls. Cancelling `run` stops the handler where that is possible."""
 
     async def run(self, call: Call) -> Any:
-        """Run the handler to its end and return what it returned; its exceptions pass through.
+        """Run the handler to its end.
 
-        Raises ExecutorCrashedError when the process that ran it died, TaskTimeoutError when it ran too long.
+        Returns what the handler returned, or, where it ran elsewhere together with its retry policy, the finished
+        Completion. Exceptions of the handler pass through. Raises ExecutorCrashedError when the process that ran
+        it died.
         """
         ...
 

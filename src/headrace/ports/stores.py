@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from headrace.ports.batch_store import BatchStore
@@ -26,6 +27,9 @@ class Stores:
     inspect: Inspect
     memo: MemoStore
     notifier: Notifier
+    #: Opens a session store with a connection of its own, on the event loop and thread that calls it: the heartbeat
+    #: must not wait for the pool. None where the store lives in this process.
+    private_sessions: Callable[[], AbstractAsyncContextManager[SessionStore]] | None
     #: None where the store is not the caller's database.
     foreign: ForeignIntake | None
     close: Callable[[], Awaitable[None]]

@@ -1,0 +1,33 @@
+"""Headrace: durable batch jobs and workflows made for LLM work."""
+
+from headrace.app import App
+from headrace.batch import Batch
+from headrace.engine.context import Context
+from headrace.handles import JobHandle
+from headrace.model.backoff import Backoff
+from headrace.model.batch import BatchItem, ClosePolicy, Progress
+from headrace.model.errors import HeadraceError
+from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
+from headrace.model.priority import Priority
+from headrace.tasks import Task
+
+__all__ = [
+    "App",
+    "Backoff",
+    "Batch",
+    "BatchItem",
+    "Cancel",
+    "ClosePolicy",
+    "Context",
+    "Done",
+    "Fail",
+    "HeadraceError",
+    "JobHandle",
+    "Priority",
+    "Progress",
+    "Retry",
+    "Snooze",
+    "Task",
+]
+
+__version__ = "0.1.0"

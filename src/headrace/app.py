@@ -1,0 +1,253 @@
+"""The façade people use: tasks, jobs, batches, a worker. It asks the wiring for its parts on first use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
+from uuid import UUID
+
+from headrace.batch import Batch
+from headrace.definitions import TaskOptions, define_task
+from headrace.engine.registry import Registry, TaskDef
+from headrace.handles import JobHandle
+from headrace.model.durations import parse_duration
+from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
+from headrace.model.job import JobSpec, NewJob
+from headrace.model.names import check_name
+from headrace.settings import Settings, load_settings
+from headrace.tasks import SubmitOptions, Task, new_batch
+
+if TYPE_CHECKING:
+    from headrace.engine.worker import Worker
+    from headrace.llm.gateway import LLM
+    from headrace.runtime import Runtime
+    from headrace.sync import SyncClient
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Lifespan = Callable[["App"], AbstractAsyncContextManager[Any]]
+
+
+class App:
+    """Tasks and the store they run on.
+
+    `url`: "postgresql://…", or "memory://" for tests; without it `HEADRACE_URL`, headrace.toml, or an embedded
+    PostgreSQL in `./.headrace`. `lifespan(app)` is an async context manager entered by each worker; what it yields
+    is `ctx.resources`. `settings` replaces file and environment.
+
+    >>> from headrace import App
+    >>> app = App("memory://")
+    >>> @app.task
+    ... async def double(number: int) -> int:
+    ...     return 2 * number
+    >>> async def main() -> None:
+    ...     async with app.worker():
+    ...         handle = await double.enqueue(21)
+    ...         print(await handle.result())
+    >>> import asyncio; asyncio.run(main())
+    42
+    """
+
+    def __init__(
+        self, url: str | None = None, *, lifespan: Lifespan | None = None, settings: Settings | None = None
+    ) -> None:
+        self.registry = Registry()
+        self.lifespan = lifespan
+        self._url = url
+        self._given_settings = settings
+        self._runtime: Runtime | None = None
+        self._users = 0
+        #: Queues to hint when a transaction begun by `transaction` commits, by the connection's identity.
+        self._transactions: dict[int, list[str]] = {}
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Settings of file and environment, read on first use. Raises ConfigError naming key and fix."""
+        settings = self._given_settings or load_settings()
+        if self._url is None:
+            return settings
+        if self._url == "memory://":
+            return replace(settings, queue=replace(settings.queue, type="memory", url=""))
+        return replace(settings, queue=replace(settings.queue, url=self._url))
+
+    # Tasks
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, **options: Unpack[TaskOptions]) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:  # type: ignore[misc]
+        """Register a function as a task; see `TaskOptions` for the options and their defaults.
+
+        `async def` runs on the event loop, `def` in a thread, and either in a child process with `cpu=True`. Raises
+        InvalidInputError for a wrong option, ConfigError for a name in use.
+        """
+        if function is None:
+            return lambda decorated: self._register(decorated, cast(TaskOptions, options))
+        return self._register(function, cast(TaskOptions, options))
+
+    def _register(self, function: Callable[..., Any], options: TaskOptions) -> Task[Any, Any]:
+        definition = define_task(function, options)
+        self.registry.add(definition)
+        return Task(self, definition)
+
+    def spec_of(self, definition: TaskDef) -> JobSpec:
+        """Return how jobs of a task are stored under this app's settings."""
+        if definition.spec.max_attempts:
+            return definition.spec
+        return replace(definition.spec, max_attempts=1 + self.settings.queue.max_retries)
+
+    # Opening and closing
+
+    async def __aenter__(self) -> App:
+        """Open as a client: submit and read, work nothing."""
+        if self._users == 0:
+            from headrace.wiring import open_runtime
+
+            self._runtime = await open_runtime(self.settings)
+        self._users += 1
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._users -= 1
+        if self._users == 0 and self._runtime is not None:
+            runtime, self._runtime = self._runtime, None
+            await runtime.close()
+
+    @property
+    def runtime(self) -> Runtime:
+        """The open parts. Raises ConfigError when the app is not open."""
+        if self._runtime is None:
+            raise ConfigError(
+                "the app is not open; use `async with app:` (client), `async with app.worker():` (client that also "
+                "works jobs here), or `app.sync` from synchronous code"
+            )
+        return self._runtime
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the app is open."""
+        return self._runtime is not None
+
+    def forget_runtime(self) -> None:
+        """In a forked child: drop the parent's connections without touching them."""
+        self._runtime, self._users = None, 0
+
+    @asynccontextmanager
+    async def worker(
+        self, *, queues: Mapping[str, int] | Iterable[str] | None = None, concurrency: int | None = None,
+        grace: float | str | timedelta | None = None,
+    ) -> AsyncIterator[Worker]:  # fmt: skip
+        """Open the app and work jobs in this process until the block ends.
+
+        `queues`: names, or slots by name; default every queue of the app's tasks. `concurrency`: slots per queue
+        where none are given. On leaving, running handlers may end within `grace` (default `[worker]
+        shutdown_grace`); the rest is released, uncharged.
+        """
+        from headrace.wiring import make_worker
+
+        wait = self.settings.worker.shutdown_grace if grace is None else parse_duration(grace, field="grace")
+        async with self, AsyncExitStack() as stack:
+            resources = await stack.enter_async_context(self.lifespan(self)) if self.lifespan is not None else None
+            slots = self._slots(queues, concurrency or self.settings.worker.concurrency)
+            worker = make_worker(self, slots, resources)
+            try:
+                await worker.start()
+                yield worker
+            finally:
+                await worker.stop(wait)
+
+    def _slots(self, queues: Mapping[str, int] | Iterable[str] | None, default: int) -> dict[str, int]:
+        named = queues if queues is not None else self.registry.queues()
+        slots = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named, default)
+        for queue, count in slots.items():
+            check_name("queue", queue)
+            if not isinstance(count, int) or count < 1:
+                raise InvalidInputError(f"concurrency of queue {queue}", "must be a whole number of at least 1", count)
+        if not slots:
+            raise ConfigError("the app has no tasks, so there is no queue to work on; register one with @app.task")
+        return slots
+
+    # Jobs and batches
+
+    async def submit(
+        self, task: Task[Any, Any], items: Iterable[Any] | AsyncIterable[Any], **options: Unpack[SubmitOptions]
+    ) -> Batch:
+        """Make a batch of one job per item and return it once it is stored; see `SubmitOptions`.
+
+        Up to 10,000 items of a list go in one transaction; longer lists and generators are streamed. With a `key`,
+        the same items give the same batch, also to a second submitter, who continues a stream that was cut; other
+        items raise ConflictError.
+        """
+        if not isinstance(task, Task):
+            raise InvalidInputError("task", "must be a function registered with @app.task", task)
+        batch = new_batch(task, self.spec_of, options)
+        texts = task.definition.codec.encode_items(items, spread=options.get("spread", False))
+        return Batch(self, await self.runtime.batches.submit(batch, texts))
+
+    async def find_batch(self, task: Task[Any, Any], key: str) -> Batch | None:
+        """Return the batch submitted for `task` under `key`, if there is one."""
+        view = await self.runtime.stores.inspect.find_batch(task.name, key)
+        return None if view is None else Batch(self, view.id)
+
+    def job(self, job_id: UUID | str) -> JobHandle[Any]:
+        """Return a handle on a job by id."""
+        return JobHandle(self, job_id if isinstance(job_id, UUID) else UUID(job_id))
+
+    def batch(self, batch_id: UUID | str) -> Batch:
+        """Return a handle on a batch by id."""
+        return Batch(self, batch_id if isinstance(batch_id, UUID) else UUID(batch_id))
+
+    def find_task(self, name: str) -> Task[Any, Any]:
+        """Return a task by name. Raises NotFoundError naming those there are."""
+        definition = self.registry.get(name)
+        if definition is None:
+            known = ", ".join(sorted(task.name for task in self.registry)) or "none"
+            raise NotFoundError(f"no task {name!r} in this app; it has: {known}")
+        return Task(self, definition)
+
+    # The caller's transaction
+
+    @asynccontextmanager
+    async def transaction(self, connection: Any) -> AsyncIterator[Any]:
+        """Begin a transaction on the caller's connection; jobs enqueued on it inside are hinted after its commit.
+
+        `connection`: of asyncpg, psycopg (async) or SQLAlchemy (async).
+        """
+        queues = self._transactions.setdefault(id(connection), [])
+        begin = connection.transaction if hasattr(connection, "transaction") else connection.begin
+        try:
+            async with begin():
+                yield connection
+        finally:
+            self._transactions.pop(id(connection), None)
+        for queue in dict.fromkeys(queues):
+            self.runtime.stores.notifier.hint(f"queue:{queue}")
+
+    async def enqueue_on(self, connection: Any, job: NewJob) -> UUID:
+        """Insert a job inside the caller's transaction (see `Task.options(connection=)`)."""
+        queues = self._transactions.get(id(connection))
+        job_id = await self.runtime.client.enqueue_on(connection, job, hint=queues is None)
+        if queues is not None:
+            queues.append(job.spec.queue)
+        return job_id
+
+    # Others
+
+    @property
+    def llm(self) -> LLM:
+        """The model: `extract`, `complete`. Answers are stored before they are used and never paid twice."""
+        llm: LLM = self.runtime.llm()
+        return llm
+
+    @cached_property
+    def sync(self) -> SyncClient:
+        """Run coroutines of this app from synchronous code: `app.sync(task.enqueue(1))`."""
+        from headrace.sync import SyncClient
+
+        return SyncClient(self)

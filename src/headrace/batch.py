@@ -1,0 +1,173 @@
+"""A handle on a batch: progress, streamed results, retry, cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from headrace.model.batch import BatchItem, BatchState, BatchView, Progress
+from headrace.model.durations import parse_duration
+from headrace.model.errors import HeadraceError, NotFoundError, ResultTimeoutError
+from headrace.model.job import JobState
+from headrace.model.names import check_key
+
+if TYPE_CHECKING:
+    from headrace.app import App
+
+LOG = logging.getLogger("headrace.batch")
+
+PAGE = 1_000
+FIRST_PAUSE = 0.02
+LONGEST_PAUSE = 0.5
+#: `results()` says so when no live worker serves the queue for this long.
+WORKER_WARNING_SECONDS = 2.0
+
+
+class Batch:
+    """Jobs submitted together.
+
+    >>> async def example(app: App) -> None:
+    ...     batch = await app.submit(summarise, texts, key="review-42")  # doctest: +SKIP
+    ...     async for item in batch.results():  # doctest: +SKIP
+    ...         print(item.index, item.status, item.result)  # doctest: +SKIP
+    """
+
+    def __init__(self, app: App, batch_id: UUID) -> None:
+        self._app = app
+        self.id = batch_id
+
+    def __repr__(self) -> str:
+        return f"Batch({self.id})"
+
+    async def view(self) -> BatchView:
+        """Return what is known of the batch. Raises NotFoundError."""
+        view = await self._app.runtime.stores.inspect.get_batch(self.id)
+        if view is None:
+            raise NotFoundError(f"no batch {self.id}; it may have been pruned, see [recovery] in the settings")
+        return view
+
+    async def progress(self) -> Progress:
+        """Return how many items are in which state. Raises NotFoundError."""
+        return await self._app.runtime.stores.inspect.batch_progress(self.id)
+
+    async def wait(self, timeout: float | str | timedelta | None = None) -> BatchView:
+        """Wait until the batch is closed and return it. Raises ResultTimeoutError; the batch goes on."""
+        seconds = None if timeout is None else parse_duration(timeout, field="timeout").total_seconds()
+        pause = FIRST_PAUSE
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                while (view := await self.view()).state is not BatchState.CLOSED:
+                    await self._app.runtime.waiters.change(at_most=pause)
+                    pause = min(pause * 1.5, LONGEST_PAUSE)
+                return view
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ResultTimeoutError(f"batch {self.id} did not close within {seconds:g} s; it goes on") from None
+
+    async def results(self, cursor: str = "", *, follow: bool = True) -> AsyncIterator[BatchItem]:
+        """Yield finished items as they finish, failures included, until the batch is closed.
+
+        `cursor` resumes after an item read before (`item.cursor`); items that ended at the same time may then come
+        again, so key what you keep by `item.index`. With `follow=False` only what is finished now is yielded.
+        Raises NotFoundError, and InvalidInputError for a malformed cursor.
+        """
+        seen: set[UUID] = set()
+        patience = _Patience(self._app)
+        while True:
+            closed = (view := await self.view()).state is BatchState.CLOSED
+            async for item in self._new_items(cursor, seen):
+                patience.reset()
+                cursor = item.cursor
+                yield self._typed(item, view.task)
+            if closed or not follow:
+                return
+            await patience.wait(view.queue)
+
+    async def _new_items(self, cursor: str, seen: set[UUID]) -> AsyncIterator[BatchItem]:
+        """Yield items after `cursor` that are not in `seen`, which remembers what reading on may return again.
+
+        Items recorded while older writes are still open are returned before the cursor can pass them, so they stay
+        in `seen`, and the limit grows with it: a long transaction elsewhere delays nothing.
+        """
+        while True:
+            limit = PAGE + len(seen)
+            page = await self._app.runtime.stores.inspect.read_items(self.id, cursor=cursor, limit=limit)
+            fresh = [item for item in page.items if item.job_id not in seen]
+            if len(page.items) < limit:
+                seen.clear()
+            seen.update(item.job_id for item in page.items)
+            for item in fresh:
+                yield item
+            if page.cursor == cursor:
+                return
+            cursor = page.cursor
+
+    def _typed(self, item: BatchItem, task_name: str) -> BatchItem:
+        task = self._app.registry.get(task_name)
+        if task is None or item.status is not JobState.SUCCEEDED:
+            return item
+        return replace(item, result=task.codec.decode_result(item.result))
+
+    async def extend(self, items: Iterable[Any] | AsyncIterable[Any], *, key: str) -> None:
+        """Append items as a new round named `key`; the same key and items again change nothing.
+
+        Raises ConflictError while another round is being appended or the batch is being cancelled.
+        """
+        view = await self.view()
+        task = self._app.registry.get(view.task)
+        if task is None:
+            raise NotFoundError(f"no task {view.task!r} in this app; import the module that registers it")
+        texts = task.codec.encode_items(items)
+        await self._app.runtime.batches.extend(self.id, texts, key=check_key("key", key), queue=view.queue)
+
+    async def retry_failed(self) -> int:
+        """Run the failed items of a closed batch again, in a new round; return how many.
+
+        Raises ConflictError when the batch is not closed.
+        """
+        return await self._app.runtime.batches.retry_failed(self.id, queue=(await self.view()).queue)
+
+    async def cancel(self) -> None:
+        """Cancel what has not ended: no item starts any more, running ones are asked to stop."""
+        await self._app.runtime.batches.cancel(self.id)
+
+
+class _Patience:
+    """Waits between reads, and warns once when nobody works on the queue."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._pause = FIRST_PAUSE
+        self._waited = 0.0
+        self._warned = False
+
+    def reset(self) -> None:
+        """Something came: read soon again."""
+        self._pause, self._waited = FIRST_PAUSE, 0.0
+
+    async def wait(self, queue: str) -> None:
+        """Wait for a change."""
+        started = asyncio.get_running_loop().time()
+        await self._app.runtime.waiters.change(at_most=self._pause)
+        self._waited += asyncio.get_running_loop().time() - started
+        self._pause = min(self._pause * 1.5, LONGEST_PAUSE)
+        if self._waited >= WORKER_WARNING_SECONDS and not self._warned:
+            self._warned = True
+            await self._warn_without_worker(queue)
+
+    async def _warn_without_worker(self, queue: str) -> None:
+        try:
+            sessions = await self._app.runtime.stores.inspect.list_sessions()
+        except HeadraceError:
+            return
+        if not any(session.alive and queue in session.queues for session in sessions):
+            LOG.warning(
+                "no live worker serves queue %r; start one with `headrace worker MODULE:app --queue %s` or "
+                "`async with app.worker():`", queue, queue
+            )  # fmt: skip

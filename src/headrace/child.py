@@ -1,0 +1,182 @@
+"""A child process of a worker: runs one call at a time, told and answered in JSON lines.
+
+`python -m headrace.child`. Its standard output is the protocol; what handlers print goes to standard error. It ends
+when its input closes or its parent dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import importlib
+import importlib.util
+import inspect
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import UUID
+
+from headrace.app import App
+from headrace.engine.attempt import Attempt, describe, run_attempt
+from headrace.engine.context import Context
+from headrace.engine.registry import TaskDef
+from headrace.model.job import ClaimedJob, Completion, JobState
+from headrace.ports.executor import Call
+from headrace.ports.wire import decode_call, encode_completion
+from headrace.tasks import Task
+from headrace.wiring import SystemClock, compose_child
+
+_PR_SET_PDEATHSIG = 1
+MAIN_MODULE = "__headrace_main__"
+
+
+def load_target(target: str) -> Task[Any, Any]:
+    """Import what `TaskDef.target` names and return the task."""
+    module_name, _, qualname = target.rpartition(":")
+    path = Path(module_name)
+    if path.suffix == ".py":
+        module = sys.modules.get(MAIN_MODULE) or _run_file(path)
+    else:
+        module = importlib.import_module(module_name)
+    found: Any = module
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    if not isinstance(found, Task):
+        raise TypeError(f"{target} is not a task; a task must keep its name in its module to run in a child process")
+    return found
+
+
+def _run_file(path: Path) -> Any:
+    """Import a script under another name than `__main__`, so that its main part does not run."""
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(MAIN_MODULE, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MAIN_MODULE] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass(slots=True)
+class LazySteps:
+    """Checkpoints that open the app only when a handler uses them."""
+
+    child: Child
+    app: App
+    job: ClaimedJob
+    session: UUID
+
+    async def load(self) -> dict[str, str]:
+        """Return the stored steps."""
+        await self.child.open(self.app)
+        return await self.app.runtime.stores.jobs.load_steps(self.job.id)
+
+    async def save(self, name: str, value: str) -> str:
+        """Store a step under the attempt's fence."""
+        await self.child.open(self.app)
+        stored = await self.app.runtime.stores.jobs.save_step(
+            self.job.id, attempt=self.job.attempt, session=self.session, name=name, value=value
+        )
+        self.child.send(b'{"stored":true}\n')
+        return stored
+
+
+@dataclass(slots=True)
+class Child:
+    """The loop of a child: read a call, run it, answer."""
+
+    output: BinaryIO
+    stack: AsyncExitStack
+    opened: set[int] = field(default_factory=set)
+    resources: dict[int, Any] = field(default_factory=dict)
+
+    def send(self, line: bytes) -> None:
+        """Write one line of the protocol."""
+        self.output.write(line)
+        self.output.flush()
+
+    async def open(self, app: App) -> None:
+        """Open an app once."""
+        if id(app) not in self.opened:
+            await self.stack.enter_async_context(app)
+            self.opened.add(id(app))
+
+    async def serve(self, line: bytes) -> None:
+        """Run one call and answer it."""
+        message = decode_call(line)
+        job: ClaimedJob = message["job"]
+        try:
+            task = load_target(message["target"])
+            completion = await self._run(task, job, message)
+        except Exception as error:
+            completion = Completion(job.id, job.attempt, JobState.FAILED, error=describe(error, with_trace=True))
+        if completion is not None:
+            self.send(encode_completion(completion))
+
+    async def _run(self, task: Task[Any, Any], job: ClaimedJob, message: dict[str, Any]) -> Completion | None:
+        app, definition = task.app, task.definition
+        await self._enter_lifespan(app)
+        clock = SystemClock()
+        context = Context(
+            job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt,
+            deadline=clock.now(), steps=LazySteps(self, app, job, message["session"]),
+            resources=self.resources.get(id(app)), batch_id=job.batch_id, index=job.ordinal,
+            on_activity=lambda: self.send(b'{"activity":true}\n'),
+        )  # fmt: skip
+        call = Call(
+            job=job, session=message["session"], timeout=message["timeout"], target=message["target"],
+            invoke=_invoke(definition, job, context), on_activity=context.on_activity,
+        )  # fmt: skip
+        executor, proceed = compose_child()
+        return await run_attempt(Attempt(job, definition, context, executor, call), proceed)
+
+    async def _enter_lifespan(self, app: App) -> None:
+        if app.lifespan is not None and id(app) not in self.resources:
+            await self.open(app)
+            self.resources[id(app)] = await self.stack.enter_async_context(app.lifespan(app))
+
+
+def _invoke(task: TaskDef, job: ClaimedJob, context: Context) -> Callable[[], Any]:
+    async def invoke() -> Any:
+        args, kwargs = task.codec.decode(job.args, context)
+        if inspect.iscoroutinefunction(task.function):
+            return await task.function(*args, **kwargs)
+        # In a thread, so that `app.sync` works inside sync handlers as it does in a worker.
+        return await asyncio.to_thread(task.function, *args, **kwargs)
+
+    return invoke
+
+
+async def _serve_all(lines: BinaryIO, output: BinaryIO) -> None:
+    async with AsyncExitStack() as stack:
+        child = Child(output, stack)
+        while line := await asyncio.to_thread(lines.readline):
+            await child.serve(line)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The kernel should pick this process, not the worker, when memory runs out.
+    adjustment = Path("/proc/self/oom_score_adj")
+    if adjustment.exists():
+        adjustment.write_text("1000")
+
+
+def main() -> None:
+    """Serve calls until the input closes."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    asyncio.run(_serve_all(sys.stdin.buffer, output))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""From a function and its options to a task definition."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Literal, TypedDict
+
+from headrace.engine.registry import RunsIn, TaskDef
+from headrace.model.backoff import Backoff
+from headrace.model.durations import parse_duration
+from headrace.model.errors import InvalidInputError
+from headrace.model.job import JobSpec
+from headrace.model.names import check_name
+from headrace.model.priority import Priority, parse_priority
+from headrace.tasks import check_timeout
+
+Duration = float | str | timedelta
+
+#: Attempts of a task without a retry policy are bounded by its job (`[queue] max_retries`), not by the policy.
+_DEFAULT_BACKOFF = Backoff(max_attempts=100)
+
+
+class TaskOptions(TypedDict, total=False):
+    """Options of `@app.task`."""
+
+    #: The name stored with jobs; default: the function's name.
+    name: str
+    #: Where its jobs wait; default "default".
+    queue: str
+    #: A class name or 0 (earliest) to 9; default "standard".
+    priority: Priority | str | int
+    #: Default: `[queue] max_retries` retries, exponential with full jitter.
+    retry: Backoff
+    #: Longest run of one attempt, from its start; default `[worker] max_processing_time`.
+    timeout: Duration
+    #: Longest time without `ctx.progress()`; default: none.
+    stall_timeout: Duration
+    #: How many of its jobs run at once over all workers; default: no cap.
+    concurrency: int
+    #: With "at_most_once" a job whose worker died is failed, never run again; default "at_least_once".
+    delivery: Literal["at_least_once", "at_most_once"]
+    #: Run in a child process, killed on timeout and cancel; default False.
+    cpu: bool
+
+
+def define_task(function: Callable[..., Any], options: TaskOptions) -> TaskDef:
+    """Return the checked definition of a task. Raises InvalidInputError."""
+    _check_known(options)
+    name = check_name("name", options.get("name") or function.__name__)
+    retry = options.get("retry")
+    concurrency = _check_concurrency(options.get("concurrency"))
+    stall = options.get("stall_timeout")
+    return TaskDef(
+        name=name,
+        function=function,
+        runs_in=_place(function, cpu=options.get("cpu", False)),
+        spec=JobSpec(
+            task=name,
+            queue=check_name("queue", options.get("queue", "default")),
+            priority=parse_priority(options.get("priority", Priority.STANDARD)),
+            max_attempts=retry.max_attempts if retry is not None else 0,
+            timeout=check_timeout(options["timeout"]) if "timeout" in options else None,
+            at_most_once=_check_delivery(options.get("delivery", "at_least_once")),
+            limit_key=f"task:{name}" if concurrency is not None else None,
+        ),
+        backoff=retry or _DEFAULT_BACKOFF,
+        concurrency=concurrency,
+        stall_timeout=None if stall is None else parse_duration(stall, field="stall_timeout"),
+    )
+
+
+def _check_known(options: TaskOptions) -> None:
+    known = TaskOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise InvalidInputError("task option", f"must be among {', '.join(known)}", name)
+
+
+def _check_concurrency(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise InvalidInputError("concurrency", "must be a whole number of at least 1", value)
+
+
+def _check_delivery(value: Any) -> bool:
+    if value not in ("at_least_once", "at_most_once"):
+        raise InvalidInputError("delivery", 'must be "at_least_once" or "at_most_once"', value)
+    return bool(value == "at_most_once")
+
+
+def _place(function: Callable[..., Any], *, cpu: bool) -> RunsIn:
+    if cpu:
+        return RunsIn.PROCESS
+    return RunsIn.LOOP if inspect.iscoroutinefunction(function) else RunsIn.THREAD

@@ -1,0 +1,129 @@
+"""Acks: one statement for all completions that ended together.
+
+A lone completion is sent at once. While one statement is under way the next ones gather; when the last statement was
+a large one, more are surely about to end, so up to 3 ms are waited for them. No completion waits more than 5 ms for
+its statement to start when the store answers in time.
+
+Not guaranteed: that an ack arrives. A completion whose statement failed is sent again until the session ends; then it
+is dropped, the job is rescued, and the handler runs again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from headrace.engine.telemetry import Telemetry
+from headrace.model.batch import ClosedBatch
+from headrace.model.errors import StoreUnavailableError
+from headrace.model.job import Completion, JobState
+from headrace.ports.stores import Stores
+
+LOG = logging.getLogger("headrace.acks")
+
+MAX_STATEMENT = 500
+GATHER_SECONDS = 0.003
+#: A statement of at least this many completions says that the worker is busy.
+BUSY_STATEMENT = 8
+RETRY_SECONDS = 0.2
+
+
+class Acks:
+    """Sends completions of one session in order of their ending."""
+
+    def __init__(self, stores: Stores, session: UUID, telemetry: Telemetry, *, on_sent: Callable[[], None]) -> None:
+        self._stores = stores
+        self._session = session
+        self._telemetry = telemetry
+        self._on_sent = on_sent
+        self._pending: list[Completion] = []
+        self._arrived = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin sending."""
+        self._task = asyncio.create_task(self._loop(), name="headrace-acks")
+
+    def put(self, completion: Completion) -> None:
+        """Send `completion` soon."""
+        self._pending.append(completion)
+        self._idle.clear()
+        self._arrived.set()
+
+    @property
+    def unsent(self) -> int:
+        """Attempts that ended and are not recorded yet: what a crash now would run again."""
+        return len(self._pending)
+
+    async def drain(self) -> None:
+        """Wait until everything put so far is recorded or refused."""
+        await self._idle.wait()
+
+    async def stop(self) -> None:
+        """Stop sending; what is pending is dropped (call `drain` first to keep it)."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _loop(self) -> None:
+        last = 0
+        while True:
+            await self._arrived.wait()
+            if last >= BUSY_STATEMENT and len(self._pending) < MAX_STATEMENT:
+                await asyncio.sleep(GATHER_SECONDS)
+            part = self._pending[:MAX_STATEMENT]
+            last = len(part)
+            await self._send(part)
+            del self._pending[: len(part)]
+            if not self._pending:
+                self._arrived.clear()
+                self._idle.set()
+
+    async def _send(self, part: list[Completion]) -> None:
+        while True:
+            try:
+                accepted = await self._stores.jobs.complete_jobs(self._session, part)
+                break
+            except StoreUnavailableError as error:
+                LOG.warning("could not record %d finished jobs, trying again: %s", len(part), error)
+                await asyncio.sleep(RETRY_SECONDS)
+        self._telemetry.count("headrace.jobs.complete", len(accepted))
+        self._telemetry.count("headrace.jobs.complete.statements")
+        if len(accepted) < len(part):
+            self._telemetry.count("headrace.jobs.refused", len(part) - len(accepted))
+            LOG.warning("%d late completions were refused: their jobs run elsewhere", len(part) - len(accepted))
+        self._on_sent()
+        await self._after_commit(part)
+
+    async def _after_commit(self, part: list[Completion]) -> None:
+        """Send hints, and try to close batches that this statement may have finished.
+
+        Closing is tried after the commit: inside it, two last completions would not see each other. A batch with
+        completions still waiting here is left to their statement.
+        """
+        self._stores.notifier.hint("done")
+        waiting = {completion.batch_id for completion in self._pending[len(part) :]}
+        ended = {done.batch_id for done in part if done.batch_id is not None and done.state.final} - waiting
+        if any(done.state is JobState.READY for done in part):
+            self._telemetry.count("headrace.jobs.release", sum(done.state is JobState.READY for done in part))
+        if not ended:
+            return
+        try:
+            closed = await self._stores.batches.close_batches(sorted(batch for batch in ended if batch is not None))
+        except StoreUnavailableError as error:
+            LOG.warning("could not try to close batches; the aggregator will: %s", error)
+            return
+        announce_closed(self._stores, closed)
+        self._telemetry.count("headrace.batches.close", len(closed))
+
+
+def announce_closed(stores: Stores, closed: list[ClosedBatch]) -> None:
+    """Send the hints that closed batches deserve: their waiters, and the queues of their callbacks."""
+    for batch in closed:
+        stores.notifier.hint("done")
+        if batch.callback_queue is not None:
+            stores.notifier.hint(f"queue:{batch.callback_queue}")

@@ -1,0 +1,178 @@
+"""One attempt of one job: decode → run through the middleware → encode the ending. It knows no store and no retry."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from headrace.engine.context import Context
+from headrace.engine.registry import TaskDef
+from headrace.model.durations import parse_duration
+from headrace.model.errors import HeadraceError
+from headrace.model.job import ClaimedJob, Completion, JobError, JobState
+from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
+from headrace.ports.executor import Call, Executor
+
+_MAX_TRACE = 8_000
+_MAX_MESSAGE = 2_000
+
+
+class StopReason(Enum):
+    """Why a running attempt was cancelled from outside."""
+
+    #: somebody cancelled the job
+    CANCELLED = auto()
+    #: the worker shuts down and the grace time is over
+    RELEASED = auto()
+    #: the session's lease ended: nothing may be written
+    LEASE_LOST = auto()
+
+
+@dataclass(slots=True)
+class Attempt:
+    """An attempt while it runs."""
+
+    job: ClaimedJob
+    task: TaskDef
+    context: Context
+    executor: Executor
+    call: Call
+    stop_reason: StopReason | None = None
+    #: Set by middleware, kept with the job.
+    usage: str | None = None
+    #: Whether a checkpoint or an answer was stored.
+    progressed: bool = False
+    runner: asyncio.Task[Any] | None = field(default=None, repr=False)
+
+    def stop(self, reason: StopReason) -> None:
+        """Ask the handler to end, for the first reason given."""
+        if self.stop_reason is None:
+            self.stop_reason = reason
+            self.context.cancel()
+            if self.runner is not None:
+                self.runner.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt that ended with an error, and when to try again (None: never)."""
+
+    error: JobError
+    retry_in: Any = None
+    lone_crash: bool = False
+    progressed: bool = False
+
+
+Proceed = Callable[[Attempt], Awaitable[Any]]
+Middleware = Callable[[Attempt, Proceed], Awaitable[Any]]
+
+
+async def execute(attempt: Attempt) -> Any:
+    """Run the handler where its task wants it: the innermost step of every attempt."""
+    return await attempt.executor.run(attempt.call)
+
+
+def compose(middlewares: list[Middleware]) -> Proceed:
+    """Fold middlewares round `execute`, the first outermost."""
+    proceed: Proceed = execute
+    for middleware in reversed(middlewares):
+        proceed = _wrap(middleware, proceed)
+    return proceed
+
+
+def _wrap(middleware: Middleware, inner: Proceed) -> Proceed:
+    def run(attempt: Attempt) -> Awaitable[Any]:
+        return middleware(attempt, inner)
+
+    return run
+
+
+async def run_attempt(attempt: Attempt, proceed: Proceed) -> Completion | None:
+    """Run an attempt to its end and return what to write, or None when nothing may be written."""
+    if attempt.job.cancel_requested:
+        return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", "cancelled before it started"))
+    try:
+        ending = await proceed(attempt)
+    except asyncio.CancelledError:
+        return _stopped(attempt)
+    return _ended(attempt, ending)
+
+
+def _stopped(attempt: Attempt) -> Completion | None:
+    match attempt.stop_reason:
+        case StopReason.CANCELLED:
+            return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", "cancelled while it ran"))
+        case StopReason.LEASE_LOST:
+            return None
+        case _:
+            return _completion(attempt, JobState.READY)
+
+
+def _ended(attempt: Attempt, ending: Any) -> Completion | None:
+    if attempt.stop_reason is StopReason.LEASE_LOST:
+        return None
+    match ending:
+        case Completion():
+            return ending
+        case Failed():
+            return _failed(attempt, ending)
+        case Snooze():
+            delay = parse_duration(ending.delay, field="Snooze.delay")
+            return _completion(attempt, JobState.SCHEDULED, delay=delay)
+        case Cancel():
+            return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", ending.reason[:_MAX_MESSAGE]))
+        case Fail():
+            return _completion(attempt, JobState.FAILED, error=JobError("failed", ending.reason[:_MAX_MESSAGE]))
+        case _:
+            return _succeeded(attempt, ending.result if isinstance(ending, Done) else ending)
+
+
+def _succeeded(attempt: Attempt, value: Any) -> Completion:
+    try:
+        result = attempt.task.codec.encode_result(value)
+    except HeadraceError as error:
+        return _completion(attempt, JobState.FAILED, error=describe(error))
+    return _completion(attempt, JobState.SUCCEEDED, result=result)
+
+
+def _failed(attempt: Attempt, ending: Failed) -> Completion:
+    if attempt.stop_reason is StopReason.RELEASED:
+        return _completion(attempt, JobState.READY)
+    if ending.retry_in is None or attempt.stop_reason is StopReason.CANCELLED:
+        state = JobState.CANCELLED if attempt.stop_reason is StopReason.CANCELLED else JobState.FAILED
+        return _completion(attempt, state, error=ending.error, charged=not ending.lone_crash)
+    return _completion(
+        attempt,
+        JobState.SCHEDULED,
+        error=ending.error,
+        delay=ending.retry_in,
+        charged=not ending.lone_crash,
+        lone_crash=ending.lone_crash,
+        progressed=ending.progressed or attempt.progressed,
+    )
+
+
+def _completion(attempt: Attempt, state: JobState, **facts: Any) -> Completion:
+    job = attempt.job
+    return Completion(job.id, job.attempt, state, usage=attempt.usage, batch_id=job.batch_id, **facts)
+
+
+def describe(error: BaseException, *, with_trace: bool = False) -> JobError:
+    """Return an error as it is kept with a job: class, message, and the trace of surprises."""
+    kind = error.code if isinstance(error, HeadraceError) else type(error).__name__
+    trace = "".join(traceback.format_exception(error))[-_MAX_TRACE:] if with_trace else ""
+    return JobError(kind, _clean(str(error))[:_MAX_MESSAGE], _clean(trace))
+
+
+def _clean(text: str) -> str:
+    """Return text every store accepts: no NUL, no lone surrogates."""
+    return text.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()
+
+
+def retry_outcome(outcome: Retry) -> JobError:
+    """Return the error record of a handler that asked to be retried."""
+    return JobError("retry", _clean(outcome.reason)[:_MAX_MESSAGE])

@@ -1,0 +1,101 @@
+"""Makes attempts out of claimed jobs: context, executor and call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from headrace.engine.attempt import Attempt, Proceed
+from headrace.engine.context import Context
+from headrace.engine.registry import Registry, RunsIn, TaskDef
+from headrace.model.job import ClaimedJob
+from headrace.ports.clock import Clock
+from headrace.ports.executor import Call, Executor
+from headrace.ports.job_store import JobStore
+
+#: A job that was running in this many crashes is suspect and runs alone in a child process.
+SUSPECT_CRASHES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class JobSteps:
+    """Checkpoints of one attempt in the job store, written under its fence."""
+
+    jobs: JobStore
+    job_id: UUID
+    attempt: int
+    session: UUID
+
+    async def load(self) -> dict[str, str]:
+        """Return the stored steps."""
+        return await self.jobs.load_steps(self.job_id)
+
+    async def save(self, name: str, value: str) -> str:
+        """Store a step and return what is stored."""
+        return await self.jobs.save_step(
+            self.job_id, attempt=self.attempt, session=self.session, name=name, value=value
+        )
+
+
+@dataclass(slots=True)
+class AttemptFactory:
+    """Knows everything an attempt needs besides its job."""
+
+    registry: Registry
+    jobs: JobStore
+    executors: dict[RunsIn, Executor]
+    #: Runs suspects, each in a child of its own.
+    alone: Executor
+    proceed: Proceed
+    clock: Clock
+    max_processing_time: timedelta
+    resources: Any = None
+    #: Called in a thread when the last handler thread has ended.
+    on_threads_ended: Callable[[], None] = field(default=lambda: None)
+    _threads: int = 0
+    _threads_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def live_threads(self) -> int:
+        """Handlers that run in threads, including those nobody waits for any more."""
+        return self._threads
+
+    def make(self, job: ClaimedJob, session: UUID) -> Attempt | None:
+        """Return the attempt of a claimed job, or None when its task is not known here."""
+        task = self.registry.get(job.task)
+        if task is None:
+            return None
+        timeout = job.timeout or self.max_processing_time
+        context = Context(
+            job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt, deadline=self.clock.now() + timeout,
+            steps=JobSteps(self.jobs, job.id, job.attempt, session), resources=self.resources,
+            batch_id=job.batch_id, index=job.ordinal,
+        )  # fmt: skip
+        suspect = job.crashes >= SUSPECT_CRASHES
+        executor = self.alone if suspect else self.executors[task.runs_in]
+        invoke = self._invoke_sync if task.runs_in is RunsIn.THREAD else self._invoke_async
+        call = Call(
+            job=job, session=session, timeout=timeout.total_seconds(), target=task.target,
+            invoke=lambda: invoke(task, job, context), on_activity=lambda: context.on_activity(),
+        )  # fmt: skip
+        return Attempt(job, task, context, executor, call)
+
+    async def _invoke_async(self, task: TaskDef, job: ClaimedJob, context: Context) -> Any:
+        args, kwargs = task.codec.decode(job.args, context)
+        return await task.function(*args, **kwargs)
+
+    def _invoke_sync(self, task: TaskDef, job: ClaimedJob, context: Context) -> Any:
+        with self._threads_lock:
+            self._threads += 1
+        try:
+            args, kwargs = task.codec.decode(job.args, context)
+            return task.function(*args, **kwargs)
+        finally:
+            with self._threads_lock:
+                self._threads -= 1
+            if not self._threads:
+                self.on_threads_ended()

@@ -1,0 +1,96 @@
+"""Scatter: lists in one transaction, longer ones and generators in hashed slices that can be sent again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sized
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from headrace.engine.acks import announce_closed
+from headrace.engine.client import with_retries
+from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_ITEMS, NewBatch, Slice
+from headrace.model.payload import hash_text
+from headrace.ports.stores import Stores
+
+#: Items that are cancelled in one transaction.
+SETTLE_LIMIT = 1_000
+
+Texts = Iterable[str] | AsyncIterable[str]
+
+
+class Batches:
+    """Creates, extends, retries and cancels batches."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def submit(self, batch: NewBatch, texts: Texts) -> UUID:
+        """Create a batch of the argument texts and return its id; an equal submit returns the id it made before."""
+        if isinstance(texts, Sized) and isinstance(texts, Iterable) and len(texts) <= MAX_ATOMIC_ITEMS:
+            return await self._submit_list(batch, list(texts))
+        batch_id = await with_retries(lambda _: self._stores.batches.create_batch(batch, None))
+        await self._stream(batch_id, 0, texts, queue=batch.spec.queue)
+        return batch_id
+
+    async def _submit_list(self, batch: NewBatch, texts: list[str]) -> UUID:
+        whole = replace(batch, body_hash=hash_text(batch.body_hash, *texts)) if batch.key is not None else batch
+        batch_id = await with_retries(lambda _: self._stores.batches.create_batch(whole, texts))
+        self._hint(batch.spec.queue)
+        return batch_id
+
+    async def extend(self, batch_id: UUID, texts: Texts, *, key: str, queue: str) -> None:
+        """Append items in a new round named `key`; calling again with the same key and items changes nothing."""
+        first = await with_retries(lambda _: self._stores.batches.reopen_batch(batch_id, key=key))
+        await self._stream(batch_id, first, texts, queue=queue)
+
+    async def _stream(self, batch_id: UUID, first: int, texts: Texts, *, queue: str) -> None:
+        """Send slices one by one, so that a generator is pulled only as fast as the store takes it."""
+        ordinal = first
+        async for part in _slices(texts):
+            piece = Slice(batch_id, ordinal, part, hash_text(*part))
+            await with_retries(lambda _, piece=piece: self._stores.batches.append_slice(piece))  # type: ignore[misc]
+            ordinal += len(part)
+            self._hint(queue)
+        await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal))
+        await self.close(batch_id)
+
+    async def close(self, batch_id: UUID) -> None:
+        """Close a batch whose items all ended before it was sealed."""
+        announce_closed(self._stores, await self._stores.batches.close_batches([batch_id]))
+
+    async def retry_failed(self, batch_id: UUID, *, queue: str) -> int:
+        """Open a new round with the failed items; return how many."""
+        count = await self._stores.batches.retry_failed(batch_id)
+        if count:
+            self._hint(queue)
+        return count
+
+    async def cancel(self, batch_id: UUID) -> None:
+        """Cancel a batch: nothing more is claimed from now on; items are settled slice by slice."""
+        await self._stores.batches.cancel_batch(batch_id)
+        settled = SETTLE_LIMIT
+        while settled == SETTLE_LIMIT:
+            settled = await self._stores.batches.settle_cancelled(batch_id, limit=SETTLE_LIMIT)
+        await self.close(batch_id)
+
+    def _hint(self, queue: str) -> None:
+        self._stores.notifier.hint(f"queue:{queue}")
+
+
+async def _slices(texts: Texts) -> AsyncIterator[tuple[str, ...]]:
+    """Yield consecutive items in tuples of SLICE_ITEMS, holding one tuple at a time."""
+    if isinstance(texts, AsyncIterable):
+        part: list[str] = []
+        async for text in texts:
+            part.append(text)
+            if len(part) == SLICE_ITEMS:
+                yield tuple(part)
+                part = []
+        if part:
+            yield tuple(part)
+        return
+    iterator: Any = iter(texts)
+    while chunk := tuple(itertools.islice(iterator, SLICE_ITEMS)):
+        yield chunk

@@ -1,0 +1,114 @@
+"""Enqueueing: concurrent single calls become one insert, and a lost answer never becomes a second job."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from headrace.model.errors import ConfigError, HeadraceError, StoreUnavailableError
+from headrace.model.job import NewJob
+from headrace.ports.stores import Stores
+
+LOG = logging.getLogger("headrace.client")
+
+MAX_INSERT = 1_000
+RETRY_DELAYS = (0.05, 0.2, 0.5, 1.0, 2.0)
+
+T = TypeVar("T")
+
+
+async def with_retries(attempt: Callable[[bool], Awaitable[T]]) -> T:
+    """Call `attempt(retrying)` until the store answers, for about four seconds; the first call is not a retry.
+
+    Safe only for calls that recognise themselves when repeated. Raises StoreUnavailableError in the end.
+    """
+    for number, delay in enumerate(RETRY_DELAYS):
+        try:
+            return await attempt(number > 0)
+        except StoreUnavailableError as error:
+            LOG.warning("the store did not answer, trying again in %.2f s: %s", delay, error)
+            await asyncio.sleep(delay)
+    return await attempt(True)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    job: NewJob
+    stored: asyncio.Future[UUID]
+
+
+class Client:
+    """Inserts jobs. One insert is under way at a time; what arrives meanwhile goes with the next."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._waiting: list[_Waiting] = []
+        self._sender: asyncio.Task[None] | None = None
+
+    async def enqueue(self, job: NewJob) -> UUID:
+        """Insert one job and return the id under which it is stored. Raises ConflictError, StoreUnavailableError."""
+        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send_all(), name="headrace-enqueue")
+        return await waiting.stored
+
+    async def enqueue_many(self, jobs: Sequence[NewJob]) -> list[UUID]:
+        """Insert jobs in one transaction and return the ids under which they are stored."""
+        ids = await with_retries(lambda retrying: self._stores.jobs.insert_jobs(jobs, retrying=retrying))
+        self._hint(jobs)
+        return ids
+
+    async def enqueue_on(self, connection: Any, job: NewJob, *, hint: bool) -> UUID:
+        """Insert one job inside the caller's transaction; with `hint`, a hint follows the commit if that is seen."""
+        foreign = self._stores.foreign
+        if foreign is None:
+            raise ConfigError(
+                "this store cannot enqueue on your connection: it is not your database. Use a PostgreSQL store"
+            )
+        [job_id] = await foreign.insert_jobs_on(connection, [job])
+        if hint:
+            foreign.after_commit(connection, lambda: self._hint([job]))
+        return job_id
+
+    async def _send_all(self) -> None:
+        while self._waiting:
+            part, self._waiting = self._waiting[:MAX_INSERT], self._waiting[MAX_INSERT:]
+            await self._send(part)
+
+    async def _send(self, part: list[_Waiting]) -> None:
+        try:
+            ids = await self.enqueue_many([waiting.job for waiting in part])
+        except HeadraceError as error:
+            await self._refuse(part, error)
+            return
+        except BaseException as error:
+            for waiting in part:
+                _fail(waiting, error)
+            raise
+        for waiting, job_id in zip(part, ids, strict=True):
+            if not waiting.stored.done():
+                waiting.stored.set_result(job_id)
+
+    async def _refuse(self, part: list[_Waiting], error: HeadraceError) -> None:
+        """A refused row fails only its own caller: halve the insert until the row stands alone."""
+        if len(part) == 1 or error.transient:
+            for waiting in part:
+                _fail(waiting, error)
+            return
+        middle = len(part) // 2
+        await self._send(part[:middle])
+        await self._send(part[middle:])
+
+    def _hint(self, jobs: Sequence[NewJob]) -> None:
+        for queue in {job.spec.queue for job in jobs}:
+            self._stores.notifier.hint(f"queue:{queue}")
+
+
+def _fail(waiting: _Waiting, error: BaseException) -> None:
+    if not waiting.stored.done():
+        waiting.stored.set_exception(error)

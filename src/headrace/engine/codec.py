@@ -1,0 +1,194 @@
+"""Between Python values and the JSON text of a job: arguments in, results out.
+
+Plain JSON types pass untouched. Other annotations (pydantic models, dataclasses, datetimes …) are validated by
+pydantic, which is imported only when a task needs it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import types
+import typing
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence, Sized
+from typing import Any
+
+from headrace.engine.context import Context
+from headrace.model.errors import InvalidInputError
+from headrace.model.payload import encode_json
+
+_PLAIN = frozenset({str, int, float, bool, dict, list, type(None), Any, object, inspect.Parameter.empty})
+
+
+def jsonable(value: Any) -> Any:
+    """Return what JSON can hold for a value it does not know: models, dataclasses, dates, enums, sets, paths."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value, inf_nan_mode="constants")
+
+
+def is_plain(annotation: Any) -> bool:
+    """Whether values of this annotation are JSON as they are."""
+    if annotation in _PLAIN:
+        return True
+    origin = typing.get_origin(annotation)
+    if origin in (list, dict, typing.Union, types.UnionType):
+        return all(is_plain(item) for item in typing.get_args(annotation))
+    return False
+
+
+class TypeCodec:
+    """Turns JSON values into one annotated type; a no-op for plain types."""
+
+    def __init__(self, annotation: Any) -> None:
+        self._annotation = annotation
+        self._adapter: Any = None
+        self.plain = is_plain(annotation)
+
+    def decode(self, value: Any, *, field: str) -> Any:
+        """Return `value` as the annotated type; raises InvalidInputError naming `field`."""
+        if self.plain:
+            return value
+        from pydantic import TypeAdapter, ValidationError
+
+        if self._adapter is None:
+            self._adapter = TypeAdapter(self._annotation)
+        try:
+            return self._adapter.validate_python(value, strict=False)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in (field, *first["loc"]))
+            raise InvalidInputError(where, f"is not valid ({first['msg']})", value) from None
+
+
+class TaskCodec:
+    """Encodes calls of one function and decodes them for its handler; finds where the Context goes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._signature = inspect.signature(function)
+        self._codecs: dict[str, TypeCodec] | None = None
+        self._context_name: str | None = None
+        self._result: TypeCodec | None = None
+        self._simple = False
+        #: Whether a call with one positional argument is known to fit.
+        self._one_argument = False
+
+    def _resolve(self) -> dict[str, TypeCodec]:
+        """Resolve annotations on first use: names they refer to may be defined after the task."""
+        if self._codecs is None:
+            hints = _hints(self._function)
+            self._context_name = next(
+                (name for name, kind in hints.items() if _is_context(kind) and name != "return"), None
+            )
+            self._result = TypeCodec(hints.get("return", Any))
+            self._codecs = {
+                name: TypeCodec(hints.get(name, Any))
+                for name in self._signature.parameters
+                if name != self._context_name
+            }
+            self._simple = self._context_name is None and all(codec.plain for codec in self._codecs.values())
+        return self._codecs
+
+    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """Return the JSON text of a call. Raises InvalidInputError when the call does not fit the signature."""
+        self._resolve()
+        try:
+            self._signature_without_context().bind(*args, **kwargs)
+        except TypeError as error:
+            name = getattr(self._function, "__name__", "task")
+            raise InvalidInputError(
+                "arguments", f"do not fit {name}{self._signature} ({error})", _shape(args, kwargs)
+            ) from None
+        return encode_json({"args": args, "kwargs": kwargs}, field="arguments", default=jsonable)
+
+    def encode_items(self, items: Iterable[Any] | AsyncIterable[Any], *, spread: bool = False) -> Any:
+        """Return the JSON texts of one call per item, lazily unless `items` has a length.
+
+        Each item is the one argument, or, with `spread`, a mapping of keyword arguments.
+        """
+        encode = self._encode_spread if spread else self._encode_item
+        if isinstance(items, AsyncIterable):
+            return _encode_async(items, encode)
+        if isinstance(items, Sized):
+            return [encode(item) for item in items]
+        return map(encode, items)
+
+    def _encode_item(self, item: Any) -> str:
+        if not self._one_argument:
+            self.encode([item], {})
+            self._one_argument = True
+        return encode_json({"args": [item], "kwargs": {}}, field="item", default=jsonable)
+
+    def _encode_spread(self, item: Any) -> str:
+        if not isinstance(item, Mapping):
+            raise InvalidInputError("item", "must be a mapping of keyword arguments when spread=True", item)
+        return self.encode([], item)
+
+    def _signature_without_context(self) -> inspect.Signature:
+        if self._context_name is None:
+            return self._signature
+        kept = [item for name, item in self._signature.parameters.items() if name != self._context_name]
+        return self._signature.replace(parameters=kept)
+
+    def decode(self, text: str, context: Context) -> tuple[list[Any], dict[str, Any]]:
+        """Return positional and keyword arguments for the handler. Raises InvalidInputError."""
+        payload = json.loads(text)
+        args, kwargs = payload["args"], payload["kwargs"]
+        codecs = self._resolve()
+        if self._simple:
+            return args, kwargs
+        try:
+            bound = self._signature_without_context().bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidInputError("arguments", f"do not fit the task ({error})", _shape(args, kwargs)) from None
+        for name, value in bound.arguments.items():
+            bound.arguments[name] = self._decode_one(codecs[name], name, value)
+        if self._context_name is not None:
+            return self._with_context(bound, context)
+        return list(bound.args), bound.kwargs
+
+    def _decode_one(self, codec: TypeCodec, name: str, value: Any) -> Any:
+        match self._signature.parameters[name].kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                return tuple(codec.decode(item, field=name) for item in value)
+            case inspect.Parameter.VAR_KEYWORD:
+                return {key: codec.decode(item, field=f"{name}.{key}") for key, item in value.items()}
+            case _:
+                return codec.decode(value, field=name)
+
+    def _with_context(self, bound: inspect.BoundArguments, context: Context) -> tuple[list[Any], dict[str, Any]]:
+        assert self._context_name is not None
+        whole = inspect.BoundArguments(self._signature, bound.arguments | {self._context_name: context})
+        return list(whole.args), whole.kwargs
+
+    def encode_result(self, value: Any) -> str:
+        """Return the JSON text of a result; raises InvalidInputError."""
+        return encode_json(value, field="result", default=jsonable)
+
+    def decode_result(self, value: Any) -> Any:
+        """Return a stored result as the type the function is annotated with."""
+        self._resolve()
+        assert self._result is not None
+        return self._result.decode(value, field="result")
+
+
+async def _encode_async(items: AsyncIterable[Any], encode: Callable[[Any], str]) -> AsyncIterator[str]:
+    async for item in items:
+        yield encode(item)
+
+
+def _is_context(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Context)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except NameError as error:
+        name = getattr(function, "__qualname__", repr(function))
+        raise InvalidInputError("task", f"has an annotation that cannot be resolved ({error})", name) from None
+
+
+def _shape(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    return f"{len(args)} positional, keywords {sorted(kwargs)}"

@@ -1,0 +1,103 @@
+"""What a handler may ask of the attempt it runs in."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Event
+from typing import Any, Protocol
+from uuid import UUID
+
+from headrace.model.errors import InvalidInputError
+from headrace.model.names import check_name
+from headrace.model.payload import encode_json
+
+LOG = logging.getLogger("headrace.task")
+
+
+class Steps(Protocol):
+    """Where checkpoints of one attempt are kept; the engine fills it from the job store."""
+
+    async def load(self) -> dict[str, str]:
+        """Return what earlier attempts stored."""
+        ...
+
+    async def save(self, name: str, value: str) -> str:
+        """Store a value under the attempt's fence and return what is stored."""
+        ...
+
+
+@dataclass(slots=True)
+class Context:
+    """The attempt, injected into a handler by annotation.
+
+    >>> async def handler(path: str, ctx: Context) -> int:
+    ...     pages = await ctx.step("pages", lambda: [1, 2, 3])
+    ...     return len(pages)
+    """
+
+    job_id: UUID
+    task: str
+    queue: str
+    #: 1 for the first run; it counts every claim.
+    attempt: int
+    #: When the attempt will be stopped (aware, UTC).
+    deadline: datetime
+    steps: Steps = field(repr=False)
+    #: What the app's `lifespan` yielded, per worker.
+    resources: Any = field(default=None, repr=False)
+    batch_id: UUID | None = None
+    #: Position of the item in its batch.
+    index: int | None = None
+    on_activity: Callable[[], None] = field(default=lambda: None, repr=False)
+    _cancelled: Event = field(default_factory=Event, repr=False)
+    _stored: dict[str, str] | None = field(default=None, repr=False)
+    _used: set[str] = field(default_factory=set, repr=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this attempt should end; sync handlers look at it, async ones are cancelled."""
+        return self._cancelled.is_set()
+
+    def cancel(self) -> None:
+        """Ask the handler to end (called by the worker)."""
+        self._cancelled.set()
+
+    @property
+    def idempotency_key(self) -> str:
+        """A key that is the same for every attempt of this job: send it to systems that take one."""
+        return str(self.job_id)
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger that names job, task and attempt."""
+        return logging.LoggerAdapter(LOG, {"job_id": str(self.job_id), "task": self.task, "attempt": self.attempt})
+
+    def progress(self, message: str = "") -> None:
+        """Report that the handler is active: renews the task's stall timer."""
+        if message:
+            self.log.info("%s", message)
+        self.on_activity()
+
+    async def step(self, name: str, run: Callable[[], Any | Awaitable[Any]]) -> Any:
+        """Run `run` once per job and return its value; later attempts get the stored value without running it.
+
+        `name` is unique within the handler; the value must be JSON. Raises InvalidInputError for a name used twice
+        in one attempt, FenceLostError when the job runs elsewhere by now.
+        """
+        check_name("step", name)
+        if name in self._used:
+            raise InvalidInputError("step", "must be used once per handler; number the names of a loop", name)
+        self._used.add(name)
+        if self._stored is None:
+            self._stored = await self.steps.load()
+        if name not in self._stored:
+            value = run()
+            if isinstance(value, Awaitable):
+                value = await value
+            self._stored[name] = await self.steps.save(name, encode_json(value, field=f"step {name}"))
+            self.on_activity()
+        return json.loads(self._stored[name])

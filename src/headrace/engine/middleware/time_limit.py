@@ -1,0 +1,46 @@
+"""Time limit: an attempt ends at its timeout, or when it reports no activity for its stall timeout."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from headrace.engine.attempt import Attempt, Proceed
+from headrace.model.errors import TaskTimeoutError
+
+
+async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
+    """Run the attempt within its time, counted from its start; raises TaskTimeoutError.
+
+    A handler in a thread cannot be stopped: it is told (`ctx.cancelled`) and no longer waited for.
+    """
+    loop = asyncio.get_running_loop()
+    hard_end = loop.time() + attempt.call.timeout
+    stall = attempt.task.stall_timeout
+    try:
+        async with asyncio.timeout_at(hard_end) as limit:
+            if stall is not None:
+                _renew_on_activity(attempt, limit, hard_end, stall.total_seconds())
+            return await proceed(attempt)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        attempt.context.cancel()
+        stalled = loop.time() < hard_end
+        what = f"no activity for {stall}" if stalled else f"ran longer than {attempt.call.timeout:g} s"
+        raise TaskTimeoutError(f"{what}; raise timeout= of task {attempt.task.name!r}, or make it faster") from None
+
+
+def _renew_on_activity(attempt: Attempt, limit: asyncio.Timeout, hard_end: float, stall: float) -> None:
+    loop = asyncio.get_running_loop()
+
+    def renew() -> None:
+        if not limit.expired():
+            limit.reschedule(min(hard_end, loop.time() + stall))
+
+    def on_activity() -> None:
+        # Handlers report from threads too.
+        loop.call_soon_threadsafe(renew)
+
+    attempt.context.on_activity = on_activity
+    renew()

@@ -1,0 +1,60 @@
+"""What the command line and the HTTP service ask of the system, so that both answer alike."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from headrace.model.batch import BatchView, Progress
+from headrace.model.durations import format_duration
+from headrace.model.errors import InvalidInputError, NotFoundError
+from headrace.model.job import AttemptRecord, JobView
+from headrace.ports.inspect import Inspect
+
+
+def parse_id(field: str, text: str) -> UUID:
+    """Return the UUID of `text`. Raises InvalidInputError."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInputError(field, "must be an id such as 01980000-0000-7000-8000-000000000000", text) from None
+
+
+async def show_job(inspect: Inspect, job_id: UUID) -> tuple[JobView, list[AttemptRecord]]:
+    """Return a job and its ended attempts. Raises NotFoundError."""
+    job = await inspect.get_job(job_id)
+    if job is None:
+        raise NotFoundError(f"no job {job_id}; it may have been pruned after its retention")
+    return job, await inspect.get_attempts(job_id)
+
+
+async def show_batch(inspect: Inspect, batch_id: UUID) -> tuple[BatchView, Progress]:
+    """Return a batch and its progress. Raises NotFoundError."""
+    batch = await inspect.get_batch(batch_id)
+    if batch is None:
+        raise NotFoundError(f"no batch {batch_id}; `headrace batch list` shows those there are")
+    return batch, await inspect.batch_progress(batch_id)
+
+
+def to_json(value: Any) -> Any:
+    """Return a read model as JSON-able values: ids and instants as text, durations as `1h30m`."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {key: to_json(item) for key, item in asdict(value).items()}
+    match value:
+        case dict():
+            return {str(key): to_json(item) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [to_json(item) for item in value]
+        case datetime():
+            return value.isoformat()
+        case timedelta():
+            return format_duration(value)
+        case Enum():
+            return value.value
+        case UUID():
+            return str(value)
+        case _:
+            return value

@@ -1,0 +1,99 @@
+"""Task definitions: what the engine knows of a registered function."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from headrace.engine.codec import TaskCodec
+from headrace.model.backoff import Backoff
+from headrace.model.errors import ConfigError
+from headrace.model.job import JobSpec
+
+
+class RunsIn(StrEnum):
+    """Where a handler runs."""
+
+    #: on the event loop: `async def`
+    LOOP = "loop"
+    #: in a thread: `def`
+    THREAD = "thread"
+    #: in a child process, killed on timeout and cancel: CPU work and native code
+    PROCESS = "process"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDef:
+    """One task. `spec` is how its jobs are stored, `concurrency` the cap over all workers."""
+
+    name: str
+    function: Callable[..., Any]
+    runs_in: RunsIn
+    spec: JobSpec
+    backoff: Backoff
+    concurrency: int | None = None
+    #: The attempt fails when it reports no activity this long; None: no stall timer.
+    stall_timeout: timedelta | None = None
+    codec: TaskCodec = field(init=False)
+    target: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codec", TaskCodec(self.function))
+        object.__setattr__(self, "target", _target(self.function))
+
+
+def _target(function: Callable[..., Any]) -> str:
+    """Return where a child process finds the function: its module, or its file when it was run as a script."""
+    module = function.__module__
+    if module == "__main__":
+        main = sys.modules["__main__"]
+        file = getattr(main, "__file__", None)
+        spec = getattr(main, "__spec__", None)
+        module = spec.name if spec is not None else str(Path(file).resolve()) if file else module
+    return f"{module}:{function.__qualname__}"
+
+
+class Registry:
+    """The tasks of one app by name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, TaskDef] = {}
+
+    def add(self, task: TaskDef) -> None:
+        """Register a task. Raises ConfigError when the name is taken by another function."""
+        known = self._tasks.get(task.name)
+        if known is not None and known.target != task.target:
+            raise ConfigError(
+                f"task name {task.name!r} is used by {known.target} and {task.target}; give one another name="
+            )
+        if task.runs_in is RunsIn.LOOP and not inspect.iscoroutinefunction(task.function):
+            raise ConfigError(f"task {task.name!r} is declared to run on the event loop but is not `async def`")
+        self._tasks[task.name] = task
+
+    def get(self, name: str) -> TaskDef | None:
+        """Return a task, or None when this process does not know it."""
+        return self._tasks.get(name)
+
+    def __iter__(self) -> Iterator[TaskDef]:
+        return iter(self._tasks.values())
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def queues(self) -> list[str]:
+        """Return the queues of all tasks, sorted."""
+        return sorted({task.spec.queue for task in self})
+
+    def limit_keys(self, queue: str) -> tuple[str, ...]:
+        """Return the caps that tasks of `queue` count against."""
+        return tuple(sorted({task.spec.limit_key for task in self if task.spec.queue == queue and task.spec.limit_key}))
+
+    def caps(self) -> dict[str, int]:
+        """Return each declared cap by its limit key."""
+        return {task.spec.limit_key: task.concurrency for task in self if task.spec.limit_key and task.concurrency}

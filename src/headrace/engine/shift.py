@@ -1,0 +1,226 @@
+"""A shift: one session of a worker, from its registration to its end.
+
+It owns the lease, the claimers, the attempts that run and their acks. When the lease is lost the shift is over: its
+handlers are stopped, nothing more is written, and the worker begins another one under a fresh session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from headrace.engine.acks import Acks
+from headrace.engine.attempt import Attempt, StopReason, run_attempt
+from headrace.engine.attempts import AttemptFactory
+from headrace.engine.claimer import Claimer
+from headrace.engine.host import this_process
+from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
+from headrace.engine.telemetry import Telemetry
+from headrace.model.job import Claim, ClaimedJob, Completion, JobState
+from headrace.model.session import NewSession
+from headrace.ports.clock import Clock
+from headrace.ports.stores import Stores
+
+LOG = logging.getLogger("headrace.worker")
+
+#: A job whose task this worker does not know waits this long: another version of the code may know it.
+UNKNOWN_TASK_DELAY = timedelta(seconds=5)
+#: At the end of a shift acks may still be sent this long.
+DRAIN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftOptions:
+    """How a worker claims; see `[worker]` and `[queue]` in the settings."""
+
+    #: slots by queue
+    queues: dict[str, int]
+    batch_size: int = 100
+    poll_interval: timedelta = timedelta(milliseconds=500)
+    lease: timedelta = timedelta(seconds=12)
+    heartbeat_interval: timedelta = timedelta(seconds=3)
+
+
+class Shift:
+    """Runs jobs under one session."""
+
+    def __init__(  # noqa: PLR0913 - collaborators arrive by constructor
+        self,
+        stores: Stores,
+        factory: AttemptFactory,
+        options: ShiftOptions,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._stores = stores
+        self._factory = factory
+        self._options = options
+        self._clock = clock
+        self._telemetry = telemetry
+        self._on_lost = on_lost
+        self._session = NewSession(this_process(), socket.gethostname(), options.queues, options.lease)
+        self._acks = Acks(stores, self.id, telemetry, on_sent=self._gauge)
+        self._claimers = {queue: self._claimer(queue, slots) for queue, slots in options.queues.items()}
+        self._attempts: dict[UUID, Attempt] = {}
+        self._all_ended = asyncio.Event()
+        self._all_ended.set()
+        self._thread: HeartbeatThread | None = None
+        self._heartbeat_task: asyncio.Task[None] | None = None
+        self._lost = False
+
+    @property
+    def id(self) -> UUID:
+        """The session."""
+        return self._session.id
+
+    def _claimer(self, queue: str, slots: int) -> Claimer:
+        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys(queue))
+        return Claimer(
+            self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
+            telemetry=self._telemetry, on_claimed=self._begin,
+        )  # fmt: skip
+
+    async def start(self) -> None:
+        """Register the session and begin to claim."""
+        await self._stores.sessions.register_session(self._session)
+        self._start_heartbeat()
+        self._acks.start()
+        for claimer in self._claimers.values():
+            claimer.start()
+
+    def _start_heartbeat(self) -> None:
+        loop = asyncio.get_running_loop()
+        lease = Lease(
+            self.id, self._options.lease, self._options.heartbeat_interval, stats=self._telemetry.snapshot,
+            on_cancel=partial(_call_on, loop, self._cancel), on_lost=partial(_call_on, loop, self._lose),
+        )  # fmt: skip
+        if self._stores.private_sessions is None:
+            heartbeat = Heartbeat(lease, self._clock)
+            self._heartbeat_task = asyncio.create_task(heartbeat.run(self._stores.sessions), name="headrace-heartbeat")
+            return
+        self._thread = HeartbeatThread(lease, self._clock, self._stores.private_sessions)
+        self._factory.on_threads_ended = self._report_stopped
+        self._thread.start()
+
+    def hint(self, queue: str) -> None:
+        """Look for jobs of `queue` now."""
+        if queue in self._claimers:
+            self._claimers[queue].hint()
+
+    @property
+    def running(self) -> int:
+        """Attempts that run."""
+        return len(self._attempts)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing runs and nothing waits to be recorded."""
+        return not self._attempts and not self._acks.unsent
+
+    def _begin(self, job: ClaimedJob) -> None:
+        """Start the attempt of a job just claimed."""
+        attempt = self._factory.make(job, self.id)
+        if attempt is None:
+            LOG.warning("no task %r in this worker; job %s is left to others", job.task, job.id)
+            self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=UNKNOWN_TASK_DELAY))
+            self._claimers[job.queue].release()
+            return
+        self._attempts[job.id] = attempt
+        self._all_ended.clear()
+        attempt.runner = asyncio.create_task(self._run(attempt))
+
+    async def _run(self, attempt: Attempt) -> None:
+        try:
+            completion = await run_attempt(attempt, self._factory.proceed)
+            if completion is not None and not self._lost:
+                self._acks.put(completion)
+        except Exception:
+            # Not the handler's error, ours: the job is left to the rescuer rather than ended wrongly.
+            LOG.exception("attempt %d of job %s could not be ended", attempt.job.attempt, attempt.job.id)
+        finally:
+            del self._attempts[attempt.job.id]
+            self._claimers[attempt.job.queue].release()
+            if not self._attempts:
+                self._all_ended.set()
+
+    def _gauge(self) -> None:
+        self._telemetry.gauge("headrace.jobs.unacked", self._acks.unsent)
+        self._telemetry.gauge("headrace.jobs.running", len(self._attempts))
+
+    def _cancel(self, job_ids: tuple[UUID, ...]) -> None:
+        for job_id in job_ids:
+            if job_id in self._attempts:
+                self._attempts[job_id].stop(StopReason.CANCELLED)
+
+    def _lose(self) -> None:
+        """The lease is lost: stop handlers, write nothing more."""
+        if self._lost:
+            return
+        self._lost = True
+        self._telemetry.count("headrace.sessions.lost")
+        LOG.error("session %s lost its lease: stopping %d handlers", self.id, len(self._attempts))
+        for attempt in list(self._attempts.values()):
+            attempt.stop(StopReason.LEASE_LOST)
+        self._on_lost()
+
+    def _report_stopped(self) -> None:
+        if self._thread is not None and self._lost and not self._attempts and not self._factory.live_threads:
+            self._thread.handlers_stopped.set()
+
+    async def abandon(self) -> None:
+        """End a shift whose lease is lost."""
+        await asyncio.gather(*(claimer.stop() for claimer in self._claimers.values()))
+        for attempt in list(self._attempts.values()):
+            attempt.stop(StopReason.LEASE_LOST)
+        await self._all_ended.wait()
+        self._report_stopped()
+        await self._count_refused()
+        await self._acks.stop()
+
+    async def _count_refused(self) -> None:
+        """Give what had ended before the loss one chance: the fence decides, and refusals are counted."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._options.lease.total_seconds() / 6):
+                await self._acks.drain()
+
+    async def stop(self, grace: timedelta) -> None:
+        """Claim no more, let handlers end within `grace`, release the others uncharged, and close the session."""
+        await asyncio.gather(*(claimer.stop() for claimer in self._claimers.values()))
+        try:
+            async with asyncio.timeout(grace.total_seconds()):
+                await self._all_ended.wait()
+        except TimeoutError:
+            LOG.warning("releasing %d jobs that did not end within %s", len(self._attempts), grace)
+            for attempt in list(self._attempts.values()):
+                attempt.stop(StopReason.RELEASED)
+            await self._all_ended.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._acks.drain()
+        await self._acks.stop()
+        await self._stop_heartbeat()
+        await self._stores.sessions.close_session(self.id)
+
+    async def _stop_heartbeat(self) -> None:
+        if self._thread is not None:
+            self._thread.handlers_stopped.set()
+            self._thread.stop()
+        if self._heartbeat_task is not None:
+            self._heartbeat_task.cancel()
+            await asyncio.gather(self._heartbeat_task, return_exceptions=True)
+
+
+def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
+    """Call `function` on `loop` from any thread; nothing happens when the loop has ended."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *args)

@@ -1,0 +1,134 @@
+"""The worker: shifts, one after another, and the duties that keep the whole system moving."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from headrace.engine.attempts import AttemptFactory
+from headrace.engine.loops.aggregator import Aggregator
+from headrace.engine.loops.leadership import Leadership
+from headrace.engine.loops.loop import Loop
+from headrace.engine.loops.pruner import Pruner
+from headrace.engine.loops.rescuer import Rescuer
+from headrace.engine.loops.stager import Stager
+from headrace.engine.shift import Shift, ShiftOptions
+from headrace.engine.telemetry import Telemetry
+from headrace.model.errors import StoreUnavailableError
+from headrace.model.ids import uuid7
+from headrace.model.stats import Retention
+from headrace.ports.clock import Clock
+from headrace.ports.stores import Stores
+
+LOG = logging.getLogger("headrace.worker")
+
+RESTART_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DutyOptions:
+    """How often the duties run; see `[recovery]` in the settings."""
+
+    check_interval: timedelta = timedelta(seconds=2)
+    aggregate_interval: timedelta = timedelta(seconds=10)
+    seal_timeout: timedelta = timedelta(hours=1)
+    prune_interval: timedelta = timedelta(seconds=60)
+    retention: Retention = field(default_factory=Retention)
+
+
+class Worker:
+    """Claims and runs jobs until it is stopped.
+
+    Start once; `stop` may be called at any time and more than once.
+    """
+
+    def __init__(
+        self, stores: Stores, factory: AttemptFactory, *, shift: ShiftOptions, duties: DutyOptions, clock: Clock
+    ) -> None:
+        self._stores = stores
+        self._factory = factory
+        self._shift_options = shift
+        self._clock = clock
+        self.telemetry = Telemetry()
+        self._shift: Shift | None = None
+        self._changing: asyncio.Task[None] | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+        self._leadership = Leadership(stores, uuid7())
+        self._loops: list[Loop] = [
+            self._leadership,
+            Stager(stores),
+            Rescuer(stores, self.telemetry, duties.check_interval),
+            Aggregator(stores, self._leadership, interval=duties.aggregate_interval, seal_timeout=duties.seal_timeout),
+            Pruner(stores, self._leadership, duties.retention, duties.prune_interval),
+        ]
+
+    @property
+    def session(self) -> Shift | None:
+        """The current shift, or None between two."""
+        return self._shift
+
+    async def start(self) -> None:
+        """Declare caps, listen for hints, and begin the first shift."""
+        caps = self._factory.registry.caps()
+        if caps:
+            await self._stores.control.set_caps(caps)
+        self._unsubscribe = await self._stores.notifier.subscribe(self._on_hint)
+        await self._begin_shift()
+        for loop in self._loops:
+            loop.start()
+
+    async def _begin_shift(self) -> None:
+        shift = Shift(
+            self._stores, self._factory, self._shift_options, clock=self._clock, telemetry=self.telemetry,
+            on_lost=self._on_lost,
+        )  # fmt: skip
+        await shift.start()
+        self._shift = shift
+
+    def _on_hint(self, topic: str) -> None:
+        kind, _, queue = topic.partition(":")
+        if kind == "queue" and self._shift is not None:
+            self._shift.hint(queue)
+
+    def _on_lost(self) -> None:
+        self._changing = asyncio.create_task(self._change_shift(), name="headrace-change-shift")
+
+    async def _change_shift(self) -> None:
+        """End the lost shift and begin another, however long the store is away."""
+        lost, self._shift = self._shift, None
+        if lost is not None:
+            await lost.abandon()
+        while self._shift is None:
+            try:
+                await self._begin_shift()
+            except StoreUnavailableError as error:
+                LOG.warning("cannot begin a new session, trying again: %s", error)
+                await asyncio.sleep(RESTART_SECONDS)
+
+    async def stop(self, grace: timedelta) -> None:
+        """Stop claiming; let handlers end within `grace` and release the rest, uncharged."""
+        for loop in self._loops:
+            await loop.stop()
+        if self._changing is not None:
+            self._changing.cancel()
+            await asyncio.gather(self._changing, return_exceptions=True)
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+        shift, self._shift = self._shift, None
+        with contextlib.suppress(StoreUnavailableError):
+            if shift is not None:
+                await shift.stop(grace)
+            await self._leadership.resign()
+        await asyncio.gather(
+            *(executor.close() for executor in self._factory.executors.values()), self._factory.alone.close()
+        )
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing runs and nothing waits to be recorded."""
+        return self._shift is not None and self._shift.quiet

@@ -1,0 +1,320 @@
+"""The only reader of the environment and of headrace.toml.
+
+Every key may stand in `headrace.toml` (`[queue] url = "…"`) or in the environment (`HEADRACE_QUEUE_URL`); the
+environment wins. An unknown key or a wrong type stops the start with the key and the fix.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from headrace.model.durations import parse_duration
+from headrace.model.errors import ConfigError, InvalidInputError
+from headrace.model.llm import AnswerStyle, LLMSettings
+
+FILE_NAME = "headrace.toml"
+#: Asked for when an endpoint is configured without a model.
+DEFAULT_MODEL = "gpt-4o-mini"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """`[queue]`: the store and its connection."""
+
+    #: "postgres", or "memory" for tests; "redis" comes with the Redis store
+    type: str = "postgres"
+    #: store URL; empty: an embedded PostgreSQL in `[app] directory`. Also `HEADRACE_URL`.
+    url: str = ""
+    #: schema that holds the tables
+    schema: str = "headrace"
+    #: most connections of one process
+    max_pool_size: int = 10
+    #: length of a worker's lease: a dead worker's jobs run elsewhere after it
+    visibility_timeout: timedelta = timedelta(seconds=12)
+    #: send and hear hints by LISTEN/NOTIFY; false polls only
+    enable_listen_notify: bool = True
+    #: true behind PgBouncer in transaction mode: no named statements
+    pooled: bool = False
+    #: direct DSN for LISTEN where `url` goes through a pooler
+    listen_url: str = ""
+    #: attempts beyond the first for tasks that declare no retry policy
+    max_retries: int = 3
+    #: false keeps nothing on disk and needs `unsafe_no_persistence = true` too
+    enable_persistence: bool = True
+    #: states that losing every job is acceptable
+    unsafe_no_persistence: bool = False
+    #: key prefix of the Redis store
+    stream_prefix: str = "headrace"
+    #: worker group of the Redis store
+    consumer_group: str = "headrace"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """`[worker]`: how a worker claims and runs jobs."""
+
+    #: worker processes under `headrace worker`; a supervisor restarts dead ones
+    count: int = 1
+    #: jobs running at once per process and queue, unless given per queue
+    concurrency: int = 10
+    #: most jobs of one claim; never more than the free slots
+    batch_size: int = 100
+    #: longest wait between claims when no hint arrives, ± jitter
+    poll_interval: timedelta = timedelta(milliseconds=500)
+    #: time between renewals of the lease; at most a third of `[queue] visibility_timeout`
+    heartbeat_interval: timedelta = timedelta(seconds=3)
+    #: execution timeout of tasks that declare none, counted from the start of the attempt
+    max_processing_time: timedelta = timedelta(seconds=300)
+    #: on SIGTERM running jobs may finish this long; then they are released, uncharged
+    shutdown_grace: timedelta = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverySettings:
+    """`[recovery]`: sweeps and retention."""
+
+    #: time between sweeps for jobs of dead workers
+    check_interval: timedelta = timedelta(seconds=2)
+    #: time between safety passes of the aggregator on the leader
+    aggregate_interval: timedelta = timedelta(seconds=10)
+    #: an open batch idle this long becomes abandoned
+    seal_timeout: timedelta = timedelta(hours=1)
+    #: time between prunes of history
+    prune_interval: timedelta = timedelta(seconds=60)
+    #: how long succeeded, failed and cancelled jobs and stored answers are kept
+    keep_succeeded: timedelta = timedelta(days=7)
+    keep_failed: timedelta = timedelta(days=30)
+    keep_cancelled: timedelta = timedelta(days=7)
+    keep_answers: timedelta = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """`[llm]`: the model behind `app.llm`; with no model and no base_url the local model."""
+
+    #: model name; also OPENAI_MODEL
+    model: str = ""
+    #: endpoint of an OpenAI-compatible server; also OPENAI_BASE_URL
+    base_url: str = ""
+    #: key of the endpoint; also OPENAI_API_KEY
+    api_key: str = field(default="", repr=False)
+    #: how the model is asked: "strict_schema", "json" or "plain"; the local model is always asked plainly
+    style: str = "strict_schema"
+    #: total deadline of one call
+    timeout: timedelta = timedelta(seconds=90)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings. `directory` holds what runs embedded: database, local model, application files."""
+
+    directory: Path = Path(".headrace")
+    queue: QueueSettings = QueueSettings()
+    worker: WorkerSettings = WorkerSettings()
+    recovery: RecoverySettings = RecoverySettings()
+    llm: ModelSettings = ModelSettings()
+
+    def llm_settings(self) -> LLMSettings:
+        """Return the configured model endpoint; with nothing configured its model is None: the local model."""
+        chosen = self.llm
+        configured = chosen.model or chosen.base_url or chosen.api_key
+        return LLMSettings(
+            model=(chosen.model or DEFAULT_MODEL) if configured else None,
+            base_url=chosen.base_url or None,
+            api_key=chosen.api_key or None,
+            style=AnswerStyle(chosen.style),
+            timeout=chosen.timeout,
+        )
+
+
+#: Environment names beside HEADRACE_<SECTION>_<KEY>, in order of preference.
+_ALIASES = {
+    ("", "directory"): ("HEADRACE_DIRECTORY",),
+    ("queue", "url"): ("HEADRACE_URL",),
+    ("llm", "model"): ("OPENAI_MODEL",),
+    ("llm", "base_url"): ("OPENAI_BASE_URL",),
+    ("llm", "api_key"): ("OPENAI_API_KEY",),
+}
+
+
+def load_settings(*, environ: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
+    """Read headrace.toml (of the working directory, or `file`) and the environment.
+
+    Raises ConfigError naming the key, the rule, the value and the fix.
+
+    >>> load_settings(environ={"HEADRACE_WORKER_COUNT": "2"}, file=Path("missing.toml")).worker.count
+    2
+    """
+    environ = os.environ if environ is None else environ
+    document = _read_file(file or Path(environ.get("HEADRACE_CONFIG", FILE_NAME)))
+    _check_environment(environ)
+    settings: Settings = _fill(Settings(), document, environ, section="")
+    _check_rules(settings)
+    return settings
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as TOML ({error})") from None
+
+
+def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str], *, section: str) -> Any:
+    """Return `defaults` with the keys of `document` and then of `environ` put in."""
+    hints = get_type_hints(type(defaults))
+    _check_known(document, [item.name for item in fields(defaults)], section)
+    changes: dict[str, Any] = {}
+    for item in fields(defaults):
+        current = getattr(defaults, item.name)
+        if is_dataclass(current):
+            table = document.get(item.name, {})
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{FILE_NAME}: {item.name} must be a table, write [{item.name}]")
+            changes[item.name] = _fill(current, table, environ, section=item.name)
+            continue
+        where, raw = _raw_value(section, item.name, document, environ)
+        if raw is not None:
+            changes[item.name] = _convert(where, raw, hints[item.name])
+    return replace(defaults, **changes)
+
+
+def _raw_value(section: str, name: str, document: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[str, Any]:
+    for variable in (_variable(section, name), *_ALIASES.get((section, name), ())):
+        if environ.get(variable):
+            return variable, environ[variable]
+    return f"{FILE_NAME}: {section + '.' if section else ''}{name}", document.get(name)
+
+
+def _variable(section: str, name: str) -> str:
+    return "_".join(part for part in ("HEADRACE", section, name) if part).upper()
+
+
+def _check_known(document: Mapping[str, Any], known: list[str], section: str) -> None:
+    for key in document:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            fix = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+            where = f"[{section}] " if section else ""
+            raise ConfigError(f"{FILE_NAME}: unknown key {where}{key}; {fix}")
+
+
+#: Read elsewhere than in the table of settings.
+_OTHER_VARIABLES = {"HEADRACE_CONFIG"}
+
+
+def _check_environment(environ: Mapping[str, str]) -> None:
+    known = set(_OTHER_VARIABLES)
+    for item in fields(Settings):
+        table = getattr(Settings(), item.name)
+        if is_dataclass(table):
+            known |= {_variable(item.name, key.name) for key in fields(table)}
+        else:
+            known.add(_variable("", item.name))
+    known |= {variable for variables in _ALIASES.values() for variable in variables}
+    for variable in environ:
+        if variable.startswith("HEADRACE_") and variable not in known:
+            near = get_close_matches(variable, known, n=1)
+            fix = f"did you mean {near[0]}?" if near else "see docs/reference/configuration.md"
+            raise ConfigError(f"unknown environment variable {variable}; {fix}")
+
+
+def _duration(where: str, raw: Any) -> timedelta:
+    try:
+        return parse_duration(float(raw) if isinstance(raw, str) and _is_number(raw) else raw, field=where)
+    except InvalidInputError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+def _whole_number(where: str, raw: Any) -> int:
+    if isinstance(raw, str) and raw.lstrip("-").isdigit():
+        return int(raw)
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return raw
+    raise ConfigError(f"{where} must be a whole number, got {raw!r}")
+
+
+def _boolean(where: str, raw: Any) -> bool:
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if isinstance(raw, bool):
+        return raw
+    if isinstance(raw, str) and raw.lower() in words:
+        return words[raw.lower()]
+    raise ConfigError(f"{where} must be true or false, got {raw!r}")
+
+
+def _text(where: str, raw: Any) -> str:
+    if isinstance(raw, str):
+        return raw
+    raise ConfigError(f"{where} must be text in quotes, got {raw!r}")
+
+
+def _path(where: str, raw: Any) -> Path:
+    return Path(_text(where, raw)).expanduser()
+
+
+_CONVERTERS: dict[type, Callable[[str, Any], Any]] = {
+    timedelta: _duration,
+    bool: _boolean,
+    int: _whole_number,
+    str: _text,
+    Path: _path,
+}
+
+
+def _convert(where: str, raw: Any, kind: Any) -> Any:
+    chosen = next((item for item in get_args(kind) if item is not type(None)), kind)
+    return _CONVERTERS[chosen](where, raw)
+
+
+def _check_rules(settings: Settings) -> None:
+    queue, worker = settings.queue, settings.worker
+    positive = {
+        "queue.max_pool_size": queue.max_pool_size,
+        "worker.count": worker.count,
+        "worker.concurrency": worker.concurrency,
+        "worker.batch_size": worker.batch_size,
+    }
+    for name, value in positive.items():
+        _require(value >= 1, name, "must be at least 1", value)
+    _require(queue.type in ("postgres", "memory"), "queue.type", 'must be "postgres" or "memory"', queue.type)
+    _require(0 <= queue.max_retries <= 99, "queue.max_retries", "must be from 0 to 99", queue.max_retries)
+    styles = [style.value for style in AnswerStyle]
+    _require(settings.llm.style in styles, "llm.style", f"must be one of {', '.join(styles)}", settings.llm.style)
+    for name, duration in {
+        "worker.poll_interval": worker.poll_interval,
+        "worker.heartbeat_interval": worker.heartbeat_interval,
+        "worker.max_processing_time": worker.max_processing_time,
+        "recovery.check_interval": settings.recovery.check_interval,
+    }.items():
+        _require(duration > timedelta(), name, "must be longer than zero", duration)
+    _require(
+        worker.heartbeat_interval * 3 <= queue.visibility_timeout,
+        "worker.heartbeat_interval",
+        "must be at most a third of queue.visibility_timeout",
+        worker.heartbeat_interval,
+    )
+    _require(
+        queue.enable_persistence or queue.unsafe_no_persistence,
+        "queue.enable_persistence",
+        "= false loses every job with the process; set queue.unsafe_no_persistence = true as well if that is wanted",
+        queue.enable_persistence,
+    )
+
+
+def _require(holds: bool, name: str, rule: str, value: object) -> None:
+    if not holds:
+        raise ConfigError(f"{name} {rule}, got {value}")

@@ -1,0 +1,198 @@
+"""Tasks as people hold them: call them plainly, or enqueue them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar
+
+from headrace.engine.registry import TaskDef
+from headrace.handles import JobHandle
+from headrace.model.batch import ClosePolicy, NewBatch
+from headrace.model.durations import parse_duration
+from headrace.model.errors import InvalidInputError
+from headrace.model.job import JobSpec, NewJob
+from headrace.model.names import check_key, check_name
+from headrace.model.payload import encode_json, hash_text
+from headrace.model.priority import Priority, parse_priority
+
+if TYPE_CHECKING:
+    from headrace.app import App
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MAX_DELAY = timedelta(days=366)
+
+
+class Task(Generic[P, R]):
+    """A registered function.
+
+    >>> from headrace import App
+    >>> app = App("memory://")
+    >>> @app.task
+    ... async def double(number: int) -> int:
+    ...     return 2 * number
+    >>> double.name
+    'double'
+    """
+
+    def __init__(self, app: App, definition: TaskDef) -> None:
+        self.app = app
+        self.definition = definition
+        self.__doc__ = definition.function.__doc__
+        self.__name__ = definition.function.__name__
+        self.__wrapped__: Callable[P, R] = definition.function
+
+    @property
+    def name(self) -> str:
+        """The name under which jobs find the task."""
+        return self.definition.name
+
+    def __repr__(self) -> str:
+        return f"Task({self.name!r})"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call the function plainly: no job, no queue. Async tasks are awaited as usual."""
+        return self.definition.function(*args, **kwargs)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """Make a durable job of this call and return its handle once it is stored.
+
+        Raises InvalidInputError for arguments that do not fit or are not JSON, PayloadTooLargeError above 256 KiB,
+        StoreUnavailableError.
+        """
+        return await TaskCall(self).enqueue(*args, **kwargs)
+
+    def options(self, **options: Any) -> TaskCall[P, R]:
+        """Return this task with options for the next enqueue.
+
+        `key`: idempotency key, unique per task for 7 days; the same key and arguments give the same job, other
+        arguments raise ConflictError. `priority`: a class name or 0–9. `run_at`: an aware datetime, or a delay such
+        as "10m". `queue`, `timeout`, `max_attempts`: instead of the task's. `connection`: the caller's asyncpg,
+        psycopg or SQLAlchemy connection; the job then exists iff its transaction commits.
+        """
+        return TaskCall(self).options(**options)
+
+
+@dataclass(frozen=True)
+class TaskCall(Generic[P, R]):
+    """A task with options, ready to be enqueued."""
+
+    task: Task[P, R]
+    key: str | None = None
+    run_at: datetime | None = None
+    connection: Any = None
+    changes: tuple[tuple[str, Any], ...] = ()
+
+    def options(self, **options: Any) -> TaskCall[P, R]:
+        """Return a copy with more options; see `Task.options`. Raises InvalidInputError naming a wrong one."""
+        call = self
+        for name, value in options.items():
+            call = call._with(name, value)
+        return call
+
+    def _with(self, name: str, value: Any) -> TaskCall[P, R]:
+        match name:
+            case "key":
+                return replace(self, key=check_key("key", value))
+            case "run_at":
+                return replace(self, run_at=parse_run_at(value))
+            case "connection":
+                return replace(self, connection=value)
+            case _:
+                return replace(self, changes=(*self.changes, spec_change(name, value)))
+
+    def spec(self) -> JobSpec:
+        """Return how the job will be stored."""
+        return replace(self.task.app.spec_of(self.task.definition), **dict(self.changes))
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+        """Make a durable job of this call; see `Task.enqueue`."""
+        app, definition = self.task.app, self.task.definition
+        text = definition.codec.encode(args, kwargs)
+        body_hash = hash_text(definition.name, text) if self.key else ""
+        job = NewJob(self.spec(), text, run_at=self.run_at, key=self.key, body_hash=body_hash)
+        if self.connection is not None:
+            job_id = await app.enqueue_on(self.connection, job)
+        else:
+            job_id = await app.runtime.client.enqueue(job)
+        return JobHandle(app, job_id, definition)
+
+
+class SubmitOptions(TypedDict, total=False):
+    """Options of `App.submit`."""
+
+    #: Idempotency key, unique per task while the batch exists.
+    key: str
+    #: A task called with the batch id as text, once per round, when the batch closes.
+    on_close: Task[Any, Any]
+    #: What failed items do to the batch; default `ClosePolicy.always()`: nothing.
+    policy: ClosePolicy
+    #: Items are mappings of keyword arguments rather than the one argument; default False.
+    spread: bool
+    #: Not before: an aware datetime, or a delay such as "10m".
+    run_at: datetime | float | str | timedelta
+    #: Instead of the task's own.
+    queue: str
+    priority: Priority | str | int
+    timeout: float | str | timedelta
+    max_attempts: int
+
+
+def new_batch(task: Task[Any, Any], spec_of: Callable[[TaskDef], JobSpec], options: SubmitOptions) -> NewBatch:
+    """Return the batch to create for checked options; its hash covers all but the items."""
+    own = {"key", "on_close", "policy", "spread", "run_at"}
+    changes = dict(spec_change(name, value) for name, value in options.items() if name not in own)
+    key, run_at, on_close = options.get("key"), options.get("run_at"), options.get("on_close")
+    policy = options.get("policy", ClosePolicy.always())
+    shown = {name: str(value) for name, value in sorted(changes.items())}
+    spread = options.get("spread", False)
+    body = [task.name, spread, shown, policy.max_failed, None if on_close is None else on_close.name]
+    return NewBatch(
+        spec=replace(spec_of(task.definition), **changes),
+        key=None if key is None else check_key("key", key),
+        body_hash=hash_text(encode_json(body, field="options")),
+        policy=policy,
+        on_close=None if on_close is None else spec_of(on_close.definition),
+        run_at=None if run_at is None else parse_run_at(run_at),
+    )
+
+
+def spec_change(name: str, value: Any) -> tuple[str, Any]:
+    """Return a checked change of a JobSpec. Raises InvalidInputError for an unknown option or a wrong value."""
+    match name:
+        case "queue":
+            return name, check_name("queue", value)
+        case "priority":
+            return name, parse_priority(value)
+        case "timeout":
+            return name, check_timeout(value)
+        case "max_attempts":
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 100:
+                raise InvalidInputError("max_attempts", "must be a whole number from 1 to 100", value)
+            return name, value
+        case _:
+            known = "key, priority, run_at, queue, timeout, max_attempts, connection"
+            raise InvalidInputError("options", f"must be among {known}", name)
+
+
+def check_timeout(value: float | str | timedelta) -> timedelta:
+    """Return an execution timeout from 0.1 s to 24 h."""
+    timeout = parse_duration(value, field="timeout")
+    if not timedelta(seconds=0.1) <= timeout <= timedelta(hours=24):
+        raise InvalidInputError("timeout", "must be from 0.1 s to 24 h", value)
+    return timeout
+
+
+def parse_run_at(value: datetime | float | str | timedelta) -> datetime:
+    """Return the instant of an aware datetime or of a delay from now; at most a year ahead."""
+    now = datetime.now(UTC)
+    if not isinstance(value, datetime):
+        value = now + parse_duration(value, field="run_at")
+    if value.tzinfo is None:
+        raise InvalidInputError("run_at", "must be an aware datetime (give it a tzinfo) or a delay", value)
+    if value > now + MAX_DELAY:
+        raise InvalidInputError("run_at", "must be at most a year ahead", value)
+    return value

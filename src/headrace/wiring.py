@@ -1,0 +1,142 @@
+"""The only module that names adapters: it turns settings into stores, executors, a model and a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from headrace.clock import SystemClock
+from headrace.engine.attempt import Proceed, compose
+from headrace.engine.attempts import AttemptFactory
+from headrace.engine.middleware.retry import RetryMiddleware
+from headrace.engine.middleware.time_limit import limit_time
+from headrace.engine.middleware.usage import meter_usage
+from headrace.engine.registry import RunsIn
+from headrace.engine.shift import ShiftOptions
+from headrace.engine.worker import DutyOptions, Worker
+from headrace.executors.inline import InlineExecutor
+from headrace.executors.process import ProcessExecutor
+from headrace.executors.thread import ThreadExecutor
+from headrace.model.stats import Retention
+from headrace.ports.executor import Executor
+from headrace.ports.stores import Stores
+from headrace.runtime import Runtime
+from headrace.settings import Settings
+
+if TYPE_CHECKING:
+    from headrace.app import App
+
+__all__ = ["SystemClock", "compose_child", "make_worker", "open_runtime", "open_stores"]
+
+CHILD_COMMAND = (sys.executable, "-m", "headrace.child")
+
+
+async def open_runtime(settings: Settings) -> Runtime:
+    """Open the store that the settings name, and everything over it."""
+    stack = AsyncExitStack()
+    try:
+        stores = await open_stores(settings, stack)
+    except BaseException:
+        await stack.aclose()
+        raise
+    return Runtime(settings, stores, llm=_llm(settings, stores, stack), close_others=stack.aclose)
+
+
+async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:
+    """Open the store; what has to be released after it goes on `stack`."""
+    queue = settings.queue
+    if queue.type == "memory" or not queue.enable_persistence:
+        from headrace.stores.memory import open_memory_stores
+
+        return open_memory_stores()
+    from headrace.stores.postgres import open_postgres_stores
+
+    dsn, embedded = queue.url, not queue.url
+    if embedded:
+        dsn = await _start_embedded(settings, stack)
+    return await open_postgres_stores(
+        dsn,
+        schema=queue.schema,
+        max_pool_size=queue.max_pool_size,
+        pooled=queue.pooled,
+        listen=queue.enable_listen_notify,
+        listen_dsn=queue.listen_url or None,
+        auto_migrate=embedded,
+    )
+
+
+async def _start_embedded(settings: Settings, stack: AsyncExitStack) -> str:
+    from headrace.stores.postgres.embedded import start_embedded
+
+    server = await asyncio.to_thread(start_embedded, settings.directory)
+    stack.callback(server.release)
+    return server.dsn
+
+
+def _llm(settings: Settings, stores: Stores, stack: AsyncExitStack) -> Callable[[], Any]:
+    """Return a function that makes the model on first use: its client is heavy to import."""
+
+    @cache
+    def make() -> Any:
+        from headrace.llm.gateway import LLM
+        from headrace.providers import open_provider
+
+        chosen = settings.llm_settings()
+        llm = LLM(lambda: open_provider(chosen, settings.directory), stores.memo)
+        stack.push_async_callback(llm.aclose)
+        return llm
+
+    return make
+
+
+def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
+    """Return a worker of an open app."""
+    settings, stores = app.settings, app.runtime.stores
+    clock = SystemClock()
+    factory = AttemptFactory(
+        registry=app.registry,
+        jobs=stores.jobs,
+        executors={
+            RunsIn.LOOP: InlineExecutor(),
+            RunsIn.THREAD: ThreadExecutor(),
+            RunsIn.PROCESS: ProcessExecutor(CHILD_COMMAND),
+        },
+        alone=ProcessExecutor(CHILD_COMMAND, reuse=False),
+        proceed=compose([RetryMiddleware(), limit_time, meter_usage]),
+        clock=clock,
+        max_processing_time=settings.worker.max_processing_time,
+        resources=resources,
+    )
+    shift = ShiftOptions(
+        queues=slots,
+        batch_size=settings.worker.batch_size,
+        poll_interval=settings.worker.poll_interval,
+        lease=settings.queue.visibility_timeout,
+        heartbeat_interval=settings.worker.heartbeat_interval,
+    )
+    return Worker(stores, factory, shift=shift, duties=_duties(settings), clock=clock)
+
+
+def _duties(settings: Settings) -> DutyOptions:
+    recovery = settings.recovery
+    return DutyOptions(
+        check_interval=recovery.check_interval,
+        aggregate_interval=recovery.aggregate_interval,
+        seal_timeout=recovery.seal_timeout,
+        prune_interval=recovery.prune_interval,
+        retention=Retention(
+            succeeded=recovery.keep_succeeded,
+            failed=recovery.keep_failed,
+            cancelled=recovery.keep_cancelled,
+            answers=recovery.keep_answers,
+        ),
+    )
+
+
+def compose_child() -> tuple[Executor, Proceed]:
+    """Return how a child process runs a handler: its retry policy decides there, its worker keeps the time."""
+    return InlineExecutor(), compose([RetryMiddleware(), meter_usage])
