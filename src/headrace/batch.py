@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from dataclasses import replace
@@ -113,6 +114,12 @@ class Batch:
         if task is None or item.status is not JobState.SUCCEEDED:
             return item
         return replace(item, result=task.codec.decode_result(item.result))
+
+    async def arguments(self) -> dict[int, Any]:
+        """Return the argument of each item by index (its keyword arguments for batches made with `spread=True`)."""
+        texts = await self._app.runtime.stores.inspect.batch_args(self.id)
+        payloads = {index: json.loads(text) for index, text in texts.items()}
+        return {index: call["args"][0] if call["args"] else call["kwargs"] for index, call in payloads.items()}
 
     async def extend(self, items: Iterable[Any] | AsyncIterable[Any], *, key: str) -> None:
         """Append items as a new round named `key`; the same key and items again change nothing.

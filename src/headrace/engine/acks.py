@@ -18,7 +18,7 @@ from uuid import UUID
 from headrace.engine.telemetry import Telemetry
 from headrace.model.batch import ClosedBatch
 from headrace.model.errors import StoreUnavailableError
-from headrace.model.job import Completion, JobState
+from headrace.model.job import Completion
 from headrace.ports.stores import Stores
 
 LOG = logging.getLogger("headrace.acks")
@@ -33,7 +33,9 @@ RETRY_SECONDS = 0.2
 class Acks:
     """Sends completions of one session in order of their ending."""
 
-    def __init__(self, stores: Stores, session: UUID, telemetry: Telemetry, *, on_sent: Callable[[], None]) -> None:
+    def __init__(
+        self, stores: Stores, session: UUID, telemetry: Telemetry, *, on_sent: Callable[[list[Completion]], None]
+    ) -> None:
         self._stores = stores
         self._session = session
         self._telemetry = telemetry
@@ -96,7 +98,7 @@ class Acks:
         if len(accepted) < len(part):
             self._telemetry.count("headrace.jobs.refused", len(part) - len(accepted))
             LOG.warning("%d late completions were refused: their jobs run elsewhere", len(part) - len(accepted))
-        self._on_sent()
+        self._on_sent(part)
         await self._after_commit(part)
 
     async def _after_commit(self, part: list[Completion]) -> None:
@@ -108,8 +110,6 @@ class Acks:
         self._stores.notifier.hint("done")
         waiting = {completion.batch_id for completion in self._pending[len(part) :]}
         ended = {done.batch_id for done in part if done.batch_id is not None and done.state.final} - waiting
-        if any(done.state is JobState.READY for done in part):
-            self._telemetry.count("headrace.jobs.release", sum(done.state is JobState.READY for done in part))
         if not ended:
             return
         try:

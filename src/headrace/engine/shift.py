@@ -61,6 +61,7 @@ class Shift:
         clock: Clock,
         telemetry: Telemetry,
         on_lost: Callable[[], None],
+        on_scheduled: Callable[[float], None],
     ) -> None:
         self._stores = stores
         self._factory = factory
@@ -68,8 +69,9 @@ class Shift:
         self._clock = clock
         self._telemetry = telemetry
         self._on_lost = on_lost
+        self._on_scheduled = on_scheduled
         self._session = NewSession(this_process(), socket.gethostname(), options.queues, options.lease)
-        self._acks = Acks(stores, self.id, telemetry, on_sent=self._gauge)
+        self._acks = Acks(stores, self.id, telemetry, on_sent=self._after_sent)
         self._claimers = {queue: self._claimer(queue, slots) for queue, slots in options.queues.items()}
         self._attempts: dict[UUID, Attempt] = {}
         self._all_ended = asyncio.Event()
@@ -153,7 +155,12 @@ class Shift:
             if not self._attempts:
                 self._all_ended.set()
 
-    def _gauge(self) -> None:
+    def _after_sent(self, sent: list[Completion]) -> None:
+        for completion in sent:
+            if completion.state is JobState.SCHEDULED:
+                self._on_scheduled(completion.delay.total_seconds())
+            elif completion.state is JobState.READY:
+                self._telemetry.count("headrace.jobs.release")
         self._telemetry.gauge("headrace.jobs.unacked", self._acks.unsent)
         self._telemetry.gauge("headrace.jobs.running", len(self._attempts))
 

@@ -58,9 +58,10 @@ class Worker:
         self._changing: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] | None = None
         self._leadership = Leadership(stores, uuid7())
+        self._stager = Stager(stores)
         self._loops: list[Loop] = [
             self._leadership,
-            Stager(stores),
+            self._stager,
             Rescuer(stores, self.telemetry, duties.check_interval),
             Aggregator(stores, self._leadership, interval=duties.aggregate_interval, seal_timeout=duties.seal_timeout),
             Pruner(stores, self._leadership, duties.retention, duties.prune_interval),
@@ -84,7 +85,7 @@ class Worker:
     async def _begin_shift(self) -> None:
         shift = Shift(
             self._stores, self._factory, self._shift_options, clock=self._clock, telemetry=self.telemetry,
-            on_lost=self._on_lost,
+            on_lost=self._on_lost, on_scheduled=self._stager.wake_in,
         )  # fmt: skip
         await shift.start()
         self._shift = shift

@@ -48,6 +48,11 @@ class Loop:
         """Run the next step now."""
         self._woken.set()
 
+    def wake_in(self, seconds: float) -> None:
+        """Run a step in `seconds`, if the interval does not bring one sooner."""
+        if seconds < self._interval:
+            asyncio.get_running_loop().call_later(seconds, self._woken.set)
+
     async def _loop(self) -> None:
         while True:
             self._woken.clear()
