@@ -49,10 +49,10 @@ def _complete(state: State, job: Job, done: Completion) -> None:
     job.lone_crashes += done.lone_crash
     if done.state.final:
         state.finish(job, done.state, result=done.result, error=done.error, usage=done.usage)
-    elif job.lone_crashes >= POISON_CRASHES:
-        state.finish(job, JobState.FAILED, error=_POISON, usage=done.usage)
     elif job.cancel_requested:
         state.finish(job, JobState.CANCELLED, error=done.error, usage=done.usage)
+    elif job.lone_crashes >= POISON_CRASHES:
+        state.finish(job, JobState.FAILED, error=_POISON, usage=done.usage)
     else:
         state.record_attempt(job, _outcome(done), done.error)
         state.wait(job, until=state.now() + done.delay)
