@@ -52,7 +52,7 @@ class Attempt:
         """Ask the handler to end, for the first reason given."""
         if self.stop_reason is None:
             self.stop_reason = reason
-            self.context.cancel()
+            self.context.cancelled = True
             if self.runner is not None:
                 self.runner.cancel()
 

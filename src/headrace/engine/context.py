@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from threading import Event
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -53,18 +52,10 @@ class Context:
     #: Position of the item in its batch.
     index: int | None = None
     on_activity: Callable[[], None] = field(default=lambda: None, repr=False)
-    _cancelled: Event = field(default_factory=Event, repr=False)
+    #: Whether this attempt should end; sync handlers look at it, async ones are cancelled.
+    cancelled: bool = False
     _stored: dict[str, str] | None = field(default=None, repr=False)
     _used: set[str] = field(default_factory=set, repr=False)
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether this attempt should end; sync handlers look at it, async ones are cancelled."""
-        return self._cancelled.is_set()
-
-    def cancel(self) -> None:
-        """Ask the handler to end (called by the worker)."""
-        self._cancelled.set()
 
     @property
     def idempotency_key(self) -> str:

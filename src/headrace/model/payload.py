@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from headrace.model.errors import InvalidInputError, PayloadTooLargeError
@@ -15,6 +17,13 @@ MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_DEPTH = 64
 
 _NUL_ESCAPE = "\\u0000"
+#: The escape itself, not a backslash that is followed by the letters: an odd number of backslashes.
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+@cache
+def _encoder(default: Callable[[Any], Any] | None) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default)
 
 
 def encode_json(value: Any, *, field: str, default: Callable[[Any], Any] | None = None) -> str:
@@ -27,16 +36,16 @@ def encode_json(value: Any, *, field: str, default: Callable[[Any], Any] | None 
     '{"a":[1,"é"]}'
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default)
+        text = _encoder(default).encode(value)
     except RecursionError:
         raise InvalidInputError(field, f"must not be nested deeper than {MAX_DEPTH}", type(value).__name__) from None
     except (TypeError, ValueError) as error:
         raise InvalidInputError(field, f"must be JSON ({error})", type(value).__name__) from None
     if len(text) > MAX_PAYLOAD_BYTES // 4 or not text.isascii():
         _check_bytes(text, field)
-    if _NUL_ESCAPE in text and _has_nul(value):
+    if _NUL_ESCAPE in text and _NUL.search(text):
         raise InvalidInputError(field, "must not contain NUL characters", "\\u0000")
-    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(json.loads(text)) > MAX_DEPTH:
         raise InvalidInputError(field, f"must not be nested deeper than {MAX_DEPTH}", type(value).__name__)
     return text
 
@@ -55,14 +64,6 @@ def _check_bytes(text: str, field: str) -> None:
             "reference to it",
             f"{size} bytes",
         )
-
-
-def _has_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\x00" in value
-    if isinstance(value, dict):
-        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
-    return isinstance(value, list | tuple) and any(_has_nul(item) for item in value)
 
 
 def _depth(value: Any) -> int:

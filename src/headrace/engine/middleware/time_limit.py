@@ -25,7 +25,7 @@ async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
     except TimeoutError:
         if not limit.expired():
             raise
-        attempt.context.cancel()
+        attempt.context.cancelled = True
         stalled = loop.time() < hard_end
         what = f"no activity for {stall}" if stalled else f"ran longer than {attempt.call.timeout:g} s"
         raise TaskTimeoutError(f"{what}; raise timeout= of task {attempt.task.name!r}, or make it faster") from None
