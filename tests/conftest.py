@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import shutil
+import signal
 import socket
 import sys
-from typing import Any
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.waiting import wait_until_sync
+
+if TYPE_CHECKING:
+    from headrace.hosting.processes import ProcessId
 
 #: Proxies named here are no proxies: they make the children of a test fail at once when they leave the machine.
 DEAD_END = "http://127.0.0.1:9"
@@ -54,3 +65,32 @@ sys.addaudithook(_guard)
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture
+def workplace() -> Iterator[Path]:
+    """An empty directory for programs that start embedded servers; those are ended with the test.
+
+    Unlike `tmp_path`, every account may enter it: as root, the embedded PostgreSQL runs as another one.
+    """
+    place = Path(tempfile.mkdtemp(prefix="headrace-test-")).resolve()
+    place.chmod(0o755)
+    yield place
+    end_servers(place)
+    shutil.rmtree(place)
+
+
+def end_servers(place: Path) -> None:
+    """Stop every server hosted below a directory and see that it is gone."""
+    from headrace.hosting.state import FILE, read_state
+
+    for state in [read_state(file.parent) for file in place.rglob(FILE)]:
+        for process in [state.supervisor, state.server] if state is not None else []:
+            if process is not None:
+                _end(process)
+
+
+def _end(process: ProcessId) -> None:
+    if process.is_alive():
+        process.send(signal.SIGTERM)
+    wait_until_sync(lambda: not process.is_alive())
