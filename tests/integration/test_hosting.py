@@ -61,13 +61,15 @@ class Users:
 
     def start(self, *, count: int = 1, option: str = "plain") -> list[subprocess.Popen[str]]:
         """Start users at the same time, each in a process group of its own."""
+        package = str(Path(headrace.hosting.__file__).parents[2])
+        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
         started = [
             subprocess.Popen(
                 [sys.executable, hosted_users.__file__, str(self._directory), option],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(Path(headrace.hosting.__file__).parents[2])},
+                env={**os.environ, "PYTHONPATH": path},
                 process_group=0,
             )
             for _ in range(count)
@@ -347,6 +349,22 @@ def test_secrets_stay_out_of_command_lines_and_files(directory: Path) -> None:
         assert b"swordfish" not in Path(f"/proc/{state.supervisor.pid}/environ").read_bytes()
         for path in directory.iterdir():
             assert "swordfish" not in path.read_text() and path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_forked_child_acquires_its_own_hold(directory: Path) -> None:
+    """In a forked child the parent's hold is void, and says so, while a new one works."""
+    with acquire(answering_server(directory)) as hosted:
+        child = os.fork()
+        if child == 0:
+            try:
+                hosted.ensure()
+            except ServerNotReadyError:
+                acquire(answering_server(directory)).release()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert hosted.ensure() == hosted.state
 
 
 def test_a_hold_can_be_released_twice_and_not_used_after(directory: Path) -> None:

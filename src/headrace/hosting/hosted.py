@@ -24,7 +24,6 @@ class Hosted:
 
     def __init__(self, server: HostedServer, users: FileLock, state: ServerState) -> None:
         self._server, self._users, self._state = server, users, state
-        self._is_held = True
 
     @property
     def state(self) -> ServerState:
@@ -41,14 +40,13 @@ class Hosted:
 
         Cheap while it runs; call it when connections are refused. Raises HostingError when it cannot be started.
         """
-        if not self._is_held:
-            raise ServerNotReadyError("this hold on the server was released. Acquire it again")
+        if not self._users.is_open:
+            raise ServerNotReadyError("this hold on the server was released, or is a forked parent's. Acquire it again")
         self._state = _running(self._server, _deadline(self._server))
         return self._state
 
     def release(self) -> None:
         """Give the hold back. The server stops `linger` after its last user. May be called twice."""
-        self._is_held = False
         self._users.close()
 
     def __enter__(self) -> Hosted:

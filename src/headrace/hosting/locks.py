@@ -33,6 +33,11 @@ class FileLock:
             raise ValueError(f"the lock {self.path} is closed")
         return self._fd
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the lock was neither closed nor left behind in the parent by a fork."""
+        return self._fd is not None
+
     def try_shared(self) -> bool:
         """Take the lock together with other shared holders; False while someone holds it alone."""
         return self._try(fcntl.LOCK_SH)

@@ -67,7 +67,7 @@ class Cluster:
             password_copy = draft / "password"  # initdb reads it as the account, who cannot read the original
             write_durably(password_copy, self.password())
             if self._account is not None:
-                for path in (draft, password_copy):
+                for path in (password_copy, draft):  # from the inside out: never touch what is the account's already
                     os.chown(path, self._account.uid, self._account.gid)
             self._run_initdb(binaries, draft, sync=sync)
             (draft / "data").rename(self.data)
@@ -106,6 +106,7 @@ class Cluster:
         if found != str(binaries.major):
             raise OtherMajorVersionError(self.data, found=found, needed=str(binaries.major))
         self._check_owner()
+        self.password()  # before a server runs into which nobody could log in
         self.password_file.chmod(0o600)
 
     def _check_owner(self) -> None:

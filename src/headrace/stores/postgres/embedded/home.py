@@ -72,18 +72,20 @@ def _follow(directory: Path, account: Account | None) -> Path:
             f"{location} says that root started the embedded PostgreSQL of this directory, with its data in {home}. "
             f"Run as root, or remove {location} to begin anew with an empty store"
         )
-    if not home.is_absolute() or not home.is_dir() or not is_trusted(home):
-        raise DataDirectoryError(
-            f"{location} names {home}, which is no directory that belongs to root alone. Restore it, or remove "
-            f"{location} to begin anew with an empty store"
-        )
     owner = home / "checkout"
-    before = Path(owner.read_text(encoding="utf-8").strip()) if owner.exists() else directory
-    if before == directory:
-        return home
-    if _still_claims(before, home):
-        return _move_out(directory, account)  # this directory is a copy of that one; they must not share their data
-    write_durably(owner, str(directory))
+    if not home.is_absolute() or not is_trusted(home) or not owner.is_file():
+        raise DataDirectoryError(
+            f"{location} names {home}, which is no home of an embedded PostgreSQL that belongs to root alone. "
+            f"Restore it, or remove {location} to begin anew with an empty store"
+        )
+    before = Path(owner.read_text(encoding="utf-8").strip())
+    if before != directory:
+        if _still_claims(before, home):
+            raise DataDirectoryError(
+                f"{location} names {home}, which belongs to {before}: this directory is a copy of that one, and the "
+                f"data were not copied with it. Remove {location} to begin anew with an empty store"
+            )
+        write_durably(owner, str(directory))  # the checkout was moved
     return home
 
 
