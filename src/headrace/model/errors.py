@@ -7,6 +7,7 @@ HeadraceError
 ├── ConflictError               the same key with another body
 ├── NotFoundError               no such job, batch, queue or task
 ├── StoreUnavailableError       the store cannot be reached (transient)
+│   └── NotAllowedError         the store refuses this user
 ├── StoreVersionError           the store's schema is not ours
 ├── FenceLostError              this attempt no longer owns its job
 ├── JobFailedError              the awaited job ended without a result
@@ -73,6 +74,13 @@ class StoreUnavailableError(HeadraceError):
 
     code = "store_unavailable"
     transient = True
+
+
+class NotAllowedError(StoreUnavailableError):
+    """The store refuses this user. Correct user and password in HEADRACE_URL, or grant the missing right."""
+
+    code = "not_allowed"
+    transient = False
 
 
 class StoreVersionError(HeadraceError):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import asyncpg
 
-from headrace.model.errors import HeadraceError, StoreUnavailableError, StoreVersionError
+from headrace.model.errors import HeadraceError, NotAllowedError, StoreUnavailableError, StoreVersionError
 
 #: Worth doing again at once, in a new transaction: the server undid everything and says so.
 TRY_AGAIN = (
@@ -24,11 +24,14 @@ _UNREACHABLE = (
     asyncpg.PostgresConnectionError,
     asyncpg.exceptions.InsufficientResourcesError,
     asyncpg.exceptions.InternalClientError,
-    asyncpg.exceptions.InvalidAuthorizationSpecificationError,
     asyncpg.exceptions.InvalidCatalogNameError,
     asyncpg.exceptions.OperatorInterventionError,
     asyncpg.exceptions.PostgresSystemError,
     asyncpg.exceptions.ReadOnlySQLTransactionError,
+)
+_NOT_ALLOWED = (
+    asyncpg.exceptions.InvalidAuthorizationSpecificationError,
+    asyncpg.InsufficientPrivilegeError,
 )
 _NO_SCHEMA = (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError, asyncpg.InvalidSchemaNameError)
 
@@ -52,6 +55,11 @@ def sort_fault(error: Exception) -> HeadraceError:
     if isinstance(error, _NO_SCHEMA):
         return StoreVersionError(
             f"The database has not the tables this version needs ({error}). Run `headrace migrate`."
+        )
+    if isinstance(error, _NOT_ALLOWED):
+        return NotAllowedError(
+            f"The store refuses this user ({describe(error)}). Correct user and password in HEADRACE_URL, or grant the "
+            "missing right."
         )
     if isinstance(error, (*_UNREACHABLE, *TRY_AGAIN)):
         return StoreUnavailableError(
