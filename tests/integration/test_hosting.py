@@ -222,6 +222,33 @@ def test_a_server_that_dies_is_started_again(directory: Path) -> None:
         assert wait_until_sync(lambda: answers(after)) and after.port == before.port
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to the supervisor")
+def test_what_a_dead_server_leaves_behind_is_ended_before_the_next(directory: Path) -> None:
+    """A child of a killed server, deaf and in a session of its own, does not live on beside the new server."""
+    forking = f"""
+import os, signal, threading
+if os.fork() == 0:
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("child", os.getpid(), flush=True)
+    threading.Event().wait()
+{SERVER}"""
+    server = answering_server(
+        directory,
+        command=lambda port: [sys.executable, "-IS", "-c", forking, str(port)],
+        restart_after=timedelta(0),
+    )
+    log = directory / "server.log"
+    with acquire(server) as hosted:
+        before = hosted.state
+        wait_until_sync(lambda: "child" in log.read_text())
+        child = identify(int(log.read_text().split("child", 1)[1].split()[0]))
+        assert child is not None and before.server is not None
+        before.server.send(signal.SIGKILL)
+        wait_until_sync(lambda: (read_state(directory) or before).server not in (None, before.server))
+        assert not child.is_alive()
+
+
 def test_a_server_that_dies_at_once_is_given_up_until_somebody_asks(directory: Path) -> None:
     """A short run is not repeated by the supervisor, only by a user."""
     with acquire(answering_server(directory, restart_after=timedelta(minutes=1))) as hosted:

@@ -9,7 +9,6 @@ Killed itself, it takes the server along where the kernel can do that (Linux); e
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -21,6 +20,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headrace.hosting.descendants import adopt_orphans, die_with_parent, end_orphans
 from headrace.hosting.locks import FileLock, wait_until
 from headrace.hosting.processes import ProcessId, identify
 from headrace.hosting.spec import Launch
@@ -28,7 +28,6 @@ from headrace.hosting.state import LOG_FILE, Phase, ServerState, write_state
 
 #: Above this size the log is emptied, so that a server up for months cannot fill the disk with it.
 LOG_LIMIT_BYTES = 64 * 1024 * 1024
-_PR_SET_PDEATHSIG = 1
 
 
 class Supervisor:
@@ -63,6 +62,7 @@ class Supervisor:
             self._limit_log()
         if self._server.poll() is None:
             self._stop()
+        end_orphans()
         self._write_state()
 
     def say(self, what: str) -> None:
@@ -102,6 +102,7 @@ class Supervisor:
         self._phase = Phase.FAILED
         if self._told_to_stop or time.monotonic() - self._started_at < self._launch.restart_after_seconds:
             return False
+        end_orphans()  # they hold its files and memory, and a new server would find those in use
         try:
             self._spawn()
         except OSError as error:
@@ -127,7 +128,7 @@ class Supervisor:
             # Held by every process of the server, this lock says for sure when the last of them is gone.
             pass_fds=[self._alive.fileno()],
             # After the change of user, which would clear it.
-            preexec_fn=_die_with_parent(signal.Signals(launch.stop_signal)),
+            preexec_fn=die_with_parent(signal.Signals(launch.stop_signal)),
         )
         self._phase, self._exit_code = Phase.RUNNING, None
         self._write_state()
@@ -182,6 +183,7 @@ def main() -> None:
     if os.fork():
         os._exit(0)  # the user's process gets no child it would have to wait for
     os.umask(0o077)
+    adopt_orphans()
     try:
         supervisor = Supervisor(launch)
         supervisor.start()
@@ -220,18 +222,3 @@ def _signal_pipe(*, on_terminate: Callable[[], None]) -> int:
 def _open_log(directory: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     return os.open(directory / LOG_FILE, flags, 0o600)
-
-
-def _die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """What a new child runs so that the kernel sends it `number` when this process dies; None where it cannot."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl  # looked up here: after the fork nothing may be loaded
-    parent = os.getpid()
-
-    def ask_kernel() -> None:
-        prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
-        if os.getppid() != parent:  # it died before the kernel was asked
-            os._exit(1)
-
-    return ask_kernel
