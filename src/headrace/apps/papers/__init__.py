@@ -1,0 +1,1 @@
+"""Structured extraction from a folder of papers: one template, N documents, one table with located quotes."""

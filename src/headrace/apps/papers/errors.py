@@ -1,0 +1,36 @@
+"""What a user can do wrong with papers. A class's docstring is its default message.
+
+HeadraceError
+├── TemplateError        the template file breaks a rule (file, path, rule, value, fix)
+├── NoDocumentsError     nothing to extract from
+├── FolderError          the folder cannot be listed
+└── ReaderPluginError    an installed document reader cannot be used
+"""
+
+from __future__ import annotations
+
+from headrace import HeadraceError
+
+
+class TemplateError(HeadraceError):
+    """The template cannot be used. Correct the named key in the template file and start again."""
+
+    code = "invalid_template"
+
+
+class NoDocumentsError(HeadraceError):
+    """No documents selected"""
+
+    code = "no_documents"
+
+
+class FolderError(HeadraceError):
+    """The folder of documents cannot be listed. Name a folder that exists and that you may read."""
+
+    code = "invalid_input"
+
+
+class ReaderPluginError(HeadraceError):
+    """An installed document reader cannot be used. Remove its package, or install a version that works."""
+
+    code = "config"

@@ -1,0 +1,1 @@
+"""Templates that ship with Headrace: examples to copy and change."""
