@@ -10,7 +10,7 @@ CHECKED := src tests tools benchmarks
 
 export PYTHON
 
-.PHONY: help setup runtime demo test test-all faults check lint types layers sql words docs fix requirements clean
+.PHONY: help setup runtime demo test test-all faults check lint types layers sql words docs reference fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,10 @@ words: setup
 
 docs: setup
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/make_reference.py --check
+
+reference: setup ## write the generated pages of docs/reference anew
+	$(BIN)/python tools/make_reference.py
 
 fix: setup ## format and repair what can be repaired
 	$(BIN)/ruff check --fix $(CHECKED)
