@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
-from headrace.model.job import Completion
-from headrace.model.priority import HEAD_START_SECONDS
+from headrace.model.job import Completion, JobError
 from headrace.stores.postgres.database import Database, Transaction
-from headrace.stores.postgres.rows import encode_error
+from headrace.stores.postgres.rows import HEAD_STARTS, encode_error
 
 #: Crashes of a job's own child process, without progress between them, that make it a dead letter.
 MAX_LONE_CRASHES = 3
+_POISON = JobError("poison", f"the job's own process crashed {MAX_LONE_CRASHES} times without progress in between")
 
 
 class Runner(Protocol):
@@ -62,13 +62,14 @@ async def _return(runner: Runner, session: UUID, completions: Sequence[Completio
         session=session,
         ids=[c.job_id for c in completions],
         attempts=[c.attempt for c in completions],
-        states=[c.state for c in completions],
         errors=[encode_error(c.error) for c in completions],
+        usages=[c.usage for c in completions],
         delays=[c.delay for c in completions],
         charged=[c.charged for c in completions],
         lone=[c.lone_crash for c in completions],
         progressed=[c.progressed for c in completions],
-        head_starts=list(HEAD_START_SECONDS),
+        head_starts=HEAD_STARTS,
         max_lone_crashes=MAX_LONE_CRASHES,
+        poison=encode_error(_POISON),
     )
     return [row[0] for row in rows]

@@ -26,6 +26,17 @@ from headrace.stores.postgres.queries import check_schema, load_query, read_sql
 T = TypeVar("T")
 Row = asyncpg.Record
 
+#: A statement planned on an empty table keeps its plan when 20,000 jobs arrive; these leave it only one. The same
+#: as in `queries/pin_plans.sql`; see docs/decisions/0001-hot-path.md.
+PINNED_PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_sort": "off",
+}
+
 _TRIES = 10
 _FIRST_PAUSE = 0.01
 
@@ -39,6 +50,8 @@ class DatabaseOptions:
     max_pool_size: int = 10
     #: A pooler in transaction mode lies between: no named statements, no settings of the session.
     pooled: bool = False
+    #: For the hot statements: one plan each, a nested loop through the keys, whatever the statistics say.
+    pinned: bool = False
     #: For a connection to be made, and for a free one of the pool.
     connect_timeout: timedelta = timedelta(seconds=10)
     #: For a key or row that another transaction holds.
@@ -107,10 +120,16 @@ class Database:
             async with connection.transaction():
                 transaction = Transaction(connection, self.schema, self.now())
                 if self.options.pooled:
-                    await transaction.fetch("set_lock_timeout", timeout=_milliseconds(self.options.lock_timeout))
+                    await self._bound(transaction)
                 return await work(transaction)
 
         return await self._persist(whole)
+
+    async def _bound(self, transaction: Transaction) -> None:
+        """Set for this transaction what other connections have set for their session."""
+        await transaction.fetch("set_lock_timeout", timeout=_milliseconds(self.options.lock_timeout))
+        if self.options.pinned:
+            await transaction.fetch("pin_plans")
 
     async def _persist(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         for turn in range(_TRIES):
@@ -151,12 +170,13 @@ class Database:
 
     def _session_settings(self) -> dict[str, str]:
         """Bounds that a pooler would refuse as startup parameters; `run` sets them per transaction there."""
-        return {
+        settings = {
             "application_name": "headrace",
             "jit": "off",
             "lock_timeout": _milliseconds(self.options.lock_timeout),
             "idle_in_transaction_session_timeout": _milliseconds(self.options.statement_timeout),
         }
+        return {**settings, **PINNED_PLANS} if self.options.pinned else settings
 
 
 def _milliseconds(duration: timedelta) -> str:

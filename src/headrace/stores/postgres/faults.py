@@ -63,7 +63,8 @@ def sort_fault(error: Exception) -> HeadraceError:
         )
     if isinstance(error, (*_UNREACHABLE, *TRY_AGAIN)):
         return StoreUnavailableError(
-            f"The store cannot answer ({describe(error)}). Check that the server runs and that HEADRACE_URL points to it."
+            f"The store cannot answer ({describe(error)}). Check that the server runs and that HEADRACE_URL points to "
+            "it."
         )
     return HeadraceError(f"The database refused a statement ({describe(error)}). Please report this as a bug.")
 

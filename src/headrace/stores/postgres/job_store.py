@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
+from headrace.model.errors import FenceLostError
 from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
-from headrace.stores.postgres import completion, intake
+from headrace.model.session import LeaderTerm
+from headrace.model.stats import Pruned, Rescued, Retention
+from headrace.stores.postgres import completion, intake, pruning
 from headrace.stores.postgres.database import Database, Row, Transaction
 from headrace.stores.postgres.rows import claimed_job
+from headrace.stores.postgres.sweeps import OVERDUE, WORKER_LOST, rescued
+
+#: How often a rescue looks at all running rows, even when no session is known to have ended with jobs.
+THOROUGH_EVERY = timedelta(minutes=1)
+#: A session is swept clean only this long after its end: claims that saw it alive may commit late.
+SWEPT_AFTER = timedelta(minutes=1)
 
 
 class PostgresJobStore:
-    """Durable jobs. Each verb is one statement or one transaction."""
+    """Durable jobs. Each verb is one statement or one transaction; `hot` has connections with pinned plans."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, hot: Database) -> None:
+        self._database, self._hot = database, hot
+        self._thorough_at = 0.0
 
     async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
         """Insert `jobs` in one transaction and return, in order, the id under which each is stored."""
@@ -31,13 +43,51 @@ class PostgresJobStore:
                 await tx.fetch("lock_limits", keys=keys)
                 return await tx.fetch("claim_capped_jobs", keys=keys, **values)
 
-            rows = await self._database.run(work)
+            rows = await self._hot.run(work)
         else:
-            rows = await self._database.fetch("claim_jobs", **values)
+            rows = await self._hot.fetch("claim_jobs", **values)
         # UPDATE … RETURNING gives no order.
         rows.sort(key=lambda row: (row["sort_at"], row["id"]))
         return [claimed_job(row) for row in rows]
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds, in one transaction, and return their job ids."""
-        return await completion.complete_jobs(self._database, session, completions)
+        return await completion.complete_jobs(self._hot, session, completions)
+
+    async def stage_jobs(self, *, limit: int) -> frozenset[str]:
+        """Move scheduled jobs that are due to ready; return the queues that gained one."""
+        return frozenset(row["queue"] for row in await self._database.fetch("stage_jobs", limit=limit))
+
+    async def rescue_jobs(self, *, limit: int) -> Rescued:
+        """Take back running jobs of sessions that are missing or expired."""
+        thorough = time.monotonic() >= self._thorough_at
+        rows = await self._database.fetch("rescue_jobs", thorough=thorough, limit=limit, error=WORKER_LOST)
+        if thorough and len(rows) < limit:
+            await self._database.fetch("mark_swept", after=SWEPT_AFTER)
+            self._thorough_at = time.monotonic() + THOROUGH_EVERY.total_seconds()
+        return rescued(rows)
+
+    async def fail_overdue_jobs(self, *, grace: timedelta, limit: int, term: LeaderTerm) -> Rescued:
+        """End attempts that ran longer than their timeout plus `grace`: retried while failures allow, else failed."""
+        rows = await self._database.fetch(
+            "fail_overdue_jobs", grace=grace, limit=limit, session=term.session, term=term.term, error=OVERDUE
+        )
+        return rescued(rows)
+
+    async def save_step(self, job_id: UUID, *, attempt: int, session: UUID, name: str, value: str) -> str:
+        """Store the JSON text of a step, once per job and name; return the text that is stored."""
+        row = await self._database.fetch_one(
+            "save_step", job_id=job_id, attempt=attempt, session=session, name=name, value=value
+        )
+        if row is None:
+            raise FenceLostError
+        return str(row["value"])
+
+    async def load_steps(self, job_id: UUID) -> dict[str, str]:
+        """Return the stored steps of a job by name."""
+        rows = await self._database.fetch("load_steps", job_id=job_id)
+        return {row["name"]: row["value"] for row in rows}
+
+    async def prune_jobs(self, retention: Retention, *, limit: int, queue: str | None = None) -> Pruned:
+        """Remove at most `limit` rows of each kind that are older than their retention."""
+        return await pruning.prune_jobs(self._database, retention, limit=limit, queue=queue)

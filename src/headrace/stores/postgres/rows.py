@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
-from headrace.model.job import ClaimedJob, JobError
+from headrace.model.batch import BatchItem, BatchOutcome, BatchState, BatchView, ClosePolicy
+from headrace.model.job import AttemptRecord, ClaimedJob, JobError, JobState, JobView
+from headrace.model.priority import HEAD_START_SECONDS
+from headrace.model.session import ProcessId, SessionView
+from headrace.model.stats import QueueStats
+
+#: The head start of each priority, indexed by its number: a parameter of statements that make jobs ready.
+HEAD_STARTS = [timedelta(seconds=seconds) for seconds in HEAD_START_SECONDS]
+#: Rates of queues are counted over this time.
+RATE_WINDOW = timedelta(minutes=1)
 
 
 def claimed_job(row: Any) -> ClaimedJob:
@@ -26,3 +36,91 @@ def decode_error(text: str | None) -> JobError | None:
         return None
     data = json.loads(text)
     return JobError(data["kind"], data["message"], data.get("trace", ""))
+
+
+def decode_json(text: str | None) -> Any:
+    """Return the value of a JSON column."""
+    return None if text is None else json.loads(text)
+
+
+def job_view(row: Any) -> JobView:
+    """Return everything known of a job."""
+    values = dict(row)
+    return JobView(
+        **{
+            **values,
+            "state": JobState(values["state"]),
+            "args": decode_json(values["args"]),
+            "result": decode_json(values["result"]),
+            "error": decode_error(values["error"]),
+            "usage": decode_json(values["usage"]),
+        }
+    )
+
+
+def attempt_record(row: Any) -> AttemptRecord:
+    """Return one ended attempt."""
+    values = dict(row)
+    return AttemptRecord(**{**values, "error": decode_error(values["error"])})
+
+
+def batch_view(row: Any) -> BatchView:
+    """Return everything known of a batch."""
+    values = dict(row)
+    policy = ClosePolicy(values.pop("max_failed"))
+    state, outcome = BatchState(values.pop("state")), values.pop("outcome")
+    return BatchView(state=state, outcome=BatchOutcome(outcome) if outcome else None, policy=policy, **values)
+
+
+def batch_item(row: Any, cursor: str) -> BatchItem:
+    """Return a finished item."""
+    return BatchItem(
+        index=row["ordinal"],
+        status=JobState(row["state"]),
+        job_id=row["id"],
+        result=decode_json(row["result"]),
+        error=decode_error(row["error"]),
+        cost=decode_json(row["usage"]),
+        cursor=cursor,
+    )
+
+
+def session_view(row: Any) -> SessionView:
+    """Return everything known of a session."""
+    return SessionView(
+        id=row["id"],
+        hostname=row["hostname"],
+        process=ProcessId(row["host"], row["pid"], row["start_time"]),
+        queues=json.loads(row["queues"]),
+        started_at=row["started_at"],
+        expires_at=row["expires_at"],
+        alive=row["alive"],
+        running=row["running"],
+        stats=json.loads(row["stats"]),
+    )
+
+
+def queue_stats(row: Any) -> QueueStats:
+    """Return one queue at one moment."""
+    seconds = RATE_WINDOW.total_seconds()
+    return QueueStats(
+        name=row["queue"],
+        rate_in=row["came"] / seconds,
+        rate_out=row["went"] / seconds,
+        paused_reason=row["reason"],
+        **{name: row[name] for name in _COUNTED},
+    )
+
+
+_COUNTED = (
+    "scheduled",
+    "ready",
+    "running",
+    "parked",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "oldest_ready_age",
+    "live_workers",
+    "paused",
+)

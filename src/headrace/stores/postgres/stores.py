@@ -6,18 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from headrace.ports.clock import Clock
 from headrace.ports.stores import Stores
+from headrace.stores.postgres.batch_store import PostgresBatchStore
+from headrace.stores.postgres.control_store import PostgresControlStore
 from headrace.stores.postgres.database import Database, DatabaseOptions
+from headrace.stores.postgres.foreign import PostgresForeignIntake
+from headrace.stores.postgres.inspect import PostgresInspect
 from headrace.stores.postgres.job_store import PostgresJobStore
+from headrace.stores.postgres.memo_store import PostgresMemoStore
 from headrace.stores.postgres.migrate import check_version
 from headrace.stores.postgres.notifier import PostgresNotifier
 from headrace.stores.postgres.session_store import PostgresSessionStore
 
 
-async def open_postgres_stores(
+async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database, keyword-only
     dsn: str,
     *,
     schema: str = "headrace",
@@ -41,7 +45,9 @@ async def open_postgres_stores(
     options = DatabaseOptions(dsn, schema=schema, max_pool_size=max_pool_size, pooled=pooled)
     if lock_timeout is not None:
         options = replace(options, lock_timeout=lock_timeout)
-    database = Database(options, clock)
+    hot_size = max(1, max_pool_size // 2)
+    database = Database(replace(options, max_pool_size=max(1, max_pool_size - hot_size)), clock)
+    hot = Database(replace(options, max_pool_size=hot_size, pinned=True), clock)
     try:
         await check_version(database, auto_migrate=auto_migrate)
     except BaseException:
@@ -51,6 +57,7 @@ async def open_postgres_stores(
 
     async def close() -> None:
         await notifier.close()
+        await hot.close()
         await database.close()
 
     @asynccontextmanager
@@ -61,16 +68,20 @@ async def open_postgres_stores(
         finally:
             await private.close()
 
-    missing: Any = None
     return Stores(
-        jobs=PostgresJobStore(database),
-        batches=missing,
+        jobs=PostgresJobStore(database, hot),
+        batches=PostgresBatchStore(database),
         sessions=PostgresSessionStore(database),
-        control=missing,
-        inspect=missing,
-        memo=missing,
+        control=PostgresControlStore(database),
+        inspect=PostgresInspect(database, _notes(pooled=pooled, listening=notifier.listening)),
+        memo=PostgresMemoStore(database),
         notifier=notifier,
         private_sessions=private_sessions,
-        foreign=missing,
+        foreign=PostgresForeignIntake(database),
         close=close,
     )
+
+
+def _notes(*, pooled: bool, listening: bool) -> list[str]:
+    notes = ["hints by LISTEN" if listening else "poll-only: no LISTEN, so work is noticed by the poll"]
+    return [*notes, "behind a transaction pooler"] if pooled else notes

@@ -25,13 +25,13 @@ CREATE TABLE {schema}.jobs (
   CONSTRAINT jobs_pkey PRIMARY KEY (id),
   CONSTRAINT jobs_state_check CHECK (state IN ('scheduled', 'ready', 'running', 'parked')),
   CONSTRAINT jobs_running_check CHECK (state <> 'running' OR (session IS NOT NULL AND started_at IS NOT NULL))
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX jobs_claim ON {schema}.jobs (queue, sort_at, id) WHERE state = 'ready' AND limit_key IS NULL;
 CREATE INDEX jobs_claim_capped ON {schema}.jobs (limit_key, sort_at, id)
   WHERE state = 'ready' AND limit_key IS NOT NULL;
 CREATE INDEX jobs_running_capped ON {schema}.jobs (limit_key) WHERE state = 'running' AND limit_key IS NOT NULL;
 CREATE INDEX jobs_due ON {schema}.jobs (run_at) WHERE state = 'scheduled';
-CREATE INDEX jobs_batch ON {schema}.jobs (batch_id) WHERE batch_id IS NOT NULL;
+CREATE INDEX jobs_batch ON {schema}.jobs (batch_id, state) WHERE batch_id IS NOT NULL;
 CREATE INDEX jobs_to_cancel ON {schema}.jobs (session) WHERE cancel_requested;
 CREATE UNIQUE INDEX jobs_retry ON {schema}.jobs (retry_of) WHERE retry_of IS NOT NULL;
 
@@ -68,8 +68,8 @@ CREATE TABLE {schema}.finished_jobs (
 CREATE INDEX finished_jobs_items ON {schema}.finished_jobs (batch_id, xact, ordinal) WHERE batch_id IS NOT NULL;
 CREATE INDEX finished_jobs_unsuccessful ON {schema}.finished_jobs (batch_id, state)
   WHERE batch_id IS NOT NULL AND state <> 'succeeded';
-CREATE INDEX finished_jobs_age ON {schema}.finished_jobs (state, finished_at);
-CREATE UNIQUE INDEX finished_jobs_retry ON {schema}.finished_jobs (retry_of) WHERE retry_of IS NOT NULL;
+CREATE INDEX finished_jobs_age ON {schema}.finished_jobs (queue, state, finished_at);
+CREATE INDEX finished_jobs_retry ON {schema}.finished_jobs (retry_of) WHERE retry_of IS NOT NULL;
 
 CREATE TABLE {schema}.attempts (
   job_id uuid NOT NULL,
@@ -102,28 +102,35 @@ CREATE INDEX idempotency_keys_expiry ON {schema}.idempotency_keys (expires_at) W
 
 CREATE TABLE {schema}.batches (
   id uuid NOT NULL,
-  key text,
-  body_hash text NOT NULL,
-  state text NOT NULL,
-  outcome text,
-  cancelled_by text,
-  total int,
-  round smallint NOT NULL DEFAULT 1,
-  round_key text,
-  round_first int NOT NULL DEFAULT 0,
-  max_failed int,
+  run_at timestamptz,
   created_at timestamptz NOT NULL,
   opened_at timestamptz NOT NULL,
   sealed_at timestamptz,
   closed_at timestamptz,
-  run_at timestamptz,
-  spec json NOT NULL,
+  timeout interval,
+  total int,
+  max_failed int,
+  round int NOT NULL DEFAULT 1,
+  round_first int NOT NULL DEFAULT 0,
+  changes int NOT NULL DEFAULT 0,
+  priority smallint NOT NULL,
+  max_attempts smallint NOT NULL,
+  at_most_once boolean NOT NULL,
+  state text NOT NULL,
+  outcome text,
+  queue text NOT NULL,
+  task text NOT NULL,
+  limit_key text,
+  key text,
+  body_hash text NOT NULL,
+  round_key text,
   on_close json,
   CONSTRAINT batches_pkey PRIMARY KEY (id),
   CONSTRAINT batches_state_check CHECK (state IN ('open', 'sealed', 'cancelling', 'abandoned', 'closed')),
-  CONSTRAINT batches_outcome_check
+  CONSTRAINT batches_outcome_check CHECK (outcome IN ('succeeded', 'partial', 'failed', 'cancelled')),
+  CONSTRAINT batches_closed_check
     CHECK ((state = 'closed') = (outcome IS NOT NULL) AND (state = 'closed') = (closed_at IS NOT NULL)),
-  CONSTRAINT batches_sealed_check CHECK (state <> 'sealed' OR total IS NOT NULL)
+  CONSTRAINT batches_total_check CHECK (state IN ('open', 'abandoned') OR total IS NOT NULL)
 );
 CREATE INDEX batches_live ON {schema}.batches (state, id) WHERE state <> 'closed';
 CREATE INDEX batches_closed ON {schema}.batches (closed_at) WHERE state = 'closed';
@@ -143,6 +150,7 @@ CREATE TABLE {schema}.sessions (
   started_at timestamptz NOT NULL,
   expires_at timestamptz NOT NULL,
   pid int NOT NULL,
+  swept boolean NOT NULL DEFAULT false,
   host text NOT NULL,
   hostname text NOT NULL,
   queues json NOT NULL,

@@ -1,46 +1,44 @@
--- End attempts without ending their jobs, each under its fence: back to ready at its old place, or scheduled after a
--- delay. A job whose cancel was requested is cancelled instead; the third crash alone without progress fails it.
--- Locks: the job rows in id order, before anything is written. Index: primary key.
+-- End attempts without ending their jobs, each under its fence: scheduled after a delay, or ready again without one.
+-- The third crash alone without progress fails the job instead; a job whose cancel was requested is cancelled.
+-- Locks: the job rows in id order, before anything is written. Index: primary key (for the fence see finish_jobs).
 WITH held AS MATERIALIZED (
-  SELECT j.*, d.error AS why, d.state AS wanted, d.delay, d.charged, d.lone,
-    CASE WHEN d.progressed THEN 0 ELSE j.lone_crashes END + d.lone::int AS alone, t.now
-  FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(states)s::text[], %(errors)s::json[], %(delays)s::interval[],
+  SELECT j.*, d.error, d.usage, d.delay, d.charged, d.lone,
+    CASE WHEN d.progressed THEN 0 ELSE j.lone_crashes END + d.lone::int AS alone,
+    coalesce(%(now)s::timestamptz, now()) AS now
+  FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(errors)s::json[], %(usages)s::json[], %(delays)s::interval[],
       %(charged)s::boolean[], %(lone)s::boolean[], %(progressed)s::boolean[])
-      AS d (id, attempt, state, error, delay, charged, lone, progressed)
-    JOIN {schema}.jobs AS j ON j.id = d.id,
-    (SELECT coalesce(%(now)s::timestamptz, now()) AS now) AS t
-  WHERE j.attempt = d.attempt AND j.session IS NOT DISTINCT FROM %(session)s::uuid AND j.state = 'running'
+      AS d (id, attempt, error, usage, delay, charged, lone, progressed)
+    JOIN {schema}.jobs AS j ON j.id = d.id
+  WHERE j.attempt = d.attempt AND j.session IS NOT DISTINCT FROM %(session)s::uuid
+    AND j.state IS NOT DISTINCT FROM 'running'
   ORDER BY j.id
   FOR UPDATE OF j
 ), judged AS MATERIALIZED (
-  SELECT *, CASE WHEN cancel_requested THEN 'cancelled'
-    WHEN lone AND alone >= %(max_lone_crashes)s::int THEN 'failed' ELSE wanted END AS verdict
+  SELECT *, CASE WHEN alone >= %(max_lone_crashes)s::int THEN 'failed' WHEN cancel_requested THEN 'cancelled'
+    WHEN delay > interval '0' THEN 'scheduled' ELSE 'ready' END AS verdict
   FROM held
 ), back AS (
   UPDATE {schema}.jobs AS j
   SET state = v.verdict, session = NULL, started_at = NULL, failures = j.failures + v.charged::int,
     crashes = j.crashes + v.lone::int, lone_crashes = v.alone,
     run_at = CASE v.verdict WHEN 'scheduled' THEN v.now + v.delay ELSE j.run_at END,
-    sort_at = CASE v.verdict WHEN 'scheduled'
-      THEN v.now + v.delay - (%(head_starts)s::int[])[j.priority + 1] * interval '1 second' ELSE j.sort_at END
+    sort_at = v.now + v.delay - (%(head_starts)s::interval[])[j.priority + 1]
   FROM judged AS v
   WHERE j.id = v.id AND v.verdict IN ('ready', 'scheduled')
 ), noted AS (
   INSERT INTO {schema}.attempts (job_id, attempt, session, started_at, finished_at, outcome, error)
   SELECT id, attempt, session, started_at, now,
-    CASE WHEN lone THEN 'crashed' WHEN charged THEN 'failed' ELSE 'released' END, why
+    CASE WHEN lone THEN 'crashed' WHEN charged THEN 'failed' ELSE 'released' END, error
   FROM judged WHERE verdict IN ('ready', 'scheduled')
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING judged AS v WHERE j.id = v.id AND v.verdict IN ('failed', 'cancelled')
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
-     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, args, error)
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, args, error, usage)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, now, timeout, ordinal, attempt, priority,
     failures + charged::int, crashes + lone::int, max_attempts, at_most_once, cancel_requested, verdict, queue, task,
-    limit_key, args, CASE verdict WHEN 'failed' THEN json_build_object('kind', 'poison', 'message',
-      'Its own process died ' || alone || ' times without progress between.', 'trace', coalesce(why ->> 'trace', ''))
-      ELSE why END
+    limit_key, args, CASE verdict WHEN 'failed' THEN %(poison)s::json ELSE error END, usage
   FROM judged WHERE verdict IN ('failed', 'cancelled')
 )
 SELECT id FROM judged

@@ -1,0 +1,165 @@
+"""The batch store port on PostgreSQL: scatter and aggregate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from headrace.model.batch import BatchOutcome, BatchState, ClosedBatch, NewBatch, Slice
+from headrace.model.errors import ConflictError
+from headrace.model.ids import uuid7
+from headrace.model.job import JobSpec
+from headrace.model.session import LeaderTerm
+from headrace.stores.postgres import rounds
+from headrace.stores.postgres.database import Database, Transaction
+from headrace.stores.postgres.intake import spec_values
+from headrace.stores.postgres.rounds import no_batch
+from headrace.stores.postgres.rows import HEAD_STARTS
+
+
+class PostgresBatchStore:
+    """Durable batches. Workers never write a batch row; closing is tried after a completion has committed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create_batch(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
+        """Create a batch and return its id, or the id of the batch that has its key."""
+        values = _batch_values(batch, args)
+        if args is not None and not args:
+
+            async def work(tx: Transaction) -> bool:
+                created = await tx.fetch("create_batch", **values)
+                await tx.fetch("close_batches", **_to_close([batch.id] if created else []))
+                return bool(created)
+
+            created = await self._database.run(work)
+        else:
+            created = bool(await self._database.fetch("create_batch", **values))
+        return batch.id if created else await self._find_equal(batch, args)
+
+    async def _find_equal(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
+        """Return the batch that was stored before under this key or id; raise ConflictError for another body."""
+        if batch.key is None:
+            row = await self._database.fetch_one("find_batch_hash", id=batch.id)
+        else:
+            row = await self._database.fetch_one("find_batch_key", scope=_scope(batch.spec.task), key=batch.key)
+        if row is None:  # pruned in this moment: the key is free
+            return await self.create_batch(batch, args)
+        if row["body_hash"] != batch.body_hash:
+            raise ConflictError(
+                f"The batch {row['id']} of task {batch.spec.task!r} was submitted before under the key {batch.key!r} "
+                "with other items or options. Use a new key, or send the first items again."
+            )
+        return UUID(str(row["id"]))
+
+    async def append_slice(self, part: Slice) -> bool:
+        """Append items to an open batch; return False when an equal slice is there already."""
+        values = {"batch_id": part.batch_id, "first": part.first, "hash": part.hash, "args": list(part.args)}
+        ids = _item_ids(len(part.args))
+        while not await self._database.fetch("append_items", ids=ids, head_starts=HEAD_STARTS, **values):
+            found = await self._database.fetch_one("find_slice", batch_id=part.batch_id, first=part.first)
+            if found is None:
+                raise no_batch(part.batch_id)
+            if found["hash"] is not None:
+                _check_slice(part, found)
+                return False
+            if found["state"] != BatchState.ABANDONED:
+                raise _refused(part, found["state"])
+            await self._database.fetch("resume_batch", batch_id=part.batch_id)
+        return True
+
+    async def seal_batch(self, batch_id: UUID, *, total: int) -> None:
+        """Declare the total. Raises ConflictError when it differs from what was appended or sealed before."""
+        await self._database.run(lambda tx: rounds.seal_batch(tx, batch_id, total))
+
+    async def reopen_batch(self, batch_id: UUID, *, key: str) -> int:
+        """Open a new round for more items and return the first ordinal to append at."""
+        return await self._database.run(lambda tx: rounds.reopen_batch(tx, batch_id, key))
+
+    async def retry_failed(self, batch_id: UUID) -> int:
+        """Open a new round of a closed batch with copies of its failed items; return how many."""
+        return await self._database.run(lambda tx: rounds.retry_failed(tx, batch_id))
+
+    async def close_batches(self, batch_ids: Sequence[UUID]) -> list[ClosedBatch]:
+        """Enforce close policies and close those of `batch_ids` that are sealed and done; return those closed."""
+        if not batch_ids:
+            return []
+        rows = await self._database.fetch("close_batches", **_to_close(batch_ids))
+        return [ClosedBatch(row["id"], BatchOutcome(row["outcome"]), row["callback_queue"]) for row in rows]
+
+    async def cancel_batch(self, batch_id: UUID) -> None:
+        """Start cancelling: nothing of the batch is claimed any more. A closed batch is left as it is."""
+        await self._database.run(lambda tx: rounds.cancel_batch(tx, batch_id))
+
+    async def settle_cancelled(self, batch_id: UUID, *, limit: int) -> int:
+        """Cancel up to `limit` unstarted jobs of a batch being cancelled and ask its running ones to stop."""
+        settled = await self._database.fetch("settle_cancelled", batch_id=batch_id, limit=limit)
+        if not settled and await self._database.fetch_one("get_batch", batch_id=batch_id) is None:
+            raise no_batch(batch_id)
+        return len(settled)
+
+    async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
+        """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed."""
+        leader = {"session": term.session, "term": term.term}
+        ids = [row["id"] for row in await self._database.fetch("find_unclosed", **leader)]
+        closed = await self.close_batches(ids)
+        # Closing may have begun to cancel some; what it closed is not found again.
+        for row in await self._database.fetch("find_unclosed", **leader):
+            if row["state"] == BatchState.CANCELLING:
+                await self._database.fetch("settle_cancelled", batch_id=row["id"], limit=limit)
+                closed += await self.close_batches([row["id"]])
+        await self._database.fetch("abandon_batches", seal_timeout=seal_timeout, **leader)
+        return closed
+
+
+def _scope(task: str) -> str:
+    return f"batch:{task}"
+
+
+def _item_ids(count: int) -> list[UUID]:
+    """Return ids that ascend with the ordinals, so that equal items are claimed in order."""
+    return sorted(uuid7() for _ in range(count))
+
+
+def _batch_values(batch: NewBatch, args: Sequence[str] | None) -> dict[str, Any]:
+    return {
+        **spec_values(batch.spec),
+        "id": batch.id,
+        "scope": _scope(batch.spec.task),
+        "key": batch.key,
+        "body_hash": batch.body_hash,
+        "max_failed": batch.policy.max_failed,
+        "on_close": _encode_spec(batch.on_close),
+        "run_at": batch.run_at,
+        "sealed": args is not None,
+        "ids": _item_ids(len(args or ())),
+        "args": list(args or ()),
+    }
+
+
+def _encode_spec(spec: JobSpec | None) -> str | None:
+    if spec is None:
+        return None
+    timeout = None if spec.timeout is None else f"{spec.timeout.total_seconds()} seconds"
+    return json.dumps({**asdict(spec), "timeout": timeout})
+
+
+def _to_close(batch_ids: Sequence[UUID]) -> dict[str, Any]:
+    ids = sorted(set(batch_ids))
+    return {"ids": ids, "callback_ids": [uuid7() for _ in ids], "head_starts": HEAD_STARTS}
+
+
+def _check_slice(part: Slice, found: Any) -> None:
+    if (found["count"], found["hash"]) != (len(part.args), part.hash):
+        raise ConflictError(f"The items from ordinal {part.first} were appended before with other contents.")
+
+
+def _refused(part: Slice, state: str) -> ConflictError:
+    if state == BatchState.OPEN:
+        return ConflictError(f"Some of the items from ordinal {part.first} were appended before in another slice.")
+    return ConflictError(f"The batch is {state}: it takes no further items. Open a new round for them.")

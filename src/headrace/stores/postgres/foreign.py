@@ -1,0 +1,128 @@
+"""Transactional enqueue: jobs inserted on the caller's own connection, inside its transaction.
+
+Connections are told apart by the module of their class, so that no driver is imported that the caller does not use.
+asyncpg, psycopg 3 (sync and async) and SQLAlchemy (sync and async connections and sessions) are understood. Keyed
+inserts run in a savepoint: a conflict then leaves nothing behind, whatever the caller does with its transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+from headrace.model.errors import HeadraceError, InvalidInputError, StoreUnavailableError
+from headrace.model.job import NewJob
+from headrace.stores.postgres.database import Database
+from headrace.stores.postgres.faults import describe
+from headrace.stores.postgres.foreign_runners import RUNNERS, kind_of
+from headrace.stores.postgres.intake import insert_with
+
+
+class ForeignRunner(Protocol):
+    """Runs statements on a connection that is not ours."""
+
+    async def fetch(self, name: str, /, **values: Any) -> Sequence[Any]:
+        """Run the statement `queries/NAME.sql` and return its rows."""
+        ...
+
+    def savepoint(self) -> AbstractAsyncContextManager[Any]:
+        """Open a savepoint, rolled back when the block raises."""
+        ...
+
+
+class PostgresForeignIntake:
+    """The port of transactional enqueue on PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def insert_jobs_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[UUID]:
+        """Insert on an asyncpg, psycopg or SQLAlchemy connection or session; the jobs exist iff that commits.
+
+        Raises InvalidInputError for a connection of another kind, ConflictError as `JobStore.insert_jobs`,
+        StoreUnavailableError when another transaction holds a key for longer than the lock timeout.
+        """
+        runner = self._runner(connection)
+        try:
+            if not any(job.key is not None for job in jobs):
+                return await insert_with(runner, jobs, retrying=False)
+            async with runner.savepoint():
+                return await self._insert_keyed(runner, jobs)
+        except HeadraceError:
+            raise
+        except Exception as error:
+            raise _refused(error) from error
+
+    async def _insert_keyed(self, runner: ForeignRunner, jobs: Sequence[NewJob]) -> list[UUID]:
+        """Insert with our bound on waits for keys, and leave the caller's own bound as it was."""
+        milliseconds = str(int(self._database.options.lock_timeout / timedelta(milliseconds=1)))
+        [[before, _]] = await runner.fetch("save_lock_timeout", timeout=milliseconds)
+        ids = await insert_with(runner, jobs, retrying=False)
+        await runner.fetch("set_lock_timeout", timeout=before)
+        return ids
+
+    def after_commit(self, connection: Any, action: Any) -> bool:
+        """Run `action()` once the connection's transaction has committed; False where that cannot be known.
+
+        Only SQLAlchemy tells; on bare connections the poll finds the jobs.
+        """
+        target = kind_of(connection)
+        if target is None or not target.startswith("sqlalchemy"):
+            return False
+        _listen_once(_sync_part(connection), action)
+        return True
+
+    def _runner(self, connection: Any) -> ForeignRunner:
+        kind = kind_of(connection)
+        if kind is None:
+            raise InvalidInputError(
+                "connection",
+                "must be a connection of asyncpg or psycopg 3, or a connection or session of SQLAlchemy",
+                f"{type(connection).__module__}.{type(connection).__name__}",
+            )
+        runner: ForeignRunner = RUNNERS[kind](connection, self._database)
+        return runner
+
+
+def _sync_part(connection: Any) -> Any:
+    """Return what emits SQLAlchemy's events: the sync session or connection inside an async one."""
+    return getattr(connection, "sync_session", None) or getattr(connection, "sync_connection", None) or connection
+
+
+def _listen_once(target: Any, action: Any) -> None:
+    from sqlalchemy import event
+
+    is_session = hasattr(target, "get_bind")
+    committed, rolled_back = ("after_commit", "after_soft_rollback") if is_session else ("commit", "rollback")
+
+    def on_commit(*_: Any) -> None:
+        forget()
+        action()
+
+    def on_rollback(*arguments: Any) -> None:
+        # A session tells of savepoints too; only the end of the whole transaction ends the wait.
+        if not is_session or arguments[1].parent is None:
+            forget()
+
+    def forget() -> None:
+        event.remove(target, committed, on_commit)
+        event.remove(target, rolled_back, on_rollback)
+
+    event.listen(target, committed, on_commit)
+    event.listen(target, rolled_back, on_rollback)
+
+
+def _refused(error: Exception) -> HeadraceError:
+    cause = getattr(error, "orig", None) or error
+    if getattr(cause, "sqlstate", None) == "55P03":
+        return StoreUnavailableError(
+            "Another transaction held the idempotency key of a job for longer than the lock timeout; nothing was "
+            "inserted. End that transaction and try again."
+        )
+    return StoreUnavailableError(
+        f"The jobs could not be inserted on this connection ({describe(cause)}). Check that it is open, that its "
+        "transaction is not aborted, and that it leads to the database of HEADRACE_URL."
+    )

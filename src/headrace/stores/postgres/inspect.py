@@ -1,0 +1,112 @@
+"""The inspect port on PostgreSQL: read models for handles, the command line and the service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from headrace.model.batch import BatchView, ItemPage, Progress
+from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.session import SessionView
+from headrace.model.stats import QueueStats, StoreInfo
+from headrace.stores.postgres import items
+from headrace.stores.postgres.database import Database
+from headrace.stores.postgres.rounds import no_batch
+from headrace.stores.postgres.rows import (
+    HEAD_STARTS,
+    RATE_WINDOW,
+    attempt_record,
+    batch_view,
+    job_view,
+    queue_stats,
+    session_view,
+)
+
+
+class PostgresInspect:
+    """Reads only. `notes` are what `store_info` says besides what the server tells."""
+
+    def __init__(self, database: Database, notes: Sequence[str] = ()) -> None:
+        self._database, self._notes = database, tuple(notes)
+
+    async def get_job(self, job_id: UUID) -> JobView | None:
+        """Return a job, finished or not."""
+        row = await self._database.fetch_one("get_job", job_id=job_id)
+        return None if row is None else job_view(row)
+
+    async def get_attempts(self, job_id: UUID) -> list[AttemptRecord]:
+        """Return the ended attempts of a job, oldest first, the final one included."""
+        return [attempt_record(row) for row in await self._database.fetch("get_attempts", job_id=job_id)]
+
+    async def final_jobs(self, job_ids: Sequence[UUID]) -> dict[UUID, JobView]:
+        """Return those of `job_ids` that are final."""
+        rows = await self._database.fetch("final_jobs", job_ids=list(job_ids))
+        return {row["id"]: job_view(row) for row in rows}
+
+    async def known_jobs(self, job_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Return those of `job_ids` that exist in any state."""
+        return frozenset(row["id"] for row in await self._database.fetch("known_jobs", job_ids=list(job_ids)))
+
+    async def list_jobs(
+        self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
+    ) -> list[JobView]:
+        """Return jobs, newest first."""
+        rows = await self._database.fetch("list_jobs", state=state, queue=queue, batch_id=batch_id, limit=limit)
+        return [job_view(row) for row in rows]
+
+    async def queue_stats(self) -> list[QueueStats]:
+        """Return every queue that has jobs, live workers or a setting, by name."""
+        rows = await self._database.fetch("queue_stats", window=RATE_WINDOW, head_starts=HEAD_STARTS)
+        return [queue_stats(row) for row in rows]
+
+    async def list_sessions(self) -> list[SessionView]:
+        """Return sessions, live ones first."""
+        return [session_view(row) for row in await self._database.fetch("list_sessions")]
+
+    async def get_batch(self, batch_id: UUID) -> BatchView | None:
+        """Return a batch."""
+        row = await self._database.fetch_one("get_batch", batch_id=batch_id)
+        return None if row is None else batch_view(row)
+
+    async def find_batch(self, task: str, key: str) -> BatchView | None:
+        """Return the batch that was submitted under `key` for `task`."""
+        row = await self._database.fetch_one("find_batch", scope=f"batch:{task}", key=key)
+        return None if row is None else batch_view(row)
+
+    async def list_batches(self, *, limit: int = 50) -> list[BatchView]:
+        """Return batches, newest first."""
+        return [batch_view(row) for row in await self._database.fetch("list_batches", limit=limit)]
+
+    async def batch_progress(self, batch_id: UUID) -> Progress:
+        """Count a batch's items by state. Raises NotFoundError."""
+        row = await self._database.fetch_one("batch_progress", batch_id=batch_id)
+        if row is None:
+            raise no_batch(batch_id)
+        return Progress(**dict(row))
+
+    async def read_items(self, batch_id: UUID, *, cursor: str, limit: int) -> ItemPage:
+        """Return finished items after `cursor` ("" for the start) in the order they were recorded."""
+        return await items.read_items(self._database, batch_id, cursor=cursor, limit=limit)
+
+    async def batch_args(self, batch_id: UUID) -> dict[int, str]:
+        """Return the argument text of each item of a batch by ordinal."""
+        rows = await self._database.fetch("batch_args", batch_id=batch_id)
+        return {row["ordinal"]: row["args"] for row in rows}
+
+    async def store_info(self) -> StoreInfo:
+        """Say what the store is and what it guarantees."""
+        row = await self._database.fetch_one("store_info")
+        assert row is not None
+        durable = row["fsync"] and row["full_page_writes"] and row["synchronous_commit"] not in ("off", "local")
+        return StoreInfo(
+            kind="postgresql",
+            version=row["version"],
+            schema_version=row["schema_version"],
+            durable=durable,
+            notes=(
+                f"fsync {'on' if row['fsync'] else 'off: a crash of the machine can lose accepted jobs'}",
+                f"synchronous_commit {row['synchronous_commit']}",
+                *self._notes,
+            ),
+            now=row["now"],
+        )

@@ -1,0 +1,41 @@
+"""Removing what is older than its retention, in bounded slices."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from headrace.model.stats import Pruned, Retention
+from headrace.stores.postgres.database import Database
+
+#: How long a session that ended is still listed.
+SESSION_RETENTION = timedelta(days=1)
+
+
+async def prune_jobs(database: Database, retention: Retention, *, limit: int, queue: str | None) -> Pruned:
+    """Do what `JobStore.prune_jobs` promises; each kind of row in statements of its own."""
+    removed = {"jobs": await _prune_finished(database, retention, limit=limit, queue=queue)}
+    if queue is None:
+        kinds = {
+            "batches": ("prune_batches", retention.succeeded),
+            "keys": ("prune_keys", timedelta()),
+            "sessions": ("prune_sessions", SESSION_RETENTION),
+            "answers": ("prune_answers", retention.answers),
+        }
+        for kind, (name, kept) in kinds.items():
+            removed[kind] = len(await database.fetch(name, retention=kept, limit=limit))
+    return Pruned(removed)
+
+
+async def _prune_finished(database: Database, retention: Retention, *, limit: int, queue: str | None) -> int:
+    removed = 0
+    for row in await database.fetch("list_finished_kinds"):
+        if removed < limit and queue in (None, row["queue"]):
+            rows = await database.fetch(
+                "prune_finished",
+                queue=row["queue"],
+                state=row["state"],
+                retention=getattr(retention, row["state"]),
+                limit=limit - removed,
+            )
+            removed += len(rows)
+    return removed

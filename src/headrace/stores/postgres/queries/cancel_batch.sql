@@ -1,0 +1,4 @@
+-- Start cancelling a batch that is not closed; what was appended so far becomes its total. Claims stop at once.
+-- Locks: the batch row, which the caller holds by lock_batch. Index: primary key.
+UPDATE {schema}.batches SET state = 'cancelling', total = coalesce(total, %(appended)s::int)
+WHERE id = %(batch_id)s AND state <> 'closed'

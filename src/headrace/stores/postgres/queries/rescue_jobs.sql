@@ -1,0 +1,34 @@
+-- Take back running jobs whose session is missing or has expired: ready again at their old place with one more crash;
+-- at-most-once jobs fail, jobs whose cancel was requested are cancelled.
+-- It scans the hot table, so without `thorough` only while some ended session has not been swept clean: an index on
+-- running rows would cost every job more than these rare scans.
+-- Locks: the rows taken back, skipping locked ones. Index: none; primary key to write.
+WITH lost AS MATERIALIZED (
+  SELECT j.*, coalesce(%(now)s::timestamptz, now()) AS now,
+    CASE WHEN j.cancel_requested THEN 'cancelled' WHEN j.at_most_once THEN 'failed' ELSE 'ready' END AS verdict
+  FROM {schema}.jobs AS j
+  WHERE j.state = 'running'
+    AND (%(thorough)s::boolean OR EXISTS (SELECT FROM {schema}.sessions AS e
+      WHERE NOT e.swept AND e.expires_at <= coalesce(%(now)s::timestamptz, now())))
+    AND NOT EXISTS (SELECT FROM {schema}.sessions AS s
+      WHERE s.id = j.session AND s.expires_at > coalesce(%(now)s::timestamptz, now()))
+  LIMIT %(limit)s::int
+  FOR UPDATE OF j SKIP LOCKED
+), back AS (
+  UPDATE {schema}.jobs AS j SET state = 'ready', session = NULL, started_at = NULL, crashes = j.crashes + 1
+  FROM lost AS l WHERE j.id = l.id AND l.verdict = 'ready'
+), noted AS (
+  INSERT INTO {schema}.attempts (job_id, attempt, session, started_at, finished_at, outcome, error)
+  SELECT id, attempt, session, started_at, now, 'crashed', %(error)s::json FROM lost WHERE verdict = 'ready'
+), gone AS (
+  DELETE FROM {schema}.jobs AS j USING lost AS l WHERE j.id = l.id AND l.verdict <> 'ready'
+), ended AS (
+  INSERT INTO {schema}.finished_jobs
+    (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, args, error)
+  SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, now, timeout, ordinal, attempt, priority,
+    failures, crashes + 1, max_attempts, at_most_once, cancel_requested, verdict, queue, task, limit_key, args,
+    %(error)s::json
+  FROM lost WHERE verdict <> 'ready'
+)
+SELECT id, verdict, queue, batch_id FROM lost
