@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from headrace.model.errors import HeadraceError
+from headrace.model.usage import Usage
 
 
 class ProviderError(HeadraceError):
@@ -101,7 +102,10 @@ class BadOutputError(ProviderError):
         errors: Sequence[str] = (),
         provider: str | None = None,
         request_id: str | None = None,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message, provider=provider, request_id=request_id)
         #: What was wrong with the last answer, one line each.
         self.errors = tuple(errors)
+        #: What the bad answer cost, where the provider said so and it is not counted yet.
+        self.usage = usage or Usage()

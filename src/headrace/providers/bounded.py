@@ -1,0 +1,47 @@
+"""A bound on what a provider may send: an answer of 50 MB must not fill a worker's memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx2
+
+from headrace.model.provider_errors import BadOutputError
+
+#: The longest answers of today's models are some hundred thousand tokens, a few MB.
+LARGEST_ANSWER = 8 * 1024 * 1024
+#: An error says what is wrong in a few lines.
+LARGEST_ERROR = 64 * 1024
+
+
+async def bound_response(response: httpx2.Response) -> None:
+    """Bound the bytes of a response that was not read yet; a hook for the HTTP client.
+
+    It sits below the SDK, which reads the body of an error itself.
+    """
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _BoundedStream(response.stream, LARGEST_ANSWER if response.is_success else LARGEST_ERROR)
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, bound: int) -> None:
+        self._stream, self._bound = stream, bound
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            check_size(size, self._bound)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def check_size(size: int, bound: int = LARGEST_ANSWER) -> None:
+    """Raise BadOutputError when a body grows beyond its bound."""
+    if size > bound:
+        raise BadOutputError(
+            f"the provider sent more than {bound} bytes; the rest was refused",
+            errors=[f"the answer is larger than {bound} bytes"],
+        )

@@ -1,0 +1,69 @@
+"""The scripted provider as a process of its own: `python -m headrace.testing.provider --help`.
+
+Prints one line of JSON (`base_url`, `api_key`, `model`, `pid`) once it listens, and runs until SIGTERM or Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from headrace.model.errors import HeadraceError
+from headrace.testing.provider import Answers, Fault, Latency, ScriptedProvider
+
+
+def main() -> int:
+    """Serve as the command line says; 0 after a signal, 2 for a mistake in the arguments."""
+    options = _parser().parse_args()
+    try:
+        provider = ScriptedProvider(
+            faults=[Fault.parse(text) for text in options.fault],
+            latency=Latency.parse(options.latency),
+            rules=Answers.load(options.answers) if options.answers else Answers(),
+            log=options.log,
+            api_key=options.api_key,
+            model=options.model,
+            context_tokens=options.context_tokens,
+            seed=options.seed,
+            port=options.port,
+        )
+        asyncio.run(_serve(provider))
+    except (HeadraceError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m headrace.testing.provider", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 (the default) takes a free one")
+    parser.add_argument("--log", type=Path, help="append every call to this JSON-lines file, forced to disk")
+    parser.add_argument("--answers", type=Path, help="JSON file of answering rules")
+    parser.add_argument("--latency", default="0", help="FIRST_TOKEN_SECONDS[,TOKENS_PER_SECOND]")
+    parser.add_argument("--fault", action="append", default=[], help="KIND[:name=value,…]; repeat for more")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults' rates")
+    parser.add_argument("--model", default="scripted-model")
+    parser.add_argument("--context-tokens", type=int, help="refuse longer prompts")
+    parser.add_argument("--api-key", default="scripted-key")
+    return parser
+
+
+async def _serve(provider: ScriptedProvider) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    async with provider:
+        ready = {"base_url": provider.base_url, "api_key": provider.api_key, "model": provider.model}
+        sys.stdout.write(json.dumps({**ready, "pid": os.getpid()}) + "\n")
+        sys.stdout.flush()
+        await stopped.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

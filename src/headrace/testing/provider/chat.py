@@ -1,0 +1,174 @@
+"""Chat completions as the wire carries them: the request read, the reply written, whole or as a stream."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: A rough token: four characters. Good enough to count, to limit and to pace.
+_CHARACTERS_PER_TOKEN = 4
+
+
+class BadChatRequestError(ValueError):
+    """The request is no chat completion. Its message goes back with status 400."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """A request for a chat completion, as an `answer` callable receives it."""
+
+    #: 16 hex digits over everything but `stream`: equal requests have equal keys.
+    key: str
+    model: str
+    #: (role, text) in order.
+    messages: tuple[tuple[str, str], ...]
+    schema: Mapping[str, Any] | None
+    json_mode: bool
+    stream: bool
+    wants_usage: bool
+    max_tokens: int | None
+    stop: tuple[str, ...]
+    #: The body as it was sent.
+    body: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """All messages, for looking words up in."""
+        return "\n\n".join(text for _, text in self.messages)
+
+    @property
+    def user_text(self) -> str:
+        """The user's messages alone."""
+        return "\n\n".join(text for role, text in self.messages if role == "user")
+
+    @property
+    def last(self) -> str:
+        """The last message."""
+        return self.messages[-1][1]
+
+    @property
+    def input_tokens(self) -> int:
+        """Rough count of the prompt's tokens."""
+        return count_tokens(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the scripted model says."""
+
+    text: str | None
+    refusal: str | None = None
+    finish_reason: str = "stop"
+    tool_call: bool = False
+
+    @property
+    def output_tokens(self) -> int:
+        """Rough count of the answer's tokens."""
+        return count_tokens(self.text or self.refusal or "")
+
+
+def count_tokens(text: str) -> int:
+    """Rough count: a token for every four characters begun."""
+    return -(-len(text) // _CHARACTERS_PER_TOKEN)
+
+
+def read_chat(raw: bytes) -> ChatRequest:
+    """The request in this body. Raises BadChatRequestError that says what is wrong."""
+    try:
+        body = json.loads(raw)
+    except ValueError:
+        raise BadChatRequestError("the body is not JSON") from None
+    if not isinstance(body, dict) or not isinstance(body.get("messages"), list) or not body["messages"]:
+        raise BadChatRequestError("'messages' must be a list that is not empty")
+    schema, json_mode = _read_format(body.get("response_format") or {})
+    stop = body.get("stop") or ()
+    options = body.get("stream_options") or {}
+    return ChatRequest(
+        key=_content_key(body),
+        model=str(body.get("model", "")),
+        messages=tuple(_read_message(message) for message in body["messages"]),
+        schema=schema,
+        json_mode=json_mode,
+        stream=bool(body.get("stream")),
+        wants_usage=bool(options.get("include_usage")),
+        max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
+        stop=(stop,) if isinstance(stop, str) else tuple(stop),
+        body=body,
+    )
+
+
+def _content_key(body: Mapping[str, Any]) -> str:
+    content = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _read_message(message: Any) -> tuple[str, str]:
+    if not isinstance(message, dict) or "role" not in message:
+        raise BadChatRequestError("every message needs a 'role' and a 'content'")
+    content = message.get("content") or ""
+    if isinstance(content, list):
+        content = "".join(part.get("text", "") for part in content)
+    return str(message["role"]), str(content)
+
+
+def _read_format(given: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, bool]:
+    kind = given.get("type", "text")
+    if kind == "json_schema":
+        schema = (given.get("json_schema") or {}).get("schema")
+        if not isinstance(schema, dict):
+            raise BadChatRequestError("'response_format.json_schema.schema' must be an object")
+        return schema, False
+    return None, kind == "json_object"
+
+
+def limit(reply: Reply, request: ChatRequest) -> Reply:
+    """The reply cut at the request's stop sequences and at its most tokens."""
+    text = reply.text
+    if text is None:
+        return reply
+    for stop in request.stop:
+        text = text.split(stop, 1)[0]
+    reason = reply.finish_reason
+    if request.max_tokens and count_tokens(text) > request.max_tokens:
+        text, reason = text[: request.max_tokens * _CHARACTERS_PER_TOKEN], "length"
+    return Reply(text=text, refusal=reply.refusal, finish_reason=reason, tool_call=reply.tool_call)
+
+
+def usage_of(request: ChatRequest, reply: Reply) -> dict[str, int]:
+    """The `usage` object."""
+    asked, answered = request.input_tokens, reply.output_tokens
+    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+
+
+def whole_body(request: ChatRequest, reply: Reply, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of an answer that is not streamed; `identity` holds its id, created and model."""
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    if reply.tool_call:
+        function = {"name": "look_up", "arguments": "{}"}
+        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}
+    return {**identity, "object": "chat.completion", "choices": [choice], "usage": usage_of(request, reply)}
+
+
+def stream_bodies(request: ChatRequest, reply: Reply, identity: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The bodies of a streamed answer, in order, one token each."""
+
+    def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return {**identity, "object": "chat.completion.chunk", "choices": [choice]}
+
+    yield chunk({"role": "assistant", "content": ""})
+    name, text = ("content", reply.text) if reply.refusal is None else ("refusal", reply.refusal)
+    for start in range(0, len(text or ""), _CHARACTERS_PER_TOKEN):
+        yield chunk({name: (text or "")[start : start + _CHARACTERS_PER_TOKEN]})
+    yield chunk({}, reply.finish_reason)
+    if request.wants_usage:
+        yield {
+            **identity,
+            "object": "chat.completion.chunk",
+            "choices": [],
+            "usage": usage_of(request, reply),
+        }

@@ -1,0 +1,264 @@
+"""The scripted provider: a model's HTTP interface on loopback that answers, fails and counts as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import ipaddress
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import h11
+
+from headrace.model.errors import InvalidInputError
+from headrace.model.llm import LLMSettings
+from headrace.testing.provider.calls import CallLog, CallRecord
+from headrace.testing.provider.chat import BadChatRequestError, ChatRequest, read_chat
+from headrace.testing.provider.delivery import Delivery
+from headrace.testing.provider.faults import Fault, FaultKind, FaultScript
+from headrace.testing.provider.latency import Latency
+from headrace.testing.provider.replies import AnswerFunction, reply_to
+from headrace.testing.provider.rules import Answers
+from headrace.testing.provider.wire import HttpConnection, HttpRequest, RequestTooLargeError
+
+_JSON = {"content-type": "application/json"}
+
+
+@dataclass(eq=False, kw_only=True)
+class ScriptedProvider:
+    """An OpenAI-compatible server for tests, in this process, on loopback only.
+
+        async with ScriptedProvider(faults=[Fault(kind=FaultKind.RATE_LIMIT, attempts=Span(1, 1))]) as provider:
+            app = App(llm=provider.settings)
+            ...
+            assert provider.count(containing="Paper 7") == 2
+
+    Serves `/v1/chat/completions` (whole and streamed), `/v1/models` and `/_calls`; all want the API key.
+    """
+
+    #: Called with a `ChatRequest`; returns text, a JSON-able value, or None for the default answer. May be async.
+    answer: AnswerFunction | None = None
+    #: The script; the first line that strikes decides.
+    faults: Sequence[Fault] = ()
+    latency: Latency = field(default_factory=Latency)
+    #: Rules for default answers (see `Answers`).
+    rules: Answers = field(default_factory=Answers)
+    #: Append every call to this file, forced to disk.
+    log: Path | None = None
+    api_key: str = field(default="scripted-key", repr=False)
+    model: str = "scripted-model"
+    #: Prompts of more (rough) tokens are refused as too long; None accepts all.
+    context_tokens: int | None = None
+    #: Seed of the faults' rates.
+    seed: int = 0
+    #: Only loopback addresses are accepted.
+    host: str = "127.0.0.1"
+    #: 0 takes a free port.
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        if not ipaddress.ip_address(self.host).is_loopback:
+            raise InvalidInputError("host", "must be a loopback address: this server is for tests", self.host)
+        self._script = FaultScript(self.faults, self.seed)
+        self._calls = CallLog(self.log)
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._in_flight = 0
+        #: Most calls that were open at once.
+        self.peak_in_flight = 0
+
+    async def __aenter__(self) -> ScriptedProvider:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def start(self) -> None:
+        """Listen; `base_url` is known afterwards. Raises OSError where the port is taken."""
+        self._server = await asyncio.start_server(self._serve, self.host, self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def aclose(self) -> None:
+        """Stop listening and drop all connections. Allowed twice."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        self._calls.release()
+
+    @property
+    def base_url(self) -> str:
+        """What to give as HEADRACE_LLM_BASE_URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/v1"
+
+    @property
+    def settings(self) -> LLMSettings:
+        """Settings that point to this server."""
+        return LLMSettings(model=self.model, base_url=self.base_url, api_key=self.api_key)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables that point another process to this server."""
+        return {
+            "HEADRACE_LLM_MODEL": self.model,
+            "HEADRACE_LLM_BASE_URL": self.base_url,
+            "HEADRACE_LLM_API_KEY": self.api_key,
+        }
+
+    @property
+    def calls(self) -> Sequence[CallRecord]:
+        """All calls so far, in the order of their arrival."""
+        return tuple(self._calls.records)
+
+    def count(self, containing: str = "") -> int:
+        """Number of calls whose messages hold these words; of all calls by default."""
+        return self._calls.count(containing)
+
+    def per_content(self, containing: str = "") -> list[dict[str, Any]]:
+        """`{key, calls, answered, excerpt}` of each content, most often asked first."""
+        return self._calls.per_content(containing)
+
+    def forget_calls(self) -> None:
+        """Start counting anew."""
+        self._calls.clear()
+        self.peak_in_flight = 0
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        connection = HttpConnection(reader, writer)
+        try:
+            while (request := await connection.next_request()) is not None:
+                await self._answer_until_gone(connection, request)
+                if not connection.is_reusable:
+                    break
+        except h11.RemoteProtocolError:
+            await _try_to_respond(connection, 400, "this is not HTTP/1.1")
+        except RequestTooLargeError as error:
+            await _try_to_respond(connection, 413, str(error))
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            self._connections.discard(task)
+            connection.close()
+
+    async def _answer_until_gone(self, connection: HttpConnection, request: HttpRequest) -> None:
+        """Answer, but stop when the client goes: a hanging call must not hang on without its client."""
+        answering = asyncio.create_task(self._route(connection, request))
+        gone = asyncio.create_task(connection.gone())
+        try:
+            await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (answering, gone):
+                task.cancel()
+            results = await asyncio.gather(answering, gone, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _route(self, connection: HttpConnection, request: HttpRequest) -> None:
+        url = urlsplit(request.path)
+        given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
+        if not hmac.compare_digest(given, self.api_key.encode()):
+            await connection.respond(401, _JSON, _error("incorrect API key", code="invalid_api_key"))
+        elif (request.method, url.path) == ("POST", "/v1/chat/completions"):
+            await self._chat(connection, request)
+        elif (request.method, url.path) == ("GET", "/v1/models"):
+            models = {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "scripted"}]}
+            await connection.respond(200, _JSON, json.dumps(models).encode())
+        elif url.path == "/_calls" and request.method in ("GET", "DELETE"):
+            if request.method == "DELETE":
+                self.forget_calls()
+            report = self._report(parse_qs(url.query).get("contains", [""])[0])
+            await connection.respond(200, _JSON, json.dumps(report).encode())
+        else:
+            await connection.respond(404, _JSON, _error(f"no {request.method} {url.path} here"))
+
+    def _report(self, containing: str) -> dict[str, Any]:
+        contents = self._calls.per_content(containing)
+        return {
+            "total": sum(content["calls"] for content in contents),
+            "answered": sum(content["answered"] for content in contents),
+            "peak_in_flight": self.peak_in_flight,
+            "contents": contents,
+        }
+
+    async def _chat(self, connection: HttpConnection, raw: HttpRequest) -> None:
+        try:
+            request = read_chat(raw.body)
+        except BadChatRequestError as error:
+            await connection.respond(400, _JSON, _error(str(error)))
+            return
+        call = self._calls.number(request)
+        fault = self._script.pick(call)
+        record = self._calls.open(call, fault)
+        self._in_flight += 1
+        self.peak_in_flight = max(self.peak_in_flight, self._in_flight)
+        outcome = "aborted"
+        try:
+            outcome = await self._answer(connection, request, fault)
+        finally:
+            self._in_flight -= 1
+            self._calls.close(record, outcome)
+
+    async def _answer(self, connection: HttpConnection, request: ChatRequest, fault: Fault | None) -> str:
+        if self.context_tokens is not None and request.input_tokens > self.context_tokens:
+            body = _error("the prompt is too long", code="context_length_exceeded", param="messages")
+            await connection.respond(400, _JSON, body)
+            return "failed"
+        if fault is not None and await _fails(connection, fault):
+            return "failed"
+        kind = fault.kind if fault else None
+        reply = await reply_to(request, kind, answer=self.answer, default=self.rules)
+        identity = {
+            "id": f"chatcmpl-{request.key}-{len(self._calls.records)}",
+            "created": int(time.time()),
+            "model": request.model or self.model,
+        }
+        is_whole = await Delivery(connection, request, self.latency).deliver(reply, identity, kind)
+        return "answered" if is_whole else "aborted"
+
+
+async def _fails(connection: HttpConnection, fault: Fault) -> bool:
+    """Send the error of a fault that gives no answer at all."""
+    if fault.kind is FaultKind.HANG:
+        await asyncio.Event().wait()
+    if fault.kind is FaultKind.ERROR_BODY:
+        await connection.respond(200, _JSON, _error("something went wrong", code="server_error"))
+        return True
+    if fault.kind not in (FaultKind.RATE_LIMIT, FaultKind.SERVER_ERROR):
+        return False
+    is_limit = fault.kind is FaultKind.RATE_LIMIT
+    status = fault.status or (429 if is_limit else 500)
+    code = fault.code or ("rate_limit_exceeded" if is_limit else "server_error")
+    headers = dict(_JSON)
+    if fault.retry_after is not None:
+        seconds = fault.retry_after.total_seconds()
+        headers["retry-after"] = str(int(seconds) if seconds == int(seconds) else -int(-seconds // 1))
+        headers["retry-after-ms"] = str(int(seconds * 1000))
+    await connection.respond(status, headers, _error(fault.message, code=code, param=fault.param))
+    return True
+
+
+def _error(message: str, *, code: str | None = None, param: str | None = None) -> bytes:
+    error = {"message": message, "type": "scripted_error", "code": code, "param": param}
+    return json.dumps({"error": error}).encode()
+
+
+async def _try_to_respond(connection: HttpConnection, status: int, message: str) -> None:
+    with contextlib.suppress(ConnectionError, h11.LocalProtocolError):
+        await connection.respond(status, {**_JSON, "connection": "close"}, _error(message))
