@@ -35,7 +35,7 @@ WITH asked AS MATERIALIZED (
     at_most_once, limit_key, args)
   SELECT c.callback_id, 'ready', c.closed_at - (%(head_starts)s::interval[])[s.priority + 1], c.closed_at, s.queue,
     s.task, s.priority, s.max_attempts, s.timeout, s.at_most_once, s.limit_key,
-    json_build_object('args', json_build_array(c.id), 'kwargs', json_build_object())
+    ('{"args":["' || c.id || '"],"kwargs":{}}')::json
   FROM closed AS c CROSS JOIN json_to_record(c.on_close) AS s (queue text, task text, priority smallint,
     max_attempts smallint, timeout interval, at_most_once boolean, limit_key text)
   WHERE c.on_close IS NOT NULL
