@@ -18,7 +18,7 @@ from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_name
-from headrace.settings import Settings, load_settings
+from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, new_batch
 
 if TYPE_CHECKING:
@@ -69,11 +69,7 @@ class App:
     def settings(self) -> Settings:
         """Settings of file and environment, read on first use. Raises ConfigError naming key and fix."""
         settings = self._given_settings or load_settings()
-        if self._url is None:
-            return settings
-        if self._url == "memory://":
-            return replace(settings, queue=replace(settings.queue, type="memory", url=""))
-        return replace(settings, queue=replace(settings.queue, url=self._url))
+        return settings if self._url is None else use_store(settings, self._url)
 
     # Tasks
 

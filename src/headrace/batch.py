@@ -121,8 +121,10 @@ class Batch:
         payloads = {index: json.loads(text) for index, text in texts.items()}
         return {index: call["args"][0] if call["args"] else call["kwargs"] for index, call in payloads.items()}
 
-    async def extend(self, items: Iterable[Any] | AsyncIterable[Any], *, key: str) -> None:
+    async def extend(self, items: Iterable[Any] | AsyncIterable[Any], *, key: str, spread: bool = False) -> None:
         """Append items as a new round named `key`; the same key and items again change nothing.
+
+        `spread` as in `App.submit`.
 
         Raises ConflictError while another round is being appended or the batch is being cancelled.
         """
@@ -130,8 +132,13 @@ class Batch:
         task = self._app.registry.get(view.task)
         if task is None:
             raise NotFoundError(f"no task {view.task!r} in this app; import the module that registers it")
-        texts = task.codec.encode_items(items)
+        texts = task.codec.encode_items(items, spread=spread)
         await self._app.runtime.batches.extend(self.id, texts, key=check_key("key", key), queue=view.queue)
+
+    async def seal(self) -> None:
+        """Declare an open batch complete as it stands, for example when its submitter died. Nothing if it is sealed."""
+        if (await self.view()).state in (BatchState.OPEN, BatchState.ABANDONED):
+            await self._app.runtime.batches.seal(self.id)
 
     async def retry_failed(self) -> int:
         """Run the failed items of a closed batch again, in a new round; return how many.

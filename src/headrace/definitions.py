@@ -9,7 +9,6 @@ from typing import Any, Literal, TypedDict
 
 from headrace.engine.registry import RunsIn, TaskDef
 from headrace.model.backoff import Backoff
-from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
 from headrace.model.job import JobSpec
 from headrace.model.names import check_name
@@ -48,11 +47,12 @@ class TaskOptions(TypedDict, total=False):
 def define_task(function: Callable[..., Any], options: TaskOptions) -> TaskDef:
     """Return the checked definition of a task. Raises InvalidInputError."""
     _check_known(options)
+    _check_function(function)
     name = check_name("name", options.get("name") or function.__name__)
-    retry = options.get("retry")
+    retry = _check_retry(options.get("retry"))
     concurrency = _check_concurrency(options.get("concurrency"))
     stall = options.get("stall_timeout")
-    return TaskDef(
+    definition = TaskDef(
         name=name,
         function=function,
         runs_in=_place(function, cpu=options.get("cpu", False)),
@@ -67,8 +67,12 @@ def define_task(function: Callable[..., Any], options: TaskOptions) -> TaskDef:
         ),
         backoff=retry or _DEFAULT_BACKOFF,
         concurrency=concurrency,
-        stall_timeout=None if stall is None else parse_duration(stall, field="stall_timeout"),
+        stall_timeout=None if stall is None else check_timeout(stall, field="stall_timeout"),
     )
+    if definition.runs_in is RunsIn.PROCESS and not definition.importable:
+        rule = "needs a function at the top level of a module, which a child process can import"
+        raise InvalidInputError("cpu=True", rule, function.__qualname__)
+    return definition
 
 
 def _check_known(options: TaskOptions) -> None:
@@ -76,6 +80,20 @@ def _check_known(options: TaskOptions) -> None:
     for name in options:
         if name not in known:
             raise InvalidInputError("task option", f"must be among {', '.join(known)}", name)
+
+
+def _check_function(function: Any) -> None:
+    if not inspect.isroutine(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        rule = (
+            "must be a function made by `def` or `async def` that returns its result (no generator, no other callable)"
+        )
+        raise InvalidInputError("task", rule, function)
+
+
+def _check_retry(value: Any) -> Backoff | None:
+    if value is None or isinstance(value, Backoff):
+        return value
+    raise InvalidInputError("retry", "must be a Backoff, such as Backoff.exponential(max_attempts=4)", value)
 
 
 def _check_concurrency(value: Any) -> int | None:
@@ -90,7 +108,9 @@ def _check_delivery(value: Any) -> bool:
     return bool(value == "at_most_once")
 
 
-def _place(function: Callable[..., Any], *, cpu: bool) -> RunsIn:
+def _place(function: Callable[..., Any], *, cpu: Any) -> RunsIn:
+    if not isinstance(cpu, bool):
+        raise InvalidInputError("cpu", "must be True or False", cpu)
     if cpu:
         return RunsIn.PROCESS
     return RunsIn.LOOP if inspect.iscoroutinefunction(function) else RunsIn.THREAD

@@ -20,6 +20,7 @@ from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.llm import AnswerStyle, LLMSettings
 
 FILE_NAME = "headrace.toml"
+MEMORY_URL = "memory://"
 #: Asked for when an endpoint is configured without a model.
 DEFAULT_MODEL = "gpt-4o-mini"
 
@@ -28,10 +29,10 @@ DEFAULT_MODEL = "gpt-4o-mini"
 class QueueSettings:
     """`[queue]`: the store and its connection."""
 
-    #: "postgres", or "memory" for tests; "redis" comes with the Redis store
+    #: "postgres", or "memory" for tests
     type: str = "postgres"
-    #: store URL; empty: an embedded PostgreSQL in `[app] directory`. Also `HEADRACE_URL`.
-    url: str = ""
+    #: store URL, postgresql://…, or memory:// for tests; empty: an embedded PostgreSQL in `directory`
+    url: str = field(default="", repr=False)
     #: schema that holds the tables
     schema: str = "headrace"
     #: most connections of one process
@@ -43,7 +44,7 @@ class QueueSettings:
     #: true behind PgBouncer in transaction mode: no named statements
     pooled: bool = False
     #: direct DSN for LISTEN where `url` goes through a pooler
-    listen_url: str = ""
+    listen_url: str = field(default="", repr=False)
     #: attempts beyond the first for tasks that declare no retry policy
     max_retries: int = 3
     #: false keeps nothing on disk and needs `unsafe_no_persistence = true` too
@@ -88,10 +89,13 @@ class RecoverySettings:
     seal_timeout: timedelta = timedelta(hours=1)
     #: time between prunes of history
     prune_interval: timedelta = timedelta(seconds=60)
-    #: how long succeeded, failed and cancelled jobs and stored answers are kept
+    #: how long succeeded jobs are kept
     keep_succeeded: timedelta = timedelta(days=7)
+    #: how long failed jobs are kept
     keep_failed: timedelta = timedelta(days=30)
+    #: how long cancelled jobs are kept
     keep_cancelled: timedelta = timedelta(days=7)
+    #: how long stored answers of models are kept: as long nothing is paid twice
     keep_answers: timedelta = timedelta(days=30)
 
 
@@ -113,8 +117,9 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. `directory` holds what runs embedded: database, local model, application files."""
+    """All settings."""
 
+    #: holds what runs embedded: database, local model, application files
     directory: Path = Path(".headrace")
     queue: QueueSettings = QueueSettings()
     worker: WorkerSettings = WorkerSettings()
@@ -153,17 +158,37 @@ def load_settings(*, environ: Mapping[str, str] | None = None, file: Path | None
     2
     """
     environ = os.environ if environ is None else environ
-    document = _read_file(file or Path(environ.get("HEADRACE_CONFIG", FILE_NAME)))
+    chosen = environ.get("HEADRACE_CONFIG", "")
+    document = _read_file(file or Path(chosen or FILE_NAME), required=file is None and bool(chosen))
     _check_environment(environ)
     settings: Settings = _fill(Settings(), document, environ, section="")
     _check_rules(settings)
-    return settings
+    return use_store(settings, settings.queue.url)
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def use_store(settings: Settings, url: str) -> Settings:
+    """Return `settings` on the store at `url`; an empty one leaves them as they are. Raises ConfigError."""
+    if not url:
+        return settings
+    if url == MEMORY_URL:
+        return replace(settings, queue=replace(settings.queue, type="memory", url=""))
+    _check_address("queue.url", url)
+    return replace(settings, queue=replace(settings.queue, type="postgres", url=url))
+
+
+def _check_address(name: str, url: str) -> None:
+    # Never with the whole value: a password may stand in it.
+    scheme, found, _ = url.partition("://")
+    known = found and scheme in ("postgresql", "postgres")
+    _require(bool(known), name, "must begin with postgresql://, or be memory://", f"{scheme}://…" if found else "none")
+
+
+def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
+        if required:
+            raise ConfigError(f"HEADRACE_CONFIG names {path}, which does not exist") from None
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read as TOML ({error})") from None
@@ -291,6 +316,10 @@ def _check_rules(settings: Settings) -> None:
     for name, value in positive.items():
         _require(value >= 1, name, "must be at least 1", value)
     _require(queue.type in ("postgres", "memory"), "queue.type", 'must be "postgres" or "memory"', queue.type)
+    contradiction = queue.type == "memory" and queue.url not in ("", MEMORY_URL)
+    _require(not contradiction, "queue.type", "must not be memory where queue.url names a server", queue.type)
+    if queue.listen_url:
+        _check_address("queue.listen_url", queue.listen_url)
     _require(0 <= queue.max_retries <= 99, "queue.max_retries", "must be from 0 to 99", queue.max_retries)
     styles = [style.value for style in AnswerStyle]
     _require(settings.llm.style in styles, "llm.style", f"must be one of {', '.join(styles)}", settings.llm.style)
@@ -299,6 +328,10 @@ def _check_rules(settings: Settings) -> None:
         "worker.heartbeat_interval": worker.heartbeat_interval,
         "worker.max_processing_time": worker.max_processing_time,
         "recovery.check_interval": settings.recovery.check_interval,
+        "recovery.aggregate_interval": settings.recovery.aggregate_interval,
+        "recovery.prune_interval": settings.recovery.prune_interval,
+        "recovery.seal_timeout": settings.recovery.seal_timeout,
+        "llm.timeout": settings.llm.timeout,
     }.items():
         _require(duration > timedelta(), name, "must be longer than zero", duration)
     _require(

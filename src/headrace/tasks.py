@@ -142,7 +142,8 @@ class SubmitOptions(TypedDict, total=False):
 
 
 def new_batch(task: Task[Any, Any], spec_of: Callable[[TaskDef], JobSpec], options: SubmitOptions) -> NewBatch:
-    """Return the batch to create for checked options; its hash covers all but the items."""
+    """Return the batch to create for checked options; its hash covers all but the items. Raises InvalidInputError."""
+    _check_submit(options)
     own = {"key", "on_close", "policy", "spread", "run_at"}
     changes = dict(spec_change(name, value) for name, value in options.items() if name not in own)
     key, run_at, on_close = options.get("key"), options.get("run_at"), options.get("on_close")
@@ -158,6 +159,18 @@ def new_batch(task: Task[Any, Any], spec_of: Callable[[TaskDef], JobSpec], optio
         on_close=None if on_close is None else spec_of(on_close.definition),
         run_at=None if run_at is None else parse_run_at(run_at),
     )
+
+
+def _check_submit(options: SubmitOptions) -> None:
+    checks: dict[str, tuple[type, str]] = {
+        "policy": (ClosePolicy, "must be a ClosePolicy, such as ClosePolicy.fail_fast()"),
+        "on_close": (Task, "must be a function registered with @app.task"),
+        "spread": (bool, "must be True or False"),
+    }
+    for name, (kind, rule) in checks.items():
+        value: Any = options.get(name)
+        if name in options and not isinstance(value, kind):
+            raise InvalidInputError(name, rule, value)
 
 
 def spec_change(name: str, value: Any) -> tuple[str, Any]:
@@ -178,11 +191,11 @@ def spec_change(name: str, value: Any) -> tuple[str, Any]:
             raise InvalidInputError("options", f"must be among {known}", name)
 
 
-def check_timeout(value: float | str | timedelta) -> timedelta:
-    """Return an execution timeout from 0.1 s to 24 h."""
-    timeout = parse_duration(value, field="timeout")
+def check_timeout(value: float | str | timedelta, *, field: str = "timeout") -> timedelta:
+    """Return an execution timeout from 0.1 s to 24 h. Raises InvalidInputError."""
+    timeout = parse_duration(value, field=field)
     if not timedelta(seconds=0.1) <= timeout <= timedelta(hours=24):
-        raise InvalidInputError("timeout", "must be from 0.1 s to 24 h", value)
+        raise InvalidInputError(field, "must be from 0.1 s to 24 h", value)
     return timeout
 
 

@@ -30,7 +30,15 @@ from headrace.settings import Settings
 if TYPE_CHECKING:
     from headrace.app import App
 
-__all__ = ["SystemClock", "compose_child", "make_worker", "open_runtime", "open_stores"]
+__all__ = [
+    "SystemClock",
+    "compose_child",
+    "make_worker",
+    "migrate",
+    "open_runtime",
+    "open_stores",
+    "pending_migrations",
+]
 
 CHILD_COMMAND = (sys.executable, "-m", "headrace.child")
 
@@ -67,6 +75,32 @@ async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:
         listen_dsn=queue.listen_url or None,
         auto_migrate=embedded,
     )
+
+
+async def pending_migrations(settings: Settings) -> list[str]:
+    """Return the names of the migrations that `migrate` would apply to the configured store; changes nothing."""
+    from headrace.stores.postgres import migrate as migrations
+
+    async with AsyncExitStack() as stack:
+        address = await _migration_address(settings, stack)
+        return [] if address is None else await migrations.pending(address, schema=settings.queue.schema)
+
+
+async def migrate(settings: Settings) -> list[str]:
+    """Bring the configured store to the schema of this version; return the names of what was applied."""
+    from headrace.stores.postgres import migrate as migrations
+
+    async with AsyncExitStack() as stack:
+        address = await _migration_address(settings, stack)
+        return [] if address is None else await migrations.apply(address, schema=settings.queue.schema)
+
+
+async def _migration_address(settings: Settings, stack: AsyncExitStack) -> str | None:
+    """Return where the schema is changed, past any pooler; None for a store without one."""
+    queue = settings.queue
+    if queue.type == "memory" or not queue.enable_persistence:
+        return None
+    return queue.listen_url or queue.url or await _start_embedded(settings, stack)
 
 
 async def _start_embedded(settings: Settings, stack: AsyncExitStack) -> str:

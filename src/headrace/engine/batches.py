@@ -56,6 +56,13 @@ class Batches:
         await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal))
         await self.close(batch_id)
 
+    async def seal(self, batch_id: UUID) -> None:
+        """Seal an open batch at what was appended."""
+        counts = await self._stores.inspect.batch_progress(batch_id)
+        total = counts.done + counts.running + counts.waiting
+        await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=total))
+        await self.close(batch_id)
+
     async def close(self, batch_id: UUID) -> None:
         """Close a batch whose items all ended before it was sealed."""
         announce_closed(self._stores, await self._stores.batches.close_batches([batch_id]))

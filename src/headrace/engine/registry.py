@@ -41,7 +41,13 @@ class TaskDef:
     #: The attempt fails when it reports no activity this long; None: no stall timer.
     stall_timeout: timedelta | None = None
     codec: TaskCodec = field(init=False)
+    #: Where another process finds the function: "module:qualname", or "/path.py:qualname" for a script.
     target: str = field(init=False)
+
+    @property
+    def importable(self) -> bool:
+        """Whether a child process can find the function: not one nested in another, nor typed into a shell."""
+        return "<" not in self.target and not self.target.startswith("__main__:")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "codec", TaskCodec(self.function))

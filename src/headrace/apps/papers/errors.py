@@ -34,3 +34,11 @@ class ReaderPluginError(HeadraceError):
     """An installed document reader cannot be used. Remove its package, or install a version that works."""
 
     code = "config"
+
+
+class MissingSourceError(HeadraceError):
+    """The run's files are not on this machine. Run workers of papers where the command was started."""
+
+    code = "missing_source"
+    # Another worker may have them.
+    transient = True

@@ -1,0 +1,57 @@
+"""The task of papers: one document, one job. Its payload is two ids; everything else lies in the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from headrace import App, Backoff, Context, Task
+from headrace.apps.papers.documents import Unreadable, read_document
+from headrace.apps.papers.extract import extract_document
+from headrace.apps.papers.workspace import Workspace
+
+QUEUE = "papers"
+TASK_NAME = "papers_extract_single"
+#: Of one document, from the start of its attempt; waiting in the queue does not count.
+TIMEOUT = "30m"
+RETRY = Backoff.exponential(max_attempts=4, base="1s", cap="1m")
+#: A payload is two references; it never grows beyond this many bytes.
+MAX_PAYLOAD_BYTES = 1024
+
+
+def workspace_of(app: App) -> Workspace:
+    """Return where the runs of an app keep their templates and the places of their documents."""
+    return Workspace(app.settings.directory.resolve() / "papers")
+
+
+def register(app: App) -> Task[..., dict[str, Any]]:
+    """Register the task of papers with an app and return it."""
+    workspace = workspace_of(app)
+
+    @app.task(name=TASK_NAME, queue=QUEUE, retry=RETRY, timeout=TIMEOUT)
+    async def papers_extract_single(result_id: str, document_id: str, ctx: Context) -> dict[str, Any]:
+        """Extract one document; `result_id` is `<run id>/<document id>`. Unreadable ones are results, not failures."""
+        run_id = result_id.partition("/")[0]
+        template = workspace.template(run_id)
+        source = workspace.source(run_id, document_id)
+        document = await asyncio.to_thread(read_document, Path(source.path), name=source.name)
+        if isinstance(document, Unreadable):
+            return unreadable_row(document.reason.value, document.message)
+        if document.document_id != document_id:
+            return unreadable_row("changed", "the file changed after it was selected; run the command again")
+        ctx.progress()
+        result = await extract_document(document, template, app.llm)
+        return {"result": result.to_json()}
+
+    return papers_extract_single
+
+
+def unreadable_row(reason: str, message: str) -> dict[str, Any]:
+    """Return the result of a document that could not be read."""
+    return {"unreadable": {"reason": reason, "message": message}}
+
+
+def payload(run_id: str, document_id: str) -> dict[str, str]:
+    """Return the arguments of one job, at most MAX_PAYLOAD_BYTES long."""
+    return {"result_id": f"{run_id}/{document_id}", "document_id": document_id}

@@ -1,0 +1,72 @@
+"""What jobs refer to instead of carrying: the template and the places of documents, kept in small files.
+
+    <directory>/papers/<run id>/template.json
+    <directory>/papers/<run id>/documents/<document id>.json    {"path": …, "name": …}
+
+Every file is written once, under a temporary name, and renamed: two commands that start together write the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from headrace.apps.papers.documents import FoundDocument
+from headrace.apps.papers.errors import MissingSourceError
+from headrace.apps.papers.template import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a document lies and what people call it."""
+
+    path: str
+    name: str
+
+
+class Workspace:
+    """The files of all runs under one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def save(self, run_id: str, template: Template, documents: tuple[FoundDocument, ...]) -> None:
+        """Note a template and documents for the jobs of a run."""
+        folder = self._root / run_id / "documents"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_once(self._root / run_id / "template.json", template.model_dump_json())
+        for document in documents:
+            source = Source(str(document.path.resolve()), document.name)
+            write_once(folder / f"{document.document_id}.json", json.dumps(asdict(source)), replace=True)
+
+    def template(self, run_id: str) -> Template:
+        """Return the template of a run. Raises MissingSourceError."""
+        return Template.model_validate_json(self._read(Path(run_id, "template.json")))
+
+    def source(self, run_id: str, document_id: str) -> Source:
+        """Return where a document lies. Raises MissingSourceError."""
+        return Source(**json.loads(self._read(Path(run_id, "documents", f"{document_id}.json"))))
+
+    def _read(self, name: Path) -> str:
+        try:
+            return (self._root / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise MissingSourceError(
+                f"{self._root / name} does not exist on this machine; run workers of papers where the command was "
+                "started, with the same HEADRACE_DIRECTORY"
+            ) from None
+
+
+def write_once(path: Path, text: str, *, replace: bool = False) -> None:
+    """Write a file whole or not at all; an existing one is kept unless `replace`."""
+    if path.exists() and not replace:
+        return
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(temporary).replace(path)
