@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -495,6 +496,24 @@ class TestRootUnderAClosedHome:
         moved = Checkout(checkout.path.rename(closed / "moved"))
         with moved.start() as postgres:
             assert str(postgres.home) == location and kept_rows(postgres) == 1
+
+    def test_without_its_location_a_checkout_begins_anew(self, closed: Path) -> None:
+        """Who removes the directory gets an empty store as anywhere else, and the data before it are kept."""
+        checkout = Checkout(closed / "checkout")
+        checkout.start().release()
+        before = Path((checkout.directory / "location").read_text())
+        shutil.rmtree(checkout.directory)
+        with checkout.start() as postgres:
+            assert postgres.home != before and (before / "data" / "PG_VERSION").exists()
+
+    def test_two_first_starts_agree_on_one_place(self, closed: Path) -> None:
+        """Threads that choose a place at the same moment end up in the same one."""
+        checkout = Checkout(closed / "checkout")
+        with ThreadPoolExecutor(2) as pool:
+            both = list(pool.map(lambda _: checkout.start(), range(2)))
+        assert both[0].home == both[1].home and both[0].state == both[1].state
+        for postgres in both:
+            postgres.release()
 
     def test_a_copied_checkout_does_not_share_the_data_of_the_first(self, closed: Path) -> None:
         """A copy carries the file that names the data, not the data: it is told so, not given the first one's."""

@@ -56,9 +56,9 @@ def _identify_by_ps(pid: int) -> ProcessId | None:
 
 @cache
 def machine() -> str:
-    """Where pids mean the same processes: one boot of one kernel, and one pid namespace of it."""
+    """Where pids and loopback ports mean the same: one boot of one kernel, and two namespaces of it."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+        return " ".join([boot, *(str(Path("/proc/self/ns", kind).readlink()) for kind in ("pid", "net"))])
     except OSError:
         return socket.gethostname()

@@ -10,14 +10,17 @@ import contextlib
 import hashlib
 import logging
 import os
+import time
 from pathlib import Path
 
 from headrace.hosting import Account
+from headrace.hosting.locks import FileLock, wait_until
 from headrace.stores.postgres.embedded.account import can_own, check_account, user_name
 from headrace.stores.postgres.embedded.errors import DataDirectoryError
 from headrace.stores.postgres.embedded.files import write_durably
 from headrace.stores.postgres.embedded.system import is_trusted, system_directory
 
+_CHOOSING_SECONDS = 30.0
 _logger = logging.getLogger("headrace.postgres")
 
 
@@ -29,15 +32,21 @@ def find_home(directory: Path, account: Account | None) -> Path:
     directory = directory.absolute()
     if _make(directory, closed=False):
         (directory / ".gitignore").write_text("*\n", encoding="ascii")  # nobody wants a database in their history
-    if (directory / "location").exists():
-        home = _follow(directory, account)
-    elif account is None or (directory / "postgres" / "data").exists():
-        home = directory / "postgres"
-    else:
+    home = _known(directory, account)
+    if home is None:
+        assert account is not None
         home = _choose(directory, account)
     _make(home, closed=account is None)
     _check_owner(home)
     return home
+
+
+def _known(directory: Path, account: Account | None) -> Path | None:
+    """The home as an earlier start has settled it; for anybody but root it never is in question."""
+    if (directory / "location").exists():
+        return _follow(directory, account)
+    home = directory / "postgres"
+    return home if account is None or (home / "data").exists() else None
 
 
 def _choose(directory: Path, account: Account) -> Path:
@@ -46,21 +55,34 @@ def _choose(directory: Path, account: Account) -> Path:
     home = directory / "postgres"
     if home.exists():
         _check_owner(home)
-    _make(home, closed=False)
-    if can_own(account, home):
-        return home
-    with contextlib.suppress(OSError):
-        home.rmdir()
-    return _move_out(directory, account)
+    choosing = FileLock(directory / "location.lock")
+    try:
+        if not wait_until(choosing.try_exclusive, time.monotonic() + _CHOOSING_SECONDS):
+            raise DataDirectoryError(f"another process holds {choosing.path}. Wait, then try again")
+        _make(home, closed=False)
+        if can_own(account, home):
+            return home
+        with contextlib.suppress(OSError):
+            home.rmdir()
+        # Somebody who chose at the same time may have been first.
+        return _known(directory, account) or _move_out(directory, account)
+    finally:
+        choosing.close()
 
 
 def _move_out(directory: Path, account: Account) -> Path:
-    name = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
-    home = system_directory(account) / name
-    _make(home, closed=False)
+    home = _new_home(system_directory(account), hashlib.sha256(os.fsencode(directory)).hexdigest()[:16])
     write_durably(home / "checkout", str(directory))
     write_durably(directory / "location", str(home), mode=0o644)
     _logger.info("the embedded PostgreSQL of %s lives in %s", directory, home)
+    return home
+
+
+def _new_home(parent: Path, name: str) -> Path:
+    """A home that did not exist: who removed `location` wants an empty store, and the data before it are kept."""
+    number = 1
+    while not _make(home := parent / (name if number == 1 else f"{name}-{number}"), closed=False):
+        number += 1
     return home
 
 
