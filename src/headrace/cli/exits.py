@@ -1,0 +1,84 @@
+"""How a command ends: its exit code, and what it says of an error."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import click
+
+from headrace.model.errors import (
+    ConfigError,
+    InvalidInputError,
+    NotAllowedError,
+    NotFoundError,
+    StoreUnavailableError,
+)
+
+
+class Exit(IntEnum):
+    """The exit codes of every command."""
+
+    OK = 0
+    #: the job, batch or check failed, or something unexpected happened
+    FAILED = 1
+    #: wrong usage, a wrong value, or a wrong configuration
+    USAGE = 2
+    #: the store cannot be reached
+    UNREACHABLE = 3
+    #: the store refused this user
+    NOT_ALLOWED = 4
+    #: no such job, batch, queue or task
+    NOT_FOUND = 5
+    #: Ctrl-C, or a second signal
+    INTERRUPTED = 130
+
+
+#: The first that fits decides, so subclasses come before their bases.
+_CODES: tuple[tuple[type[BaseException], Exit], ...] = (
+    (click.UsageError, Exit.USAGE),
+    (NotAllowedError, Exit.NOT_ALLOWED),
+    (StoreUnavailableError, Exit.UNREACHABLE),
+    (ConfigError, Exit.USAGE),
+    (InvalidInputError, Exit.USAGE),
+    (NotFoundError, Exit.NOT_FOUND),
+    (KeyboardInterrupt, Exit.INTERRUPTED),
+)
+
+
+def exit_code(error: BaseException) -> Exit:
+    """Return the exit code of an error.
+
+    >>> exit_code(NotFoundError()).value
+    5
+    """
+    return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.FAILED)
+
+
+def error_document(error: BaseException) -> dict[str, Any]:
+    """Return an error as `--json` writes it: `{"error": {"code", "message", …}}` with the facts it carries.
+
+    >>> error_document(NotFoundError("no job 7"))
+    {'error': {'code': 'not_found', 'message': 'no job 7'}}
+    """
+    facts = {name: getattr(error, name) for name in ("job_id", "field", "rule") if hasattr(error, name)}
+    shown = {name: str(value) for name, value in facts.items() if value is not None}
+    return {"error": {"code": error_word(error), "message": error_message(error), **shown}}
+
+
+def error_word(error: BaseException) -> str:
+    """Return the stable word for an error."""
+    if isinstance(error, click.UsageError):
+        return "usage"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return str(getattr(error, "code", "internal_error"))
+
+
+def error_message(error: BaseException) -> str:
+    """Return what a person should read."""
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return str(error) or type(error).__name__

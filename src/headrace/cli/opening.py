@@ -1,0 +1,27 @@
+"""Opening the configured store for a command that needs no tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from headrace.app import App
+from headrace.ports.stores import Stores
+
+T = TypeVar("T")
+
+
+def with_app(work: Callable[[App], Awaitable[T]]) -> T:
+    """Run `work` on an open app without tasks, on an event loop of its own."""
+
+    async def run() -> T:
+        async with App() as app:
+            return await work(app)
+
+    return asyncio.run(run())
+
+
+def with_stores(work: Callable[[Stores], Awaitable[T]]) -> T:
+    """Run `work` on the ports of the configured store."""
+    return with_app(lambda app: work(app.runtime.stores))

@@ -1,0 +1,94 @@
+"""The root command: global options, and the commands by name. A command's module is imported when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import click
+
+from headrace import __version__
+from headrace.cli.ending import InterruptedByUserError, ReaderGoneError, run_guarded
+
+
+class Entry(NamedTuple):
+    """Where a command is, and its line in `headrace --help`."""
+
+    target: str
+    summary: str
+
+
+#: One line registers a command: its name, where it is, and the first line of its help.
+COMMANDS: dict[str, Entry] = {}
+
+
+class Root(click.Group):
+    """A group whose commands are imported by name, and whose errors end as exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, name = entry.target.partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()] or [("none", "")])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what click would end in its own way is handed on to `main`."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
+        except KeyboardInterrupt as error:
+            raise InterruptedByUserError from error
+
+    def main(self, args: Any = None, prog_name: str | None = None, *_: Any, **extra: Any) -> NoReturn:
+        """Run a command line and exit with its code; see `exits.Exit`."""
+        arguments = [str(argument) for argument in (sys.argv[1:] if args is None else args)]
+        extra["standalone_mode"] = False
+        call = super().main
+        sys.exit(run_guarded(lambda: call(arguments, "headrace", **extra), as_json=wants_json(arguments)))
+
+
+def wants_json(arguments: list[str]) -> bool:
+    """Whether errors are to be written as JSON, also those found before the options are read."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return "--json" in arguments[:end]
+
+
+@click.group(
+    cls=Root, context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
+)
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read settings from FILE rather than ./headrace.toml. Also HEADRACE_CONFIG.",
+)
+@click.option("--url", metavar="URL", help="Use this store, whatever the settings say. Also HEADRACE_URL.")
+@click.version_option(__version__, prog_name="headrace", message="%(prog)s %(version)s")
+def cli(config: Path | None, url: str | None) -> None:
+    """Durable batch jobs and workflows made for LLM work.
+
+    Without a store URL an embedded PostgreSQL in ./.headrace is used. Every command has --json. Exit codes: 0 ok,
+    1 failed, 2 wrong usage or configuration, 3 the store cannot be reached, 4 not allowed, 5 not found,
+    130 interrupted.
+    """
+    # By environment, so that apps which are loaded later and child processes see them too.
+    if config is not None:
+        os.environ["HEADRACE_CONFIG"] = str(config.absolute())
+    if url is not None:
+        os.environ["HEADRACE_QUEUE_URL"] = url
