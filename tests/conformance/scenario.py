@@ -110,8 +110,8 @@ class Scenario:
     async def work_off(self, session: UUID, outcomes: Sequence[JobState]) -> list[ClaimedJob]:
         """Claim one job per outcome, in claim order, and end each with its outcome."""
         jobs = await self.claim(session, len(outcomes))
-        assert len(jobs) == len(outcomes)
-        done = [Completion(job.id, job.attempt, state, batch_id=job.batch_id) for job, state in zip(jobs, outcomes)]
+        pairs = zip(jobs, outcomes, strict=True)
+        done = [Completion(job.id, job.attempt, state, batch_id=job.batch_id) for job, state in pairs]
         assert len(await self.stores.jobs.complete_jobs(session, done)) == len(outcomes)
         return jobs
 
