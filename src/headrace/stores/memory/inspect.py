@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,8 @@ from headrace.stores.memory.queue_stats import queue_stats
 from headrace.stores.memory.rows import Finished, Job
 from headrace.stores.memory.state import State, atomic
 from headrace.stores.memory.views import batch_item, batch_view, final_attempt, job_view, session_view
+
+_CURSOR = re.compile(r"[0-9]{1,19}")
 
 
 class MemoryInspect:
@@ -122,7 +125,7 @@ class MemoryInspect:
     @atomic
     async def read_items(self, batch_id: UUID, *, cursor: str, limit: int) -> ItemPage:
         """Return finished items in the order of their commits."""
-        if cursor and not (cursor.isascii() and cursor.isdigit()):
+        if cursor and not _CURSOR.fullmatch(cursor):
             raise InvalidInputError("cursor", "must be one that an earlier page gave", cursor)
         batch = self._state.batches.get(batch_id)
         if batch is None:
