@@ -22,6 +22,7 @@ from headrace.engine.attempt import Attempt, StopReason, run_attempt
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.claimer import Claimer
 from headrace.engine.host import this_process
+from headrace.engine.job_log import log_end, log_start
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
 from headrace.engine.telemetry import Telemetry
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState
@@ -95,6 +96,8 @@ class Shift:
     async def start(self) -> None:
         """Register the session and begin to claim."""
         await self._stores.sessions.register_session(self._session)
+        # With it readers of the session tell the age of the last heartbeat.
+        self._telemetry.gauge("headrace.sessions.lease_ms", round(self._options.lease.total_seconds() * 1000))
         self._start_heartbeat()
         self._acks.start()
         for claimer in self._claimers.values():
@@ -142,10 +145,12 @@ class Shift:
         attempt.runner = asyncio.create_task(self._run(attempt))
 
     async def _run(self, attempt: Attempt) -> None:
+        started = log_start(attempt, self._clock)
         try:
             completion = await run_attempt(attempt, self._factory.proceed)
             if completion is not None and not self._lost:
                 self._acks.put(completion)
+                log_end(attempt, completion, self._clock, started)
         except Exception:
             # Not the handler's error, ours: the job is left to the rescuer rather than ended wrongly.
             LOG.exception("attempt %d of job %s could not be ended", attempt.job.attempt, attempt.job.id)
