@@ -169,7 +169,7 @@ def _check_submit(options: SubmitOptions) -> None:
     }
     for name, (kind, rule) in checks.items():
         value: Any = options.get(name)
-        if name in options and not isinstance(value, kind):
+        if value is not None and not isinstance(value, kind):
             raise InvalidInputError(name, rule, value)
 
 
