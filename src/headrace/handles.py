@@ -52,7 +52,8 @@ class JobHandle(Generic[R]):
                 f"`headrace job show {self.id}`"
             ) from None
         if view.state is JobState.SUCCEEDED:
-            value: Any = view.result if self._task is None else self._task.codec.decode_result(view.result)
+            task = self._task or self._app.registry.get(view.task)
+            value: Any = view.result if task is None else task.codec.decode_result(view.result)
             return value  # type: ignore[no-any-return]
         why = f"{view.error.kind}: {view.error.message}" if view.error else "no error was recorded"
         kind = JobCancelledError if view.state is JobState.CANCELLED else JobFailedError

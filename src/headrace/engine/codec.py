@@ -15,8 +15,11 @@ from typing import Any
 
 from headrace.engine.context import Context
 from headrace.model.errors import InvalidInputError
+from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
 from headrace.model.payload import encode_json
 
+_UNIONS = (typing.Union, types.UnionType)
+_OUTCOMES = (Done, Snooze, Retry, Fail, Cancel)
 _PLAIN = frozenset({str, int, float, bool, dict, list, type(None), Any, object, inspect.Parameter.empty})
 
 
@@ -29,12 +32,13 @@ def jsonable(value: Any) -> Any:
 
 def is_plain(annotation: Any) -> bool:
     """Whether values of this annotation are JSON as they are."""
-    if annotation in _PLAIN:
-        return True
-    origin = typing.get_origin(annotation)
-    if origin in (list, dict, typing.Union, types.UnionType):
-        return all(is_plain(item) for item in typing.get_args(annotation))
-    return False
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is None:
+        return annotation in _PLAIN
+    if origin is dict:
+        # JSON's keys are text: any other key has to be turned back.
+        return parts[0] in (str, Any) and is_plain(parts[1])
+    return origin in (list, *_UNIONS) and all(is_plain(part) for part in parts)
 
 
 class TypeCodec:
@@ -49,16 +53,26 @@ class TypeCodec:
         """Return `value` as the annotated type; raises InvalidInputError naming `field`."""
         if self.plain:
             return value
-        from pydantic import TypeAdapter, ValidationError
+        from pydantic import ValidationError
 
         if self._adapter is None:
-            self._adapter = TypeAdapter(self._annotation)
+            self._adapter = _adapter(self._annotation, field)
         try:
             return self._adapter.validate_python(value, strict=False)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in (field, *first["loc"]))
             raise InvalidInputError(where, f"is not valid ({first['msg']})", value) from None
+
+
+def _adapter(annotation: Any, field: str) -> Any:
+    from pydantic import PydanticUserError, TypeAdapter
+
+    try:
+        return TypeAdapter(annotation)
+    except PydanticUserError as error:
+        rule = f"is annotated with a type that cannot be read from JSON ({str(error).splitlines()[0]})"
+        raise InvalidInputError(field, rule, annotation) from None
 
 
 class TaskCodec:
@@ -81,7 +95,7 @@ class TaskCodec:
             self._context_name = next(
                 (name for name, kind in hints.items() if _is_context(kind) and name != "return"), None
             )
-            self._result = TypeCodec(hints.get("return", Any))
+            self._result = TypeCodec(_result_type(hints.get("return", Any)))
             self._codecs = {
                 name: TypeCodec(hints.get(name, Any))
                 for name in self._signature.parameters
@@ -179,12 +193,26 @@ async def _encode_async(items: AsyncIterable[Any], encode: Callable[[Any], str])
 
 
 def _is_context(annotation: Any) -> bool:
+    if typing.get_origin(annotation) in _UNIONS:  # `ctx: Context | None = None`, for plain calls
+        return any(_is_context(part) for part in typing.get_args(annotation))
     return isinstance(annotation, type) and issubclass(annotation, Context)
+
+
+def _result_type(annotation: Any) -> Any:
+    """Return the type of the stored result: a return annotation without its outcomes, which are never stored."""
+    if annotation in _OUTCOMES:
+        return Any
+    if typing.get_origin(annotation) not in _UNIONS:
+        return annotation
+    kept = [part for part in typing.get_args(annotation) if part not in _OUTCOMES]
+    if len(kept) == len(typing.get_args(annotation)):
+        return annotation
+    return typing.Union[tuple(kept)] if kept and Done not in typing.get_args(annotation) else Any
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(function)
+        return typing.get_type_hints(function, include_extras=True)
     except NameError as error:
         name = getattr(function, "__qualname__", repr(function))
         raise InvalidInputError("task", f"has an annotation that cannot be resolved ({error})", name) from None
