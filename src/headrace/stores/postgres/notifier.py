@@ -1,8 +1,8 @@
 """Hints by NOTIFY: sent after the commit, coalesced per topic, lost without harm.
 
-A topic's first hint leaves at once, further ones at most every 10 ms. Own hints reach own subscribers directly and
-are recognised by their sender when they come back. LISTEN has a connection of its own, remade when it breaks; behind
-a pooler it needs `listen_dsn`, a way past the pooler, and without one everything works by polling.
+Own subscribers hear at once. To other processes a topic's first hint leaves at once, further ones at most every
+10 ms; own hints are recognised by their sender when they come back. LISTEN has a connection of its own, remade when it
+breaks; behind a pooler it needs `listen_dsn`, a way past the pooler, and without one everything works by polling.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from headrace.model.errors import HeadraceError
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.faults import sorted_faults
 from headrace.stores.postgres.pool import Connection
+from headrace.stores.postgres.subscribers import OnHint, Subscribers
 
-#: Least time between two hints of one topic.
+#: Least time between two hints of one topic to other processes.
 SPACING = 0.01
 #: How often the listening connection is asked whether it still lives, and how long it may take to answer.
 CHECK_EVERY, CHECK_TIMEOUT = 10.0, 5.0
@@ -26,22 +27,22 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 #: How long `subscribe` waits for the first connection before it goes on without.
 _FIRST_WAIT = 5.0
 
-OnHint = Callable[[str], None]
-
 
 class PostgresNotifier:
-    """The notifier port on LISTEN and NOTIFY."""
+    """The notifier port. It lives on the event loop that made it; hints may come from any thread."""
 
     def __init__(self, database: Database, *, listen: bool, listen_dsn: str | None = None) -> None:
         self._database, self._listen_dsn = database, listen_dsn
         self._listening = listen and (listen_dsn is not None or not database.options.pooled)
         self._channel, self._sender = f"headrace_{database.schema}", uuid4().hex[:16]
-        self._subscribers: dict[object, OnHint] = {}
-        self._waiting: dict[str, bool] = {}
-        self._outbox: set[str] = set()
+        self._loop = asyncio.get_running_loop()
+        self._subscribers = Subscribers()
+        #: Topics hinted within the last `SPACING`, and whether they were hinted again since.
+        self._recent: dict[str, bool] = {}
+        self._unsent: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
-        self._connected = asyncio.Event()
+        self._tried = asyncio.Event()
         self._closed = False
 
     @property
@@ -53,26 +54,36 @@ class PostgresNotifier:
         """Tell other processes soon, coalesced per topic. Never raises; call after the commit."""
         if self._closed:
             return
-        if topic in self._waiting:
-            self._waiting[topic] = True
-            return
-        self._waiting[topic] = False
-        loop = asyncio.get_running_loop()
-        loop.call_later(SPACING, self._reopen, topic)
-        loop.call_soon(self._deliver, topic)
-        self._outbox.add(topic)
-        if self._sending is None:
-            self._sending = loop.create_task(self._send(), name="headrace-notify")
+        self._subscribers.tell(topic)
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            self._hint_others(topic)
+        else:
+            with contextlib.suppress(RuntimeError):  # our loop was closed: there is nothing left to send with
+                self._loop.call_soon_threadsafe(self._hint_others, topic)
 
-    def _reopen(self, topic: str) -> None:
-        if self._waiting.pop(topic, False):
-            self.hint(topic)
+    def _hint_others(self, topic: str) -> None:
+        if topic in self._recent:
+            self._recent[topic] = True
+            return
+        self._recent[topic] = False
+        self._loop.call_later(SPACING, self._spaced, topic)
+        self._unsent.add(topic)
+        if self._sending is None and not self._closed:
+            self._sending = self._loop.create_task(self._send(), name="headrace-notify")
+
+    def _spaced(self, topic: str) -> None:
+        if self._recent.pop(topic, False):
+            self._hint_others(topic)
 
     async def _send(self) -> None:
         try:
-            while self._outbox:
-                topics, self._outbox = self._outbox, set()
-                payloads = [f"{self._sender} {topic}" for topic in sorted(topics)]
+            while self._unsent:
+                topics, self._unsent = sorted(self._unsent), set()
+                payloads = [f"{self._sender} {topic}" for topic in topics]
                 with contextlib.suppress(HeadraceError):  # a hint may be lost; the poll is the truth
                     await self._database.fetch("notify", channel=self._channel, payloads=payloads)
         finally:
@@ -80,18 +91,18 @@ class PostgresNotifier:
 
     async def subscribe(self, on_hint: OnHint) -> Callable[[], None]:
         """Call `on_hint(topic)` on this event loop for each hint, own ones included; return how to stop it."""
-        token = object()
-        self._subscribers[token] = on_hint
-        if self._listening and self._listener is None:
+        stop = self._subscribers.add(on_hint)
+        if self._listening and self._listener is None and asyncio.get_running_loop() is self._loop:
             self._listener = asyncio.create_task(self._keep_listening(), name="headrace-listen")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_FIRST_WAIT):
-                    await self._connected.wait()
-        return lambda: self._subscribers.pop(token, None) and None
+                    await self._tried.wait()
+        return stop
 
     async def close(self) -> None:
         """Stop listening; hints not yet sent are dropped, one being sent is finished."""
         self._closed = True
+        self._unsent.clear()
         self._subscribers.clear()
         if self._listener is not None:
             self._listener.cancel()
@@ -109,7 +120,7 @@ class PostgresNotifier:
                     await self._listen_on(connection)
                 finally:
                     connection.terminate()
-            self._connected.set()  # whoever waits for the first connection need not wait for the next try
+            self._tried.set()
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -117,7 +128,7 @@ class PostgresNotifier:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
         await connection.add_listener(self._channel, self._on_notify)
-        self._connected.set()
+        self._tried.set()
         while not connection.is_closed():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_EVERY):
@@ -129,8 +140,4 @@ class PostgresNotifier:
     def _on_notify(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
         sender, _, topic = str(payload).partition(" ")
         if sender != self._sender:
-            self._deliver(topic)
-
-    def _deliver(self, topic: str) -> None:
-        for on_hint in list(self._subscribers.values()):
-            on_hint(topic)
+            self._subscribers.tell(topic)

@@ -1,4 +1,4 @@
--- Jobs that match, newest first: ids are time-ordered.
+-- Jobs that match, newest first. Ids are time-ordered to the millisecond, so some more are read by id and then sorted.
 -- Locks: none. Index: both primary keys backwards, or jobs_batch, finished_jobs_age, finished_jobs_items.
 (SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
   NULL::timestamptz AS finished_at, session, args, NULL::json AS result, NULL::json AS error, batch_id, ordinal, retry_of,
@@ -6,12 +6,12 @@
 FROM {schema}.jobs
 WHERE (%(state)s::text IS NULL OR state = %(state)s::text) AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND (%(batch_id)s::uuid IS NULL OR batch_id = %(batch_id)s::uuid)
-ORDER BY id DESC LIMIT %(limit)s::int)
+ORDER BY id DESC LIMIT %(limit)s::int + 100)
 UNION ALL
 (SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
   finished_at, session, args, result, error, batch_id, ordinal, retry_of, cancel_requested, usage
 FROM {schema}.finished_jobs
 WHERE (%(state)s::text IS NULL OR state = %(state)s::text) AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND (%(batch_id)s::uuid IS NULL OR batch_id = %(batch_id)s::uuid)
-ORDER BY id DESC LIMIT %(limit)s::int)
-ORDER BY id DESC LIMIT %(limit)s::int
+ORDER BY id DESC LIMIT %(limit)s::int + 100)
+ORDER BY created_at DESC, id DESC LIMIT %(limit)s::int
