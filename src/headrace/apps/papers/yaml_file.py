@@ -73,7 +73,8 @@ def _child(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
         items: list[yaml.Node] = node.value
         return items[step] if step < len(items) else None
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
+        pairs: list[tuple[yaml.Node, yaml.Node]] = node.value
+        for key, value in pairs:
             if key.value == step:
                 return key if isinstance(value, yaml.ScalarNode) else value
     return None

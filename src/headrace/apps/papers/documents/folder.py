@@ -41,7 +41,7 @@ class Selection:
 
 
 def scan_folder(folder: Path | str, *, readers: Readers | None = None) -> Selection:
-    """List the documents below `folder`, sorted by name; the first name of equal contents keeps the document.
+    """List the documents below `folder`, by depth and name; the first name of equal contents keeps the document.
 
     Hidden files and folders are skipped, folders that are links are not entered, and a link to a file outside is a
     problem, as is every file without a reader. Raises `FolderError`, and `NoDocumentsError` when nothing is left.
@@ -52,7 +52,7 @@ def scan_folder(folder: Path | str, *, readers: Readers | None = None) -> Select
     known = default_readers() if readers is None else readers
     problems: list[Unreadable] = []
     found: dict[str, FoundDocument] = {}
-    for path in sorted(_files(root, problems), key=lambda path: path.relative_to(root).parts):
+    for path in sorted(_files(root, problems), key=lambda path: _order(path, root)):
         item = _look_at(path, root, known)
         if isinstance(item, Unreadable):
             problems.append(item)
@@ -62,6 +62,12 @@ def scan_folder(folder: Path | str, *, readers: Readers | None = None) -> Select
     if not found:
         raise NoDocumentsError
     return Selection(root, tuple(found.values()), tuple(problems))
+
+
+def _order(path: Path, root: Path) -> tuple[int, tuple[str, ...]]:
+    # Shallow first: of equal contents the original is rarely the one in a sub-folder.
+    parts = path.relative_to(root).parts
+    return len(parts), parts
 
 
 def _files(root: Path, problems: list[Unreadable]) -> Iterator[Path]:
