@@ -1,0 +1,29 @@
+"""JSONL: one line per document, everything that is known of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from headrace.apps.papers.output.files import written_whole
+from headrace.apps.papers.output.model import Report, Row
+
+
+def write_jsonl(path: Path, report: Report) -> None:
+    """Write a report's documents in the order of their names; the file appears whole or not at all."""
+    with written_whole(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for row in report.rows:
+            file.write(json.dumps(_line(row), ensure_ascii=False) + "\n")
+
+
+def _line(row: Row) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "document_id": row.document_id,
+        "name": row.name,
+        "duplicates": list(row.duplicates),
+        "state": row.state,
+    }
+    if row.result is None:
+        return {**line, "reason": row.reason, "message": row.message}
+    return {**line, **row.result.to_json()}

@@ -1,0 +1,93 @@
+"""What the files of a run say, before it is XLSX or JSONL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from headrace.apps.papers.result import DocumentResult, Status, TokenCount
+from headrace.apps.papers.template import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One document: extracted (`completed`, with a result), or not (`error` or `pending`, with a reason)."""
+
+    document_id: str
+    name: str
+    duplicates: tuple[str, ...] = ()
+    state: str = "pending"
+    reason: str = ""
+    message: str = ""
+    #: The file itself gave no text: another extraction would not help.
+    unreadable: bool = False
+    result: DocumentResult | None = None
+
+    def ended(self, state: str, reason: str, message: str, *, unreadable: bool = False) -> Row:
+        """Return the row of a document without a result."""
+        return replace(self, state=state, reason=reason, message=message, unreadable=unreadable)
+
+    def extracted(self, result: DocumentResult) -> Row:
+        """Return the row of an extracted document."""
+        return replace(self, state="completed", result=result)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something a person should know of one file."""
+
+    name: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What made the results: enough to report and to repeat the run."""
+
+    tool: str
+    run_id: str
+    batch_id: str
+    written_at: datetime
+    models: tuple[str, ...]
+    prompt_versions: tuple[str, ...]
+    readers: tuple[str, ...]
+    input_files: int
+    duplicates: int
+    #: Files that no reader takes or that could not be opened.
+    skipped: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole run."""
+
+    template: Template
+    rows: tuple[Row, ...]
+    problems: tuple[Problem, ...]
+    record: RunRecord
+
+    @cached_property
+    def usage(self) -> TokenCount:
+        """Tokens and calls of all documents."""
+        return sum((row.result.usage for row in self.rows if row.result is not None), TokenCount())
+
+    def count(self, status: Status) -> int:
+        """Return how many fields of all documents have a status."""
+        return sum(row.result.count(status) for row in self.rows if row.result is not None)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the counts of the run, as JSON-able values."""
+        return {
+            "input_files": self.record.input_files,
+            "documents": len(self.rows),
+            "duplicates": self.record.duplicates,
+            "skipped": self.record.skipped,
+            "extracted": sum(row.result is not None for row in self.rows),
+            "unreadable": sum(row.unreadable for row in self.rows),
+            "failed": sum(row.state != "completed" and not row.unreadable for row in self.rows),
+            "fields": {status.value: self.count(status) for status in Status},
+            "usage": self.usage.model_dump(),
+        }
