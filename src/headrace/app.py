@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
 from headrace.batch import Batch
@@ -31,6 +31,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Lifespan = Callable[["App"], AbstractAsyncContextManager[Any]]
+
+
+class TaskDecorator(Protocol):
+    """What `@app.task(...)` returns: a task of the function's arguments and result, async or not."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
 class App:
@@ -74,9 +83,11 @@ class App:
     # Tasks
 
     @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
     @overload
-    def task(self, **options: Unpack[TaskOptions]) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+    def task(self, **options: Unpack[TaskOptions]) -> TaskDecorator: ...
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:  # type: ignore[misc]
         """Register a function as a task; see `TaskOptions` for the options and their defaults.
 

@@ -57,7 +57,7 @@ class Task(Generic[P, R]):
         """Call the function plainly: no job, no queue. Async tasks are awaited as usual."""
         return self.definition.function(*args, **kwargs)
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Make a durable job of this call and return its handle once it is stored.
 
         Raises InvalidInputError for arguments that do not fit or are not JSON, PayloadTooLargeError above 256 KiB,
@@ -108,7 +108,7 @@ class TaskCall(Generic[P, R]):
         """Return how the job will be stored."""
         return replace(self.task.app.spec_of(self.task.definition), **dict(self.changes))
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[Any]:
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Make a durable job of this call; see `Task.enqueue`."""
         app, definition = self.task.app, self.task.definition
         text = definition.codec.encode(args, kwargs)
