@@ -86,6 +86,11 @@ class Shift:
         """The session."""
         return self._session.id
 
+    @property
+    def queues(self) -> dict[str, int]:
+        """Slots by queue."""
+        return self._options.queues
+
     def _claimer(self, queue: str, slots: int) -> Claimer:
         claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys(queue))
         return Claimer(

@@ -1,0 +1,207 @@
+"""`headrace batch`: look at batches, follow them, retry and cancel them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import click
+
+from headrace.app import App
+from headrace.cli.exits import Exit
+from headrace.cli.opening import with_app, with_stores
+from headrace.cli.output import json_option, print_facts, print_json, print_table, print_text
+from headrace.cli.values import DurationType, IdType
+from headrace.engine.queries import show_batch, to_json
+from headrace.model.batch import BatchItem, BatchOutcome, BatchView, Progress
+from headrace.model.job import JobState
+
+COLUMNS = ("BATCH", "TASK", "QUEUE", "STATE", "TOTAL", "ROUND", "CREATED", "CLOSED", "KEY")
+_ID = click.argument("batch_id", metavar="ID", type=IdType())
+#: Outcomes with which `watch` ends as failed; `partial` is for whoever submitted the batch to judge.
+FAILED = (BatchOutcome.FAILED, BatchOutcome.CANCELLED)
+
+
+@click.group()
+def batch() -> None:
+    """Look at batches, follow them, retry and cancel them."""
+
+
+@batch.command("list")
+@click.option("--limit", metavar="N", type=click.IntRange(1, 10_000), default=50, help="How many, newest first.")
+@json_option
+def list_(limit: int, as_json: bool) -> None:
+    """List batches, newest first.
+
+    \b
+    Example:
+      headrace batch list --limit 10
+    """
+    batches = with_stores(lambda stores: stores.inspect.list_batches(limit=limit))
+    if as_json:
+        print_json(batches)
+    elif not batches:
+        print_text("There are no batches.")
+    else:
+        print_table(COLUMNS, [_row(view) for view in batches])
+
+
+def _row(view: BatchView) -> tuple[object, ...]:
+    total = "" if view.total is None else view.total
+    return (
+        str(view.id), view.task, view.queue, view.outcome or view.state, total, view.round, view.created_at,
+        view.closed_at, view.key,
+    )  # fmt: skip
+
+
+@batch.command()
+@_ID
+@json_option
+def show(batch_id: UUID, as_json: bool) -> None:
+    """Show a batch and how far it is.
+
+    \b
+    Example:
+      headrace batch show 01980000-0000-7000-8000-000000000000
+    """
+    view, progress = with_stores(lambda stores: show_batch(stores.inspect, batch_id))
+    if as_json:
+        print_json(batch_document(view, progress))
+    else:
+        print_facts(_facts(view, progress))
+
+
+def batch_document(view: BatchView, progress: Progress) -> dict[str, Any]:
+    """Return a batch and its progress as one document."""
+    document: dict[str, Any] = to_json(view)
+    counts = to_json(progress)
+    return document | {"progress": counts | {"done": progress.done, "percent": progress.percent}}
+
+
+def _facts(view: BatchView, progress: Progress) -> dict[str, object]:
+    limit = view.policy.max_failed
+    return {
+        "batch": view.id,
+        "state": view.state,
+        "outcome": view.outcome,
+        "key": view.key,
+        "task": view.task,
+        "queue": view.queue,
+        "round": view.round,
+        "fails when": None if limit is None else f"more than {limit} items failed",
+        "items": f"{progress.done} of {'?' if progress.total is None else progress.total} done ({progress.percent} %)",
+        "succeeded": progress.succeeded,
+        "failed": progress.failed,
+        "cancelled": progress.cancelled,
+        "running": progress.running,
+        "waiting": progress.waiting,
+        "created": view.created_at,
+        "sealed": view.sealed_at,
+        "closed": view.closed_at,
+    }
+
+
+@batch.command()
+@_ID
+@click.option("--interval", metavar="TIME", type=DurationType(), default="500ms", help="Longest time between looks.")
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    type=DurationType(),
+    show_default=False,
+    help="Give up after this time; the batch goes on.  [default: never]",
+)
+@json_option
+def watch(batch_id: UUID, interval: timedelta, timeout: timedelta | None, as_json: bool) -> int:  # fmt: skip
+    """Follow a batch until it is closed: counts, rate, and when it will be done.
+
+    Ends with 1 when the batch failed or was cancelled, and with 0 when it succeeded, in whole or in part. --json
+    writes a line for each change.
+
+    \b
+    Example:
+      headrace batch watch 01980000-0000-7000-8000-000000000000
+    """
+    from headrace.cli.watching import watch_batch
+
+    view = with_app(lambda app: watch_batch(app, batch_id, interval=interval, timeout=timeout, as_json=as_json))
+    return Exit.FAILED if view.outcome in FAILED else Exit.OK
+
+
+@batch.command()
+@_ID
+@click.option("--follow", is_flag=True, show_default=False, help="Go on until the batch is closed.")
+@click.option("--cursor", metavar="CURSOR", default="", show_default=False, help="Go on after an item read before.")
+@click.option("--failed-only", is_flag=True, show_default=False, help="Only items that failed or were cancelled.")
+@json_option
+def results(batch_id: UUID, follow: bool, cursor: str, failed_only: bool, as_json: bool) -> None:
+    """Write finished items as JSON lines, with or without --json, in the order they were recorded.
+
+    Each line holds index, status, result or error, cost, job and cursor. With --cursor of the last line read nothing
+    is missed; items that ended at the same moment may come again, so key what you keep by index.
+
+    \b
+    Examples:
+      headrace batch results 01980000-0000-7000-8000-000000000000 --follow
+      headrace batch results 01980000-0000-7000-8000-000000000000 --failed-only
+    """
+
+    async def stream(app: App) -> None:
+        async for item in app.batch(batch_id).results(cursor, follow=follow):
+            if not failed_only or item.status is not JobState.SUCCEEDED:
+                sys.stdout.write(item_line(item))
+                if follow:
+                    # Who follows wants each item when it ends.
+                    sys.stdout.flush()
+
+    with_app(stream)
+
+
+def item_line(item: BatchItem) -> str:
+    """Return one line of `batch results`."""
+    ending = {"result": item.result} if item.status is JobState.SUCCEEDED else {"error": to_json(item.error)}
+    document = {"index": item.index, "status": item.status, **ending}
+    return json.dumps(document | {"cost": item.cost, "job": str(item.job_id), "cursor": item.cursor}) + "\n"
+
+
+@batch.command()
+@_ID
+@json_option
+def retry(batch_id: UUID, as_json: bool) -> None:
+    """Run the failed items of a closed batch again, in a new round of it.
+
+    \b
+    Example:
+      headrace batch retry 01980000-0000-7000-8000-000000000000
+    """
+    count = with_app(lambda app: app.batch(batch_id).retry_failed())
+    if as_json:
+        print_json({"batch": batch_id, "retried": count})
+    else:
+        print_text(f"{count} failed items run again" if count else "no item failed: nothing to run again")
+
+
+@batch.command()
+@_ID
+@json_option
+def cancel(batch_id: UUID, as_json: bool) -> None:
+    """Cancel a batch: no item starts any more, running ones are asked to stop.
+
+    \b
+    Example:
+      headrace batch cancel 01980000-0000-7000-8000-000000000000
+    """
+
+    async def stop(app: App) -> tuple[BatchView, Progress]:
+        await show_batch(app.runtime.stores.inspect, batch_id)
+        await app.batch(batch_id).cancel()
+        return await show_batch(app.runtime.stores.inspect, batch_id)
+
+    view, progress = with_app(stop)
+    if as_json:
+        print_json(batch_document(view, progress))
+    else:
+        print_text(f"{view.outcome or view.state}: {progress.cancelled} cancelled, {progress.running} asked to stop")

@@ -1,0 +1,139 @@
+"""`headrace job`: look at one job, cancel it, run it again."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+import click
+
+from headrace.cli.opening import with_stores
+from headrace.cli.output import (
+    age,
+    console,
+    json_option,
+    plain,
+    print_facts,
+    print_json,
+    print_table,
+    print_text,
+    shorten,
+)
+from headrace.cli.values import IdType
+from headrace.engine.operations import cancel_job, retry_job
+from headrace.engine.queries import show_job, to_json
+from headrace.model.job import AttemptRecord, CancelAnswer, JobView
+
+_ID = click.argument("job_id", metavar="ID", type=IdType())
+_ANSWERS = {
+    CancelAnswer.CANCELLED: "cancelled: it had not started",
+    CancelAnswer.REQUESTED: "its worker was asked to stop it; `headrace job show` tells when it has",
+    CancelAnswer.ALREADY_FINAL: "nothing to cancel: it had ended before",
+}
+
+
+@click.group()
+def job() -> None:
+    """Look at one job, cancel it, run it again."""
+
+
+@job.command()
+@_ID
+@json_option
+def show(job_id: UUID, as_json: bool) -> None:
+    """Show a job: its state, its attempts with their errors, its arguments and its result.
+
+    Long values are cut; --json writes them whole.
+
+    \b
+    Example:
+      headrace job show 01980000-0000-7000-8000-000000000000
+    """
+    view, attempts = with_stores(lambda stores: show_job(stores.inspect, job_id))
+    if as_json:
+        print_json(to_json(view) | {"attempts": to_json(attempts)})
+    else:
+        print_facts(_facts(view))
+        _print_attempts(view, attempts)
+
+
+def _facts(view: JobView) -> dict[str, object]:
+    batch = None if view.batch_id is None else f"{view.batch_id}, item {view.ordinal}"
+    failures = f"{view.failures} of {view.max_attempts} allowed"
+    return {
+        "job": view.id,
+        "state": view.state,
+        "cancel": "requested" if view.cancel_requested and not view.state.final else None,
+        "task": view.task,
+        "queue": view.queue,
+        "priority": view.priority,
+        "batch": batch,
+        "retry of": view.retry_of,
+        "attempts": view.attempt,
+        "failures": failures if view.failures else None,
+        "crashes": view.crashes or None,
+        "created": view.created_at,
+        "runs at": view.run_at if not view.state.final else None,
+        "started": view.started_at,
+        "finished": view.finished_at,
+        "session": view.session if not view.state.final else None,
+        "arguments": _value(view.args),
+        "result": None if view.result is None else _value(view.result),
+        "usage": None if view.usage is None else _value(view.usage),
+        "error": None if view.error is None else shorten(f"{view.error.kind}: {view.error.message}"),
+    }
+
+
+def _value(value: object) -> str:
+    return shorten(json.dumps(value, ensure_ascii=False))
+
+
+def _print_attempts(view: JobView, attempts: list[AttemptRecord]) -> None:
+    if attempts:
+        print_text("")
+        print_table(("ATTEMPT", "STARTED", "TOOK", "ENDED", "ERROR"), [_attempt_row(record) for record in attempts])
+    last = next((record.error for record in reversed(attempts) if record.error and record.error.trace), view.error)
+    if last is not None and last.trace:
+        console().print(f"\nLast trace:\n{plain(last.trace.rstrip())}", style="dim")
+
+
+def _attempt_row(record: AttemptRecord) -> tuple[object, ...]:
+    took = "" if record.started_at is None else age(record.finished_at - record.started_at)
+    error = "" if record.error is None else shorten(f"{record.error.kind}: {record.error.message}", 200)
+    return record.attempt, record.started_at, took, record.outcome, error
+
+
+@job.command()
+@_ID
+@json_option
+def cancel(job_id: UUID, as_json: bool) -> None:
+    """Cancel a job: at once when it has not started, else by asking its worker.
+
+    \b
+    Example:
+      headrace job cancel 01980000-0000-7000-8000-000000000000
+    """
+    answer = with_stores(lambda stores: cancel_job(stores, job_id))
+    if as_json:
+        print_json({"job": job_id, "answer": answer})
+    else:
+        print_text(_ANSWERS[answer])
+
+
+@job.command()
+@_ID
+@json_option
+def retry(job_id: UUID, as_json: bool) -> None:
+    """Run a failed or cancelled job again, as a new job, and print that one's id.
+
+    A job that was retried before is not retried twice: the id of that retry is printed.
+
+    \b
+    Example:
+      headrace job retry 01980000-0000-7000-8000-000000000000
+    """
+    new_id = with_stores(lambda stores: retry_job(stores, job_id))
+    if as_json:
+        print_json({"job": new_id, "retry_of": job_id})
+    else:
+        print_text(str(new_id))

@@ -1,0 +1,146 @@
+"""Types of options: a wrong value is refused with the rule it breaks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import click
+
+from headrace.engine.queries import parse_id
+from headrace.model.durations import parse_duration
+from headrace.model.errors import InvalidInputError
+from headrace.model.names import check_name
+from headrace.model.priority import parse_priority
+
+
+class _CheckedType(click.ParamType):  # type: ignore[type-arg] # generic in newer versions only
+    """A type whose rule is checked by the model; its refusal becomes a usage error."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the parsed value of a text; other values are parsed already."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parse(value)
+        except InvalidInputError as error:
+            self.fail(f"{error.rule}, got {value!r}", param, ctx)
+
+    def parse(self, text: str) -> Any:
+        """Return the value of `text`. Raises InvalidInputError."""
+        raise NotImplementedError
+
+
+class DurationType(_CheckedType):
+    """`90s`, `2m`, `1h30m`, `7d`."""
+
+    name = "duration"
+
+    def parse(self, text: str) -> timedelta:
+        """Return the duration."""
+        return parse_duration(text)
+
+
+class NameType(_CheckedType):
+    """The name of a queue."""
+
+    name = "name"
+
+    def parse(self, text: str) -> str:
+        """Return the name."""
+        return check_name("name", text)
+
+
+class QueueType(_CheckedType):
+    """`NAME` or `NAME:N`."""
+
+    name = "queue"
+
+    def parse(self, text: str) -> tuple[str, int | None]:
+        """Return name and concurrency."""
+        name, colon, count = text.partition(":")
+        check_name("queue", name)
+        if not colon:
+            return name, None
+        if not (count.isascii() and count.isdigit() and int(count) >= 1):
+            raise InvalidInputError("concurrency", "must be NAME or NAME:N with a whole number N of at least 1", text)
+        return name, int(count)
+
+
+class IdType(_CheckedType):
+    """The id of a job or a batch."""
+
+    name = "id"
+
+    def parse(self, text: str) -> UUID:
+        """Return the id."""
+        return parse_id("id", text)
+
+
+class PriorityType(_CheckedType):
+    """A class by name, or 0 to 9."""
+
+    name = "priority"
+
+    def parse(self, text: str) -> int:
+        """Return the number."""
+        return parse_priority(int(text) if text.isascii() and text.isdigit() else text)
+
+
+class InstantType(_CheckedType):
+    """A delay such as `10m`, or an instant with its offset such as `2031-01-31T12:00:00Z`."""
+
+    name = "instant"
+
+    def parse(self, text: str) -> datetime | timedelta:
+        """Return the instant, or the delay."""
+        try:
+            return parse_duration(text)
+        except InvalidInputError:
+            pass
+        try:
+            instant = datetime.fromisoformat(text)
+        except ValueError:
+            rule = "must be a delay such as 10m, or an instant such as 2031-01-31T12:00:00Z"
+            raise InvalidInputError("instant", rule, text) from None
+        if instant.tzinfo is None:
+            raise InvalidInputError("instant", "must say its offset from UTC: write Z or +01:00 at its end", text)
+        return instant
+
+
+class JsonType(_CheckedType):
+    """JSON without duplicate keys, NaN and infinities; `-` reads it from standard input."""
+
+    name = "json"
+
+    def parse(self, text: str) -> Any:
+        """Return the value."""
+        if text == "-":
+            try:
+                text = sys.stdin.read()
+            except UnicodeDecodeError as error:
+                raise InvalidInputError("json", f"must be JSON in UTF-8 ({error})", "-") from None
+        try:
+            return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
+        except json.JSONDecodeError as error:
+            where = f"line {error.lineno} column {error.colno}"
+            raise InvalidInputError("json", f"must be JSON ({error.msg} at {where})", text) from None
+        except ValueError as error:
+            raise InvalidInputError("json", f"must be JSON ({error})", text) from None
+        except RecursionError:
+            raise InvalidInputError("json", "must not be nested that deep", text) from None
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,0 +1,102 @@
+"""`headrace worker` and `headrace dev`: work the jobs of an app in this process, or in several under a supervisor."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import click
+
+from headrace.cli.logs import LEVELS, DevFormatter, log_to_stderr
+from headrace.cli.output import json_option
+from headrace.cli.values import DurationType, QueueType
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.argument("app", metavar="MODULE:app"),
+    click.option(
+        "--queue", "queues", metavar="NAME[:N]", type=QueueType(), multiple=True, show_default=False,
+        help="Work this queue, with N jobs at once. Repeatable.  [default: every queue of the app's tasks]",
+    ),
+    click.option(
+        "--concurrency", metavar="N", type=click.IntRange(min=1), show_default=False,
+        help="Jobs at once per queue where --queue gives none.  [default: [worker] concurrency, 10]",
+    ),
+    click.option(
+        "--grace", metavar="TIME", type=DurationType(), show_default=False,
+        help="How long running jobs may go on after SIGTERM or Ctrl-C; the rest is released, uncharged.  "
+        "[default: [worker] shutdown_grace, 20s]",
+    ),
+    json_option,
+)  # fmt: skip
+
+
+def worker_options(command: F) -> F:
+    """Add what `worker` and `dev` have in common."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@worker_options
+@click.option(
+    "--processes", metavar="N", type=click.IntRange(min=1), show_default=False,
+    help="Worker processes; a supervisor restarts dead ones.  [default: [worker] count, 1]",
+)  # fmt: skip
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", help="What is logged to standard error.")
+@click.option("--lifeline", type=int, hidden=True, help="Read end of a pipe: the supervisor is gone when it ends.")
+def worker(  # noqa: PLR0913 - click hands over one per option
+    app: str, queues: tuple[tuple[str, int | None], ...], concurrency: int | None, grace: timedelta | None,
+    as_json: bool, processes: int | None, log_level: str, lifeline: int | None,
+) -> int:  # fmt: skip
+    """Work the jobs of an app until SIGTERM or Ctrl-C.
+
+    The first signal stops claiming and lets running jobs end within the grace time; what does not end is given back,
+    uncharged. A second signal ends the process at once. --json writes a line when the worker starts and one when it
+    has stopped, and logs as JSON lines.
+
+    \b
+    Examples:
+      headrace worker shop.jobs:app
+      headrace worker shop/jobs.py --queue llm:4 --queue mail
+      headrace worker shop.jobs:app --processes 4 --grace 1m
+    """
+    from headrace.cli.working import WorkOptions, run_worker
+    from headrace.settings import load_settings
+
+    log_to_stderr(log_level, as_json=as_json)
+    if log_level == "info":
+        # A line per job is for `dev`, or for --log-level debug.
+        logging.getLogger("headrace.jobs").setLevel(logging.WARNING)
+    options = WorkOptions(app, dict(queues), concurrency, grace, as_json, lifeline)
+    settings = load_settings().worker
+    count = processes or settings.count
+    if count == 1:
+        return run_worker(options)
+    from headrace.cli.supervisor import supervise
+
+    return supervise(options, count, log_level=log_level, grace=grace or settings.shutdown_grace)
+
+
+@click.command()
+@worker_options
+def dev(
+    app: str, queues: tuple[tuple[str, int | None], ...], concurrency: int | None, grace: timedelta | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Work the jobs of an app and show what happens to each, for development.
+
+    \b
+    Examples:
+      headrace dev shop.jobs:app
+      headrace dev shop/jobs.py --grace 0s
+    """
+    from headrace.cli.working import WorkOptions, run_worker
+
+    log_to_stderr("info", as_json=as_json, formatter=DevFormatter())
+    logging.getLogger("headrace.jobs").setLevel(logging.INFO)
+    return run_worker(WorkOptions(app, dict(queues), concurrency, grace, as_json))
