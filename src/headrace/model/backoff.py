@@ -11,6 +11,11 @@ from headrace.model.errors import HeadraceError, InvalidInputError
 
 Seconds = str | float | timedelta
 
+#: Larger factors reach every cap at the second failure anyway.
+MAX_FACTOR = 1_000
+#: From here on the wait is the cap, or will never reach it: MAX_FACTOR to this power is still a float.
+_MAX_EXPONENT = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
@@ -33,10 +38,13 @@ class Backoff:
     by_error: Mapping[type[BaseException], Backoff] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.max_attempts <= 100:
-            raise InvalidInputError("max_attempts", "must be from 1 to 100", self.max_attempts)
-        if self.factor < 1:
-            raise InvalidInputError("factor", "must be at least 1", self.factor)
+        whole = isinstance(self.max_attempts, int) and not isinstance(self.max_attempts, bool)
+        if not whole or not 1 <= self.max_attempts <= 100:
+            raise InvalidInputError("max_attempts", "must be a whole number from 1 to 100", self.max_attempts)
+        if not 1 <= self.factor <= MAX_FACTOR:
+            raise InvalidInputError("factor", f"must be from 1 to {MAX_FACTOR}", self.factor)
+        if self.base < timedelta():
+            raise InvalidInputError("base", "must not be negative", self.base)
         if self.cap < self.base:
             raise InvalidInputError("cap", "must not be below base", self.cap)
 
@@ -60,14 +68,16 @@ class Backoff:
         return cls(max_attempts=1)
 
     def on(self, error: type[BaseException], policy: Backoff | None) -> Backoff:
-        """Return this policy with `policy` for errors of class `error`; None means fail at once."""
+        """Return this policy with `policy` for errors of class `error`; None means fail at once. The last one counts."""
+        never = tuple(kind for kind in self.never if kind is not error)
+        by_error = {kind: own for kind, own in self.by_error.items() if kind is not error}
         if policy is None:
-            return replace(self, never=(*self.never, error))
-        return replace(self, by_error={**self.by_error, error: policy})
+            return replace(self, never=(*never, error), by_error=by_error)
+        return replace(self, never=never, by_error={**by_error, error: policy})
 
     def delay(self, *, failures: int, random: float) -> timedelta:
         """Return the wait before the next attempt after `failures` failed ones; `random` lies in [0, 1)."""
-        exponent = min(failures - 1, 64)
+        exponent = min(max(failures - 1, 0), _MAX_EXPONENT)
         ceiling = min(self.cap.total_seconds(), self.base.total_seconds() * self.factor**exponent)
         return timedelta(seconds=ceiling * random if self.jitter else ceiling)
 

@@ -48,8 +48,9 @@ class ClosePolicy:
     max_failed: int | None = None
 
     def __post_init__(self) -> None:
-        if self.max_failed is not None and self.max_failed < 0:
-            raise InvalidInputError("max_failed", "must not be negative", self.max_failed)
+        allowed = self.max_failed
+        if allowed is not None and (not isinstance(allowed, int) or isinstance(allowed, bool) or allowed < 0):
+            raise InvalidInputError("max_failed", "must be a whole number, not negative", allowed)
 
     @classmethod
     def always(cls) -> ClosePolicy:

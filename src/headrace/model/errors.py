@@ -45,10 +45,16 @@ class InvalidInputError(HeadraceError):
     code = "invalid_input"
 
     def __init__(self, field: str, rule: str, value: object = None) -> None:
-        shown = repr(value)
-        shown = shown if len(shown) <= 80 else shown[:77] + "…"
-        super().__init__(f"{field} {rule}, got {shown}")
+        super().__init__(f"{field} {rule}, got {_shown(value)}")
         self.field, self.rule, self.value = field, rule, value
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # nested too deeply, a number of too many digits, or a broken __repr__
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "…"
 
 
 class PayloadTooLargeError(InvalidInputError):
