@@ -5,15 +5,20 @@ usage: python tools/make_reference.py [--check]     (--check writes nothing: exi
 
 from __future__ import annotations
 
-import ast
 import dataclasses
+import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import click
+
 from headrace import settings
+from headrace.cli.exits import Exit
+from headrace.cli.root import cli
 from headrace.model.durations import format_duration
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -26,6 +31,40 @@ Every key may stand in `headrace.toml` in the working directory (`HEADRACE_CONFI
 environment, which wins. Durations are written `"90s"`, `"2m"`, `"1h30m"`, `"7d"`. An unknown key or a wrong type
 stops the start with the key and the fix.
 """
+
+
+COMMAND_LINE = f"""{NOTE}
+# Command line
+
+What `--help` says of every command.
+"""
+
+
+def command_line() -> str:
+    """Return the page of all commands, with the exit codes they share."""
+    parts = [COMMAND_LINE, exit_codes()]
+    for path, command in commands(cli, ["headrace"]):
+        context = click.Context(command, info_name=" ".join(path), max_content_width=100, terminal_width=100)
+        parts.append(f"## {' '.join(path)}\n\n```\n{command.get_help(context).rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def exit_codes() -> str:
+    """Return the table of exit codes."""
+    about = comments(inspect.getsource(Exit))
+    rows = [f"| {code.value} | {about.get(code.name) or code.name.lower()} |" for code in Exit]
+    return "\n".join(["| exit code | meaning |", "|---|---|", *rows, ""])
+
+
+def commands(group: click.Command, path: list[str]) -> Iterator[tuple[list[str], click.Command]]:
+    """Yield a command and those below it, each with the words that call it."""
+    yield path, group
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            if command is not None and not command.hidden:
+                yield from commands(command, [*path, name])
 
 
 def configuration() -> str:
@@ -42,7 +81,7 @@ def configuration() -> str:
 
 def table(section: str, values: Any, title: str) -> str:
     """Return one section: a heading, and a row per key."""
-    about = comments(type(values).__name__)
+    about = comments(inspect.getsource(type(values)))
     heading, _, rest = title.partition(": ")
     lines = [f"## {heading}", "", *([rest[0].upper() + rest[1:], ""] if rest else [])]
     lines += ["| key | default | environment | meaning |", "|---|---|---|---|"]
@@ -60,20 +99,19 @@ def variables(section: str, key: str) -> list[str]:
     return list(dict.fromkeys([settings._variable(section, key), *settings._ALIASES.get((section, key), ())]))
 
 
-def comments(class_name: str) -> dict[str, str]:
-    """Return the `#:` comments of a settings class by field; fields below share the one above them."""
-    source = Path(settings.__file__).read_text(encoding="utf-8")
-    [found] = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == class_name]
+def comments(source: str) -> dict[str, str]:
+    """Return the `#:` comments of a class by the name they stand above; names that follow share them."""
     about: dict[str, str] = {}
     meaning: list[str] = []
     fresh = True
-    for line in source.splitlines()[found.lineno : found.end_lineno]:
+    for line in source.splitlines():
         text = line.strip()
+        name = re.match(r"(\w+)\s*[:=]", text)
         if text.startswith("#:"):
             meaning = [text[2:].strip()] if fresh else [*meaning, text[2:].strip()]
             fresh = False
-        elif ":" in text and text.split(":")[0].isidentifier():
-            about[text.split(":")[0]] = " ".join(meaning)
+        elif name:
+            about[name[1]] = " ".join(meaning)
             fresh = True
     return about
 
