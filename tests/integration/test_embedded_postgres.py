@@ -39,6 +39,7 @@ from headrace.stores.postgres.embedded import (
     start_embedded,
     system,
 )
+from headrace.stores.postgres.embedded.home import find_home
 from tests.waiting import wait_until_sync
 
 LINGER = timedelta(seconds=0.3)
@@ -173,6 +174,8 @@ def fresh(places: Path) -> Iterator[Checkout]:
     checkout.path.chmod(0o755)
     yield checkout
     checkout.end()
+    # At once, before the kernel has written to the disk what nobody will read.
+    shutil.rmtree(checkout.path, ignore_errors=True)  # the moved one is gone
 
 
 @pytest.fixture
@@ -180,6 +183,14 @@ def checkout(fresh: Checkout, template: Path) -> Checkout:
     """A checkout with data, whose server is down."""
     copy_checkout(template, fresh.path)
     return fresh
+
+
+@pytest.fixture
+def untouched(template: Path) -> Iterator[Checkout]:
+    """The template itself, for tests that leave its data as they are."""
+    checkout = Checkout(template)
+    yield checkout
+    checkout.end()
 
 
 def copy_checkout(source: Path, target: Path) -> None:
@@ -195,9 +206,9 @@ async def test_processes_that_start_together_share_one_server(fresh: Checkout) -
     assert not list(fresh.home.glob("initdb-*"))
 
 
-async def test_dsn_serves_asyncpg_and_psycopg_with_full_durability(checkout: Checkout) -> None:
+async def test_dsn_serves_asyncpg_and_psycopg_with_full_durability(untouched: Checkout) -> None:
     """The one URL is good for both drivers; nothing was switched off for speed."""
-    with checkout.start(settings={}) as postgres:
+    with untouched.start(settings={}) as postgres:
         connection = await asyncpg.connect(postgres.dsn)
         names = ("fsync", "synchronous_commit", "full_page_writes", "server_encoding", "timezone", "max_connections")
         settings = [await connection.fetchval("SELECT current_setting($1)", name) for name in names]
@@ -314,16 +325,16 @@ def test_a_directory_that_holds_no_cluster_is_refused(checkout: Checkout) -> Non
         checkout.start()
 
 
-async def test_only_the_password_opens_the_server(checkout: Checkout) -> None:
+async def test_only_the_password_opens_the_server(untouched: Checkout) -> None:
     """The password lies in a file for its owner alone, and a wrong one is refused."""
-    with checkout.start() as postgres:
-        password_file = checkout.home / "password"
+    with untouched.start() as postgres:
+        password_file = untouched.home / "password"
         assert password_file.stat().st_mode & 0o777 == 0o600
         password = password_file.read_text()
         assert len(password) >= 32 and password in postgres.dsn
         assert password not in repr(postgres)
-        assert password not in (checkout.home / "server.json").read_text()
-        assert password not in (checkout.home / "server.log").read_text()
+        assert password not in (untouched.home / "server.json").read_text()
+        assert password not in (untouched.home / "server.log").read_text()
         for wrong in ("wrong", ""):
             with pytest.raises(psycopg.OperationalError, match="password"):
                 psycopg.connect(postgres.dsn.replace(password, wrong), connect_timeout=5)
@@ -343,9 +354,9 @@ def test_a_lost_password_is_said_so(checkout: Checkout) -> None:
 
 
 @on_linux
-def test_nothing_listens_beyond_loopback(checkout: Checkout) -> None:
+def test_nothing_listens_beyond_loopback(untouched: Checkout) -> None:
     """The server has one listening socket, on 127.0.0.1, and no Unix socket that others could open."""
-    with checkout.start() as postgres:
+    with untouched.start() as postgres:
         assert postgres.state.server is not None
         server = psutil.Process(postgres.state.server.pid)
         listening = [c for c in server.net_connections("all") if c.status == psutil.CONN_LISTEN]
@@ -366,6 +377,7 @@ def test_two_checkouts_run_side_by_side(checkout: Checkout, places: Path, templa
                 kept_rows(two)
     finally:
         other.end()
+        shutil.rmtree(other.path)
 
 
 def test_a_moved_checkout_keeps_its_data(checkout: Checkout, places: Path) -> None:
@@ -378,20 +390,21 @@ def test_a_moved_checkout_keeps_its_data(checkout: Checkout, places: Path) -> No
             assert kept_rows(postgres) == 1
     finally:
         moved.end()
+        shutil.rmtree(moved.path)
 
 
-def test_joining_costs_little(checkout: Checkout) -> None:
+def test_joining_costs_little(untouched: Checkout) -> None:
     """A process that finds the server running asks no lock of others and starts nothing."""
-    with checkout.start(), (checkout.home / "start.lock").open("r+b") as starting:
+    with untouched.start(), (untouched.home / "start.lock").open("r+b") as starting:
         fcntl.flock(starting, fcntl.LOCK_EX)
-        with checkout.start(start_timeout=timedelta(seconds=1)) as joined:
-            assert joined.port == checkout.state().port
+        with untouched.start(start_timeout=timedelta(seconds=1)) as joined:
+            assert joined.port == untouched.state().port
 
 
-def test_a_wrong_setting_is_named_with_the_log(checkout: Checkout) -> None:
+def test_a_wrong_setting_is_named_with_the_log(untouched: Checkout) -> None:
     """A start that fails shows the server's own words and what to do."""
     with pytest.raises(PostgresStartError, match=r"correct its name[\s\S]*no_such_setting") as raised:
-        checkout.start(settings={"no_such_setting": "1"})
+        untouched.start(settings={"no_such_setting": "1"})
     assert not raised.value.transient
 
 
@@ -499,29 +512,25 @@ class TestRootUnderAClosedHome:
 
     def test_without_its_location_a_checkout_begins_anew(self, closed: Path) -> None:
         """Who removes the directory gets an empty store as anywhere else, and the data before it are kept."""
-        checkout = Checkout(closed / "checkout")
-        checkout.start().release()
-        before = Path((checkout.directory / "location").read_text())
-        shutil.rmtree(checkout.directory)
-        with checkout.start() as postgres:
-            assert postgres.home != before and (before / "data" / "PG_VERSION").exists()
+        directory = closed / "checkout" / ".headrace"
+        before = find_home(directory, account.find_account())
+        shutil.rmtree(directory)
+        assert find_home(directory, account.find_account()) != before and before.is_dir()
 
-    def test_two_first_starts_agree_on_one_place(self, closed: Path) -> None:
-        """Threads that choose a place at the same moment end up in the same one."""
-        checkout = Checkout(closed / "checkout")
-        with ThreadPoolExecutor(2) as pool:
-            both = list(pool.map(lambda _: checkout.start(), range(2)))
-        assert both[0].home == both[1].home and both[0].state == both[1].state
-        for postgres in both:
-            postgres.release()
+    def test_first_starts_at_the_same_moment_agree_on_one_place(self, closed: Path) -> None:
+        """Those that choose a place together end up in the same one."""
+        directory = closed / "checkout" / ".headrace"
+        with ThreadPoolExecutor(4) as pool:
+            homes = set(pool.map(lambda _: find_home(directory, account.find_account()), range(4)))
+        assert len(homes) == 1
 
     def test_a_copied_checkout_does_not_share_the_data_of_the_first(self, closed: Path) -> None:
         """A copy carries the file that names the data, not the data: it is told so, not given the first one's."""
-        checkout = Checkout(closed / "checkout")
-        checkout.start().release()
+        directory = closed / "checkout" / ".headrace"
+        find_home(directory, account.find_account())
         copied = Checkout(closed / "copy")
-        shutil.copytree(checkout.path, copied.path)
-        with pytest.raises(DataDirectoryError, match=f"belongs to {checkout.directory}.*begin anew"):
+        shutil.copytree(directory.parent, copied.path)
+        with pytest.raises(DataDirectoryError, match=f"belongs to {directory}.*begin anew"):
             copied.start()
 
     def test_a_system_directory_others_can_change_is_not_used(
