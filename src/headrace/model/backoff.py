@@ -68,7 +68,7 @@ class Backoff:
         return cls(max_attempts=1)
 
     def on(self, error: type[BaseException], policy: Backoff | None) -> Backoff:
-        """Return this policy with `policy` for errors of class `error`; None means fail at once. The last one counts."""
+        """Return this policy with `policy` for errors of class `error`; None fails at once. The last word counts."""
         never = tuple(kind for kind in self.never if kind is not error)
         by_error = {kind: own for kind, own in self.by_error.items() if kind is not error}
         if policy is None:
