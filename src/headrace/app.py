@@ -107,7 +107,8 @@ class App:
         """Return how jobs of a task are stored under this app's settings."""
         if definition.spec.max_attempts:
             return definition.spec
-        return replace(definition.spec, max_attempts=1 + self.settings.queue.max_retries)
+        retries = 0 if definition.spec.at_most_once else self.settings.queue.max_retries
+        return replace(definition.spec, max_attempts=1 + retries)
 
     # Opening and closing
 

@@ -30,7 +30,7 @@ class TaskOptions(TypedDict, total=False):
     queue: str
     #: A class name or 0 (earliest) to 9; default "standard".
     priority: Priority | str | int
-    #: Default: `[queue] max_retries` retries, exponential with full jitter.
+    #: Default: `[queue] max_retries` retries, exponential with full jitter; none when delivered at most once.
     retry: Backoff
     #: Longest run of one attempt, from its start; default `[worker] max_processing_time`.
     timeout: Duration
@@ -38,7 +38,7 @@ class TaskOptions(TypedDict, total=False):
     stall_timeout: Duration
     #: How many of its jobs run at once over all workers; default: no cap.
     concurrency: int
-    #: With "at_most_once" a job whose worker died is failed, never run again; default "at_least_once".
+    #: With "at_most_once" a job whose worker died or stopped is failed, never run again; default "at_least_once".
     delivery: Literal["at_least_once", "at_most_once"]
     #: Run in a child process, killed on timeout and cancel; default False.
     cpu: bool

@@ -12,9 +12,9 @@ from typing import Any
 from headrace.engine.context import Context
 from headrace.engine.registry import TaskDef
 from headrace.model.durations import parse_duration
-from headrace.model.errors import HeadraceError
+from headrace.model.errors import HeadraceError, InvalidInputError
 from headrace.model.job import ClaimedJob, Completion, JobError, JobState
-from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
+from headrace.model.outcome import Cancel, Done, Fail, Snooze
 from headrace.ports.executor import Call, Executor
 
 _MAX_TRACE = 8_000
@@ -96,20 +96,31 @@ async def run_attempt(attempt: Attempt, proceed: Proceed) -> Completion | None:
     if attempt.job.cancel_requested:
         return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", "cancelled before it started"))
     try:
-        ending = await proceed(attempt)
+        return _ended(attempt, await proceed(attempt))
     except asyncio.CancelledError:
-        return _stopped(attempt)
-    return _ended(attempt, ending)
+        return stopped(attempt)
+    except Exception as error:
+        # What the handler ended with cannot be read: another run would end no better.
+        trace = not isinstance(error, HeadraceError)
+        return _ended(attempt, Failed(describe(error, with_trace=trace)))
 
 
-def _stopped(attempt: Attempt) -> Completion | None:
+def stopped(attempt: Attempt) -> Completion | None:
+    """Return what to write for an attempt that was cancelled, also before its first step."""
     match attempt.stop_reason:
         case StopReason.CANCELLED:
             return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", "cancelled while it ran"))
         case StopReason.LEASE_LOST:
             return None
         case _:
-            return _completion(attempt, JobState.READY)
+            return _released(attempt)
+
+
+def _released(attempt: Attempt) -> Completion:
+    if attempt.task.spec.at_most_once:
+        error = JobError("worker_lost", "the worker stopped while the handler ran, and it may run at most once")
+        return _completion(attempt, JobState.FAILED, error=error)
+    return _completion(attempt, JobState.READY)
 
 
 def _ended(attempt: Attempt, ending: Any) -> Completion | None:
@@ -124,9 +135,9 @@ def _ended(attempt: Attempt, ending: Any) -> Completion | None:
             delay = parse_duration(ending.delay, field="Snooze.delay")
             return _completion(attempt, JobState.SCHEDULED, delay=delay)
         case Cancel():
-            return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", ending.reason[:_MAX_MESSAGE]))
+            return _completion(attempt, JobState.CANCELLED, error=asked("cancelled", "Cancel.reason", ending.reason))
         case Fail():
-            return _completion(attempt, JobState.FAILED, error=JobError("failed", ending.reason[:_MAX_MESSAGE]))
+            return _completion(attempt, JobState.FAILED, error=asked("failed", "Fail.reason", ending.reason))
         case _:
             return _succeeded(attempt, ending.result if isinstance(ending, Done) else ending)
 
@@ -141,7 +152,7 @@ def _succeeded(attempt: Attempt, value: Any) -> Completion:
 
 def _failed(attempt: Attempt, ending: Failed) -> Completion:
     if attempt.stop_reason is StopReason.RELEASED:
-        return _completion(attempt, JobState.READY)
+        return _released(attempt)
     if ending.retry_in is None or attempt.stop_reason is StopReason.CANCELLED:
         state = JobState.CANCELLED if attempt.stop_reason is StopReason.CANCELLED else JobState.FAILED
         return _completion(attempt, state, error=ending.error, charged=not ending.lone_crash)
@@ -165,7 +176,14 @@ def describe(error: BaseException, *, with_trace: bool = False) -> JobError:
     """Return an error as it is kept with a job: class, message, and the trace of surprises."""
     kind = error.code if isinstance(error, HeadraceError) else type(error).__name__
     trace = "".join(traceback.format_exception(error))[-_MAX_TRACE:] if with_trace else ""
-    return JobError(kind, _clean(str(error))[:_MAX_MESSAGE], _clean(trace))
+    return JobError(kind, _clean(_text(error))[:_MAX_MESSAGE], _clean(trace))
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "an error whose message cannot be read"
 
 
 def _clean(text: str) -> str:
@@ -173,6 +191,8 @@ def _clean(text: str) -> str:
     return text.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()
 
 
-def retry_outcome(outcome: Retry) -> JobError:
-    """Return the error record of a handler that asked to be retried."""
-    return JobError("retry", _clean(outcome.reason)[:_MAX_MESSAGE])
+def asked(kind: str, field: str, reason: Any) -> JobError:
+    """Return the error record of a handler that ended with `Retry`, `Fail` or `Cancel`; checks the reason."""
+    if not isinstance(reason, str):
+        raise InvalidInputError(field, "must be text", reason)
+    return JobError(kind, _clean(reason)[:_MAX_MESSAGE])

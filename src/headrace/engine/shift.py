@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.engine.acks import Acks
-from headrace.engine.attempt import Attempt, StopReason, run_attempt
+from headrace.engine.attempt import Attempt, StopReason, run_attempt, stopped
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.claimer import Claimer
 from headrace.engine.host import this_process
@@ -74,7 +74,7 @@ class Shift:
         self._session = NewSession(this_process(), socket.gethostname(), options.queues, options.lease)
         self._acks = Acks(stores, self.id, telemetry, on_sent=self._after_sent)
         self._claimers = {queue: self._claimer(queue, slots) for queue, slots in options.queues.items()}
-        self._attempts: dict[UUID, Attempt] = {}
+        self._attempts: dict[tuple[UUID, int], Attempt] = {}
         self._all_ended = asyncio.Event()
         self._all_ended.set()
         self._thread: HeartbeatThread | None = None
@@ -145,25 +145,29 @@ class Shift:
             self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=UNKNOWN_TASK_DELAY))
             self._claimers[job.queue].release()
             return
-        self._attempts[job.id] = attempt
+        # Under its fence: the sweep may have ended an earlier attempt of the job that still runs here.
+        self._attempts[job.id, job.attempt] = attempt
         self._all_ended.clear()
-        attempt.runner = asyncio.create_task(self._run(attempt))
-
-    async def _run(self, attempt: Attempt) -> None:
         started = log_start(attempt, self._clock)
+        attempt.runner = asyncio.create_task(run_attempt(attempt, self._factory.proceed))
+        # Not at the end of the coroutine: a task that is cancelled before its first step never gets there.
+        attempt.runner.add_done_callback(partial(self._end, attempt, started))
+
+    def _end(self, attempt: Attempt, started: float | None, runner: asyncio.Task[Completion | None]) -> None:
+        """Hand the ending of an attempt to the acks, and free its slot."""
+        completion = None
         try:
-            completion = await run_attempt(attempt, self._factory.proceed)
-            if completion is not None and not self._lost:
-                self._acks.put(completion)
-                log_end(attempt, completion, self._clock, started)
+            completion = stopped(attempt) if runner.cancelled() else runner.result()
         except Exception:
-            # Not the handler's error, ours: the job is left to the rescuer rather than ended wrongly.
+            # Not the handler's error, ours: the job is left to the sweeps rather than ended wrongly.
             LOG.exception("attempt %d of job %s could not be ended", attempt.job.attempt, attempt.job.id)
-        finally:
-            del self._attempts[attempt.job.id]
-            self._claimers[attempt.job.queue].release()
-            if not self._attempts:
-                self._all_ended.set()
+        if completion is not None and not self._lost:
+            self._acks.put(completion)
+            log_end(attempt, completion, self._clock, started)
+        del self._attempts[attempt.job.id, attempt.job.attempt]
+        self._claimers[attempt.job.queue].release()
+        if not self._attempts:
+            self._all_ended.set()
 
     def _after_sent(self, sent: list[Completion]) -> None:
         for completion in sent:
@@ -175,9 +179,9 @@ class Shift:
         self._telemetry.gauge("headrace.jobs.running", len(self._attempts))
 
     def _cancel(self, job_ids: tuple[UUID, ...]) -> None:
-        for job_id in job_ids:
-            if job_id in self._attempts:
-                self._attempts[job_id].stop(StopReason.CANCELLED)
+        for attempt in list(self._attempts.values()):
+            if attempt.job.id in job_ids:
+                attempt.stop(StopReason.CANCELLED)
 
     def _lose(self) -> None:
         """The lease is lost: stop handlers, write nothing more."""

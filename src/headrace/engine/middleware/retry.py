@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from headrace.engine.attempt import Attempt, Failed, Proceed, describe, retry_outcome
+from headrace.engine.attempt import Attempt, Failed, Proceed, asked, describe
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ExecutorCrashedError, HeadraceError
 from headrace.model.outcome import Retry
@@ -25,20 +27,27 @@ class RetryMiddleware:
             ending = await proceed(attempt)
         except ExecutorCrashedError as error:
             # The child died, not the handler's logic: counted as a crash, which the poison rule bounds.
-            return Failed(describe(error), timedelta(), lone_crash=True, progressed=error.progressed)
-        except Exception as error:
-            return Failed(
-                describe(error, with_trace=not isinstance(error, HeadraceError)), self._decide(attempt, error)
-            )
+            again = None if attempt.task.spec.at_most_once else timedelta()
+            return Failed(describe(error), again, lone_crash=True, progressed=error.progressed)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            # SystemExit too: a handler that calls a command line tool must not end its worker.
+            if isinstance(error, asyncio.CancelledError) and _stopped_from_outside():
+                raise
+            trace = not isinstance(error, HeadraceError)
+            return Failed(describe(error, with_trace=trace), self._decide(attempt, error))
         if isinstance(ending, Retry):
-            return Failed(retry_outcome(ending), self._asked(attempt, ending))
+            return Failed(asked("retry", "Retry.reason", ending.reason), self._asked(attempt, ending))
         return ending
 
-    def _decide(self, attempt: Attempt, error: Exception) -> timedelta | None:
-        failures = attempt.job.failures + 1
-        if failures >= attempt.job.max_attempts:
+    def _decide(self, attempt: Attempt, error: BaseException) -> timedelta | None:
+        failures, most = attempt.job.failures + 1, attempt.job.max_attempts
+        if failures >= most:
             return None
-        return attempt.task.backoff.decide(error, failures=failures, random=self._random())
+        # The job may have been enqueued with more attempts than its task has.
+        policy = replace(attempt.task.backoff, max_attempts=most)
+        return policy.decide(error, failures=failures, random=self._random())
 
     def _asked(self, attempt: Attempt, outcome: Retry) -> timedelta | None:
         failures = attempt.job.failures + 1
@@ -47,3 +56,9 @@ class RetryMiddleware:
         if outcome.delay is not None:
             return parse_duration(outcome.delay, field="Retry.delay")
         return attempt.task.backoff.delay(failures=failures, random=self._random())
+
+
+def _stopped_from_outside() -> bool:
+    """Whether the attempt itself is being cancelled, rather than something its handler awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
