@@ -6,12 +6,14 @@ import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SystemClock
 from headrace.engine.attempt import Proceed, compose
 from headrace.engine.attempts import AttemptFactory
+from headrace.engine.loops.loop import Loop
 from headrace.engine.middleware.retry import RetryMiddleware
 from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.middleware.usage import meter_usage
@@ -108,7 +110,24 @@ async def _start_embedded(settings: Settings, stack: AsyncExitStack) -> str:
 
     server = await asyncio.to_thread(start_embedded, settings.directory)
     stack.callback(server.release)
+    keeper = Keeper(server.ensure)
+    keeper.start()
+    stack.push_async_callback(keeper.stop)
     return server.dsn
+
+
+class Keeper(Loop):
+    """Keeps the embedded server running while it is used, also when its supervisor was killed."""
+
+    name = "embedded-keeper"
+
+    def __init__(self, ensure: Callable[[], object], interval: timedelta = timedelta(seconds=2)) -> None:
+        super().__init__(interval)
+        self._ensure = ensure
+
+    async def step(self) -> None:
+        """Start the server again if it is gone; cheap while it runs."""
+        await asyncio.to_thread(self._ensure)
 
 
 def _llm(settings: Settings, stores: Stores, stack: AsyncExitStack) -> Callable[[], Any]:
