@@ -14,6 +14,7 @@ import click
 
 from headrace.cli.exits import Exit, error_document, error_message, exit_code
 from headrace.cli.logs import log_to_stderr
+from headrace.cli.plain import plain
 from headrace.model.errors import HeadraceError
 
 
@@ -54,7 +55,7 @@ def _tell(error: Exception, *, as_json: bool) -> None:
     elif isinstance(error, click.ClickException):
         error.show(sys.stderr)
     else:
-        click.echo(f"Error: {error_message(error)}", err=True)
+        click.echo(f"Error: {plain(error_message(error))}", err=True)
 
 
 def _tell_surprise(error: Exception, *, as_json: bool) -> None:

@@ -12,13 +12,13 @@ from headrace.cli.output import (
     age,
     console,
     json_option,
-    plain,
     print_facts,
     print_json,
     print_table,
     print_text,
     shorten,
 )
+from headrace.cli.plain import plain
 from headrace.cli.values import IdType
 from headrace.engine.operations import cancel_job, retry_job
 from headrace.engine.queries import show_job, to_json

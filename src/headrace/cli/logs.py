@@ -6,9 +6,11 @@ import contextlib
 import json
 import logging
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import click
+
+from headrace.cli.plain import plain
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -19,7 +21,20 @@ JOB_FACTS = ("task", "job_id", "attempt")
 TALKATIVE = ("asyncio", "httpx", "httpx2", "httpcore", "openai")
 
 
-class LineFormatter(logging.Formatter):
+class _PlainFormatter(logging.Formatter):
+    """Lets no message command the terminal: it may repeat what a handler or a server said."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as text."""
+        record = logging.makeLogRecord(record.__dict__ | {"msg": plain(record.getMessage()), "args": None})
+        return super().format(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - named by logging
+        """Return a trace as text."""
+        return plain(super().formatException(ei))
+
+
+class LineFormatter(_PlainFormatter):
     """`2026-01-31 12:00:00.123 INFO    headrace.worker  message`, with the job in brackets where there is one."""
 
     default_msec_format = "%s.%03d"
@@ -33,7 +48,7 @@ class LineFormatter(logging.Formatter):
         return f"{line} [{_job(record)}]" if hasattr(record, "job_id") else line
 
 
-class DevFormatter(logging.Formatter):
+class DevFormatter(_PlainFormatter):
     """`12:00:00 summarise 0198… succeeded in 1.20 s`: what happens to each job, in colour on a terminal."""
 
     COLOURS: ClassVar = {"succeeded": "green", "failed": "red", "cancelled": "yellow", "started": "cyan"}

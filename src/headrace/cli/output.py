@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.plain import plain
 from headrace.engine.queries import to_json
 
 if TYPE_CHECKING:
@@ -100,24 +101,17 @@ def _shown(value: object) -> str:
             return str(value)
 
 
-def plain(text: str) -> str:
-    """Return text without anything a terminal would obey.
-
-    >>> plain("red: \\x1b[31m!")
-    'red: \\\\x1b[31m!'
-    """
-    return "".join(sign if sign.isprintable() or sign in "\n\t" else ascii(sign)[1:-1] for sign in text)
-
-
 def age(duration: timedelta | None) -> str:
     """Return a duration in its largest two units, as people say it.
 
-    >>> age(timedelta(seconds=3725.4)), age(timedelta(seconds=0.25)), age(None)
-    ('1h2m', '0.2s', '')
+    >>> age(timedelta(seconds=3725.4)), age(timedelta(seconds=2.5)), age(timedelta(seconds=0.02)), age(None)
+    ('1h2m', '2.5s', '20ms', '')
     """
     if duration is None:
         return ""
     seconds = max(duration.total_seconds(), 0.0)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
     if seconds < 60:
         return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
     sizes = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))

@@ -126,7 +126,7 @@ class Supervisor:
             return
         _, late = await asyncio.wait(endings, timeout=self.patience.total_seconds())
         if late:
-            LOG.error("killing %d processes that did not stop within %s", len(late), self.patience)
+            LOG.error("killing %d processes that did not stop within %s", len(late), format_duration(self.patience))
             self._signal(signal.SIGKILL)
 
     async def _keep_alive(self, number: int, lifeline: int) -> None:

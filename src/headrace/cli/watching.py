@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Look = tuple[BatchView, Progress]
 
+#: Least time between two looks, however much happens.
+LEAST_SECONDS = 0.1
+
 
 async def watch_batch(
     app: App, batch_id: UUID, *, interval: timedelta, timeout: timedelta | None, as_json: bool
@@ -39,22 +42,25 @@ async def watch_batch(
     except TimeoutError:
         if not limit.expired():
             raise
-        raise ResultTimeoutError(f"batch {batch_id} did not close within {timeout}; it goes on") from None
+        raise ResultTimeoutError(f"batch {batch_id} did not close within {age(timeout)}; it goes on") from None
     shown.end(view, progress)
     return view
 
 
 async def _looks(app: App, batch_id: UUID, interval: timedelta) -> AsyncIterator[Look]:
     """Yield the batch now, after each change, and when it is closed."""
-    seen: Look | None = None
+    waiters, seen = app.runtime.waiters, None
     while True:
+        mark, looked_at = waiters.mark, time.monotonic()
         look = await show_batch(app.runtime.stores.inspect, batch_id)
         if look != seen:
             yield look
         if look[0].state is BatchState.CLOSED:
             return
         seen = look
-        await app.runtime.waiters.change(at_most=interval.total_seconds())
+        await waiters.change(at_most=interval.total_seconds(), since=mark)
+        # Every job that ends anywhere is a hint; a look is a query.
+        await asyncio.sleep(max(looked_at + LEAST_SECONDS - time.monotonic(), 0))
 
 
 class Display(Protocol):

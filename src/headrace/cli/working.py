@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from headrace.cli.loading import load_app
 from headrace.cli.output import print_json
 from headrace.cli.signals import StopSignals, exit_now, exit_within, follow_lifeline
+from headrace.model.durations import format_duration
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -76,7 +77,9 @@ async def _work_until(stopping: asyncio.Event, app: App, options: WorkOptions, g
     async with app.worker(queues=_slots(app, options), concurrency=options.concurrency, grace=grace) as worker:
         _announce_start(app, worker, options)
         await stopping.wait()
-        LOG.info("stopping: running jobs may end within %s; a second signal ends the process at once", grace)
+        LOG.info(
+            "stopping: running jobs may end within %s; a second signal ends the process at once", format_duration(grace)
+        )
     LOG.info("stopped")
     if options.as_json:
         print_json({"event": "stopped", "pid": os.getpid()})

@@ -25,6 +25,7 @@ from headrace.engine.host import this_process
 from headrace.engine.job_log import log_end, log_start
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
 from headrace.engine.telemetry import Telemetry
+from headrace.model.durations import format_duration
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState
 from headrace.model.session import NewSession
 from headrace.ports.clock import Clock
@@ -111,7 +112,7 @@ class Shift:
     def _start_heartbeat(self) -> None:
         loop = asyncio.get_running_loop()
         lease = Lease(
-            self.id, self._options.lease, self._options.heartbeat_interval, stats=self._telemetry.snapshot,
+            self.id, self._options.lease, self._options.heartbeat_interval, stats=self._stats,
             on_cancel=partial(_call_on, loop, self._cancel), on_lost=partial(_call_on, loop, self._lose),
         )  # fmt: skip
         if self._stores.private_sessions is None:
@@ -121,6 +122,12 @@ class Shift:
         self._thread = HeartbeatThread(lease, self._clock, self._stores.private_sessions)
         self._factory.on_threads_ended = self._report_stopped
         self._thread.start()
+
+    def _stats(self) -> dict[str, Any]:
+        """Return what the worker counted, with the gauges of this moment; called in the thread of the heartbeat."""
+        self._telemetry.gauge("headrace.jobs.unacked", self._acks.unsent)
+        self._telemetry.gauge("headrace.jobs.running", len(self._attempts))
+        return self._telemetry.snapshot()
 
     def hint(self, queue: str) -> None:
         """Look for jobs of `queue` now."""
@@ -175,8 +182,6 @@ class Shift:
                 self._on_scheduled(completion.delay.total_seconds())
             elif completion.state is JobState.READY:
                 self._telemetry.count("headrace.jobs.release")
-        self._telemetry.gauge("headrace.jobs.unacked", self._acks.unsent)
-        self._telemetry.gauge("headrace.jobs.running", len(self._attempts))
 
     def _cancel(self, job_ids: tuple[UUID, ...]) -> None:
         for attempt in list(self._attempts.values()):
@@ -221,7 +226,7 @@ class Shift:
             async with asyncio.timeout(grace.total_seconds()):
                 await self._all_ended.wait()
         except TimeoutError:
-            LOG.warning("releasing %d jobs that did not end within %s", len(self._attempts), grace)
+            LOG.warning("releasing %d jobs that did not end within %s", len(self._attempts), format_duration(grace))
             for attempt in list(self._attempts.values()):
                 attempt.stop(StopReason.RELEASED)
             await self._all_ended.wait()
