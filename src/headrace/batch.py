@@ -62,10 +62,12 @@ class Batch:
         pause = FIRST_PAUSE
         try:
             async with asyncio.timeout(seconds) as limit:
-                while (view := await self.view()).state is not BatchState.CLOSED:
-                    await self._app.runtime.waiters.change(at_most=pause)
+                while True:
+                    mark = self._app.runtime.waiters.mark
+                    if (view := await self.view()).state is BatchState.CLOSED:
+                        return view
+                    await self._app.runtime.waiters.change(at_most=pause, since=mark)
                     pause = min(pause * 1.5, LONGEST_PAUSE)
-                return view
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -81,6 +83,7 @@ class Batch:
         seen: set[UUID] = set()
         patience = _Patience(self._app)
         while True:
+            mark = self._app.runtime.waiters.mark
             closed = (view := await self.view()).state is BatchState.CLOSED
             async for item in self._new_items(cursor, seen):
                 patience.reset()
@@ -88,7 +91,7 @@ class Batch:
                 yield self._typed(item, view.task)
             if closed or not follow:
                 return
-            await patience.wait(view.queue)
+            await patience.wait(view.queue, since=mark)
 
     async def _new_items(self, cursor: str, seen: set[UUID]) -> AsyncIterator[BatchItem]:
         """Yield items after `cursor` that are not in `seen`, which remembers what reading on may return again.
@@ -165,10 +168,10 @@ class _Patience:
         """Something came: read soon again."""
         self._pause, self._waited = FIRST_PAUSE, 0.0
 
-    async def wait(self, queue: str) -> None:
-        """Wait for a change."""
+    async def wait(self, queue: str, *, since: int) -> None:
+        """Wait for a change after the mark `since`."""
         started = asyncio.get_running_loop().time()
-        await self._app.runtime.waiters.change(at_most=self._pause)
+        await self._app.runtime.waiters.change(at_most=self._pause, since=since)
         self._waited += asyncio.get_running_loop().time() - started
         self._pause = min(self._pause * 1.5, LONGEST_PAUSE)
         if self._waited >= WORKER_WARNING_SECONDS and not self._warned:

@@ -111,7 +111,7 @@ async def run(app: App, function: Callable[..., Any], *args: Any, **kwargs: Any)
         (list[Book], [Book(title="one"), Book(title="two")]),
         (dict[str, Point], {"p": Point(3, NOW)}),
         (int | None, None),
-        (Optional[Book], Book(title="maybe")),
+        (Optional[Book], Book(title="maybe")),  # noqa: UP045 - this form is what is tried
         (Book | int, 7),
         (Literal["a", "b"], "b"),
         (Annotated[int, Field(ge=0)], 5),
@@ -173,7 +173,7 @@ async def test_an_annotation_that_json_cannot_give_is_named(app: App) -> None:
     async def work(connection: Connection) -> None: ...
 
     job = await work.enqueue({})  # type: ignore[arg-type]
-    with pytest.raises(JobFailedError, match="invalid_input: connection .*Connection"):
+    with pytest.raises(JobFailedError, match=r"invalid_input: connection .*Connection"):
         await job.result(20)
     assert (await view_of(app, job)).attempt == 1
 
@@ -228,7 +228,7 @@ def context_optional(a: int, b: int = 2, ctx: Context | None = None) -> list[Any
 async def test_the_context_is_injected_wherever_it_stands(
     app: App, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], expected: list[Any]
 ) -> None:
-    """A parameter annotated as Context is filled by the engine; the caller passes the others as if it were not there."""
+    """A parameter annotated as Context is filled by the engine; callers pass the others as if it were not there."""
     assert await run(app, function, *args, **kwargs) == expected
 
 
@@ -331,7 +331,7 @@ async def test_a_result_over_the_limit_fails_the_job(app: App) -> None:
     assert (await view_of(app, job)).attempt == 1
 
 
-Late = namedtuple("Late", "value")  # noqa: PYI024 - the untyped form is what this is about
+Late = namedtuple("Late", "value")
 
 
 async def test_names_may_be_defined_after_the_task(app: App) -> None:

@@ -138,7 +138,10 @@ async def test_an_exception_is_retried_and_every_attempt_is_kept(app: App) -> No
     records = await app.runtime.stores.inspect.get_attempts(job.id)
     assert [(record.attempt, record.outcome) for record in records] == [(1, "failed"), (2, "failed"), (3, "succeeded")]
     errors = [record.error for record in records if record.error]
-    assert [(error.kind, error.message) for error in errors] == [("ValueError", "stumble 1"), ("ValueError", "stumble 2")]
+    assert [(error.kind, error.message) for error in errors] == [
+        ("ValueError", "stumble 1"),
+        ("ValueError", "stumble 2"),
+    ]
     assert all("in stumble" in error.trace for error in errors)
 
 
@@ -292,7 +295,7 @@ async def inner_cancel() -> None:
 async def test_exceptions_that_mean_something_to_python_are_failures(
     app: App, handler: Callable[..., Any], kind: str
 ) -> None:
-    """A handler that exits, or lets StopIteration or a foreign CancelledError out, fails like any other; the worker lives."""
+    """A handler that exits, or lets StopIteration or a foreign CancelledError out, just fails; its worker lives."""
     job = await start(app, handler)
     with pytest.raises(JobFailedError, match=kind):
         await job.result(20)

@@ -15,10 +15,11 @@ import logging
 from collections.abc import Callable
 from uuid import UUID
 
+from headrace.engine.attempt import describe
 from headrace.engine.telemetry import Telemetry
 from headrace.model.batch import ClosedBatch
-from headrace.model.errors import StoreUnavailableError
-from headrace.model.job import Completion
+from headrace.model.errors import HeadraceError, StoreUnavailableError
+from headrace.model.job import Completion, JobState
 from headrace.ports.stores import Stores
 
 LOG = logging.getLogger("headrace.acks")
@@ -80,24 +81,52 @@ class Acks:
             part = self._pending[:MAX_STATEMENT]
             last = len(part)
             await self._send(part)
-            del self._pending[: len(part)]
             if not self._pending:
                 self._arrived.clear()
                 self._idle.set()
 
     async def _send(self, part: list[Completion]) -> None:
+        try:
+            accepted = await self._complete(part)
+        except Exception as error:
+            await self._send_apart(part, error)
+            return
+        self._telemetry.count("headrace.jobs.complete", accepted)
+        self._telemetry.count("headrace.jobs.complete.statements")
+        if accepted < len(part):
+            self._telemetry.count("headrace.jobs.refused", len(part) - accepted)
+            LOG.warning("%d late completions were refused: their jobs run elsewhere", len(part) - accepted)
+        await self._sent(part)
+
+    async def _complete(self, part: list[Completion]) -> int:
+        """Return how many completions were accepted, however long the store is away."""
         while True:
             try:
-                accepted = await self._stores.jobs.complete_jobs(self._session, part)
-                break
+                return len(await self._stores.jobs.complete_jobs(self._session, part))
             except StoreUnavailableError as error:
                 LOG.warning("could not record %d finished jobs, trying again: %s", len(part), error)
                 await asyncio.sleep(RETRY_SECONDS)
-        self._telemetry.count("headrace.jobs.complete", len(accepted))
-        self._telemetry.count("headrace.jobs.complete.statements")
-        if len(accepted) < len(part):
-            self._telemetry.count("headrace.jobs.refused", len(part) - len(accepted))
-            LOG.warning("%d late completions were refused: their jobs run elsewhere", len(part) - len(accepted))
+
+    async def _send_apart(self, part: list[Completion], error: Exception) -> None:
+        """The store refuses something in a statement: only the one job it is fails, with that as its error."""
+        if len(part) > 1:
+            for completion in part:
+                await self._send([completion])
+            return
+        [refused] = part
+        LOG.error("the store does not take the ending of job %s", refused.job_id, exc_info=error)
+        failed = Completion(
+            refused.job_id, refused.attempt, JobState.FAILED, error=describe(error, with_trace=True), charged=True,
+            batch_id=refused.batch_id,
+        )  # fmt: skip
+        try:
+            await self._complete([failed])
+        except Exception:
+            LOG.exception("nor that it failed: the job stays with this session until the sweeps end it")
+        await self._sent([failed])
+
+    async def _sent(self, part: list[Completion]) -> None:
+        del self._pending[: len(part)]
         self._on_sent(part)
         await self._after_commit(part)
 
@@ -105,16 +134,17 @@ class Acks:
         """Send hints, and try to close batches that this statement may have finished.
 
         Closing is tried after the commit: inside it, two last completions would not see each other. A batch with
-        completions still waiting here is left to their statement.
+        completions still waiting here is left to their statement. Every ending counts: the store makes a final one
+        of a retry when its job or batch was cancelled meanwhile, or when it was the last crash allowed.
         """
         self._stores.notifier.hint("done")
-        waiting = {completion.batch_id for completion in self._pending[len(part) :]}
-        ended = {done.batch_id for done in part if done.batch_id is not None and done.state.final} - waiting
+        waiting = {completion.batch_id for completion in self._pending}
+        ended = {done.batch_id for done in part if done.batch_id is not None} - waiting
         if not ended:
             return
         try:
             closed = await self._stores.batches.close_batches(sorted(batch for batch in ended if batch is not None))
-        except StoreUnavailableError as error:
+        except HeadraceError as error:
             LOG.warning("could not try to close batches; the aggregator will: %s", error)
             return
         announce_closed(self._stores, closed)

@@ -104,6 +104,9 @@ class Claimer:
         except StoreUnavailableError as error:
             LOG.warning("cannot claim from %s, trying again: %s", self.queue, error)
             return 0
+        except Exception:
+            LOG.exception("cannot claim from %s, trying again", self.queue)
+            return 0
         self._free -= len(jobs)
         self._telemetry.count("headrace.jobs.claim", len(jobs))
         for job in jobs:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from headrace.model.errors import ConfigError, HeadraceError, StoreUnavailableError
+from headrace.model.errors import ConfigError, StoreUnavailableError
 from headrace.model.job import NewJob
 from headrace.ports.stores import Stores
 
@@ -76,27 +76,31 @@ class Client:
         return job_id
 
     async def _send_all(self) -> None:
-        while self._waiting:
-            part, self._waiting = self._waiting[:MAX_INSERT], self._waiting[MAX_INSERT:]
-            await self._send(part)
+        part: list[_Waiting] = []
+        try:
+            while self._waiting:
+                part, self._waiting = self._waiting[:MAX_INSERT], self._waiting[MAX_INSERT:]
+                await self._send(part)
+        except BaseException as error:
+            # The loop is ending: nobody is left waiting.
+            for waiting in [*part, *self._waiting]:
+                _fail(waiting, error)
+            self._waiting = []
+            raise
 
     async def _send(self, part: list[_Waiting]) -> None:
         try:
             ids = await self.enqueue_many([waiting.job for waiting in part])
-        except HeadraceError as error:
+        except Exception as error:
             await self._refuse(part, error)
             return
-        except BaseException as error:
-            for waiting in part:
-                _fail(waiting, error)
-            raise
         for waiting, job_id in zip(part, ids, strict=True):
             if not waiting.stored.done():
                 waiting.stored.set_result(job_id)
 
-    async def _refuse(self, part: list[_Waiting], error: HeadraceError) -> None:
+    async def _refuse(self, part: list[_Waiting], error: Exception) -> None:
         """A refused row fails only its own caller: halve the insert until the row stands alone."""
-        if len(part) == 1 or error.transient:
+        if len(part) == 1 or getattr(error, "transient", False):
             for waiting in part:
                 _fail(waiting, error)
             return

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import operator
 import types
 import typing
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence, Sized
+from functools import reduce
 from typing import Any
 
 from headrace.engine.context import Context
@@ -207,7 +209,7 @@ def _result_type(annotation: Any) -> Any:
     kept = [part for part in typing.get_args(annotation) if part not in _OUTCOMES]
     if len(kept) == len(typing.get_args(annotation)):
         return annotation
-    return typing.Union[tuple(kept)] if kept and Done not in typing.get_args(annotation) else Any
+    return reduce(operator.or_, kept) if kept and Done not in typing.get_args(annotation) else Any
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from uuid import UUID
 
-from headrace.model.errors import NotFoundError, StoreUnavailableError
+from headrace.model.errors import ConfigError, NotFoundError, StoreUnavailableError
 from headrace.model.job import JobView
 from headrace.ports.stores import Stores
 
@@ -26,6 +26,7 @@ class Waiters:
         self._stores = stores
         self._jobs: dict[UUID, list[asyncio.Future[JobView]]] = {}
         self._changed = asyncio.Event()
+        self._changes = 0
         self._poller: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] | None = None
 
@@ -34,7 +35,7 @@ class Waiters:
         await self._listen()
         future: asyncio.Future[JobView] = asyncio.get_running_loop().create_future()
         self._jobs.setdefault(job_id, []).append(future)
-        self._changed.set()
+        self._note_change()
         if self._poller is None or self._poller.done():
             self._poller = asyncio.create_task(self._poll(), name="headrace-waiters")
         try:
@@ -42,17 +43,25 @@ class Waiters:
         finally:
             self._forget(job_id, future)
 
-    async def change(self, *, at_most: float) -> None:
-        """Wait for a hint that something ended, at most `at_most` seconds."""
+    @property
+    def mark(self) -> int:
+        """Where the changes stand: take it before reading, and `change` misses none that came since."""
+        return self._changes
+
+    async def change(self, *, at_most: float, since: int | None = None) -> None:
+        """Wait for a hint that something ended after the mark `since` (default: now), at most `at_most` seconds."""
         await self._listen()
+        since = self._changes if since is None else since
         try:
             async with asyncio.timeout(at_most):
-                await self._next_change()
+                while self._changes == since:
+                    self._changed.clear()
+                    await self._changed.wait()
         except TimeoutError:
             return
 
     async def close(self) -> None:
-        """Stop polling; whoever still waits is cancelled."""
+        """Stop polling; whoever still waits gets ConfigError."""
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
@@ -61,7 +70,8 @@ class Waiters:
             await asyncio.gather(self._poller, return_exceptions=True)
         for futures in self._jobs.values():
             for future in futures:
-                future.cancel()
+                if not future.done():
+                    future.set_exception(ConfigError("the app was closed before the awaited job ended; it goes on"))
 
     async def _listen(self) -> None:
         if self._unsubscribe is None:
@@ -70,11 +80,11 @@ class Waiters:
 
     def _on_hint(self, topic: str) -> None:
         if topic == "done":
-            self._changed.set()
+            self._note_change()
 
-    async def _next_change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
+    def _note_change(self) -> None:
+        self._changes += 1
+        self._changed.set()
 
     def _forget(self, job_id: UUID, future: asyncio.Future[JobView]) -> None:
         futures = self._jobs.get(job_id, [])
@@ -86,6 +96,7 @@ class Waiters:
     async def _poll(self) -> None:
         pause, since_check = FIRST_PAUSE, 0.0
         while self._jobs:
+            mark = self.mark
             try:
                 resolved = await self._resolve()
                 if since_check >= EXISTENCE_CHECK_SECONDS:
@@ -94,9 +105,12 @@ class Waiters:
             except StoreUnavailableError as error:
                 LOG.warning("cannot ask for results, trying again: %s", error)
                 resolved = False
+            except Exception:
+                LOG.exception("cannot ask for results, trying again")
+                resolved = False
             pause = FIRST_PAUSE if resolved else min(pause * 1.5, LONGEST_PAUSE)
             since_check += pause
-            await self.change(at_most=pause)
+            await self.change(at_most=pause, since=mark)
 
     async def _resolve(self) -> bool:
         finals = await self._stores.inspect.final_jobs(list(self._jobs))
