@@ -248,7 +248,8 @@ def _check_environment(environ: Mapping[str, str]) -> None:
     known |= {variable for variables in _ALIASES.values() for variable in variables}
     for variable in environ:
         if variable.startswith("HEADRACE_") and variable not in known:
-            near = get_close_matches(variable, known, n=1)
+            # They all begin alike, so only a close match says something.
+            near = get_close_matches(variable, known, n=1, cutoff=0.8)
             fix = f"did you mean {near[0]}?" if near else "see docs/reference/configuration.md"
             raise ConfigError(f"unknown environment variable {variable}; {fix}")
 

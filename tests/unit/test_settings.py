@@ -1,0 +1,219 @@
+"""Settings: every key from the file and from the environment, and every mistake named with its fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace import App
+from headrace.model.durations import format_duration
+from headrace.model.errors import ConfigError
+from headrace.settings import QueueSettings, Settings, load_settings, use_store
+
+
+def keys() -> Iterator[tuple[str, str, Any]]:
+    """Yield section, key and default of every setting; the section is empty above the tables."""
+    for item in fields(Settings):
+        value = getattr(Settings(), item.name)
+        if is_dataclass(value):
+            yield from ((item.name, key.name, getattr(value, key.name)) for key in fields(value))
+        else:
+            yield "", item.name, value
+
+
+KEYS = list(keys())
+
+#: Values other than the default where any other value of the type would break a rule.
+SPECIAL: dict[tuple[str, str], Any] = {
+    ("queue", "type"): "memory",
+    ("queue", "url"): "postgresql://app@db/app",
+    ("queue", "listen_url"): "postgresql://app@direct/app",
+    ("queue", "enable_persistence"): False,
+    ("worker", "heartbeat_interval"): timedelta(seconds=2),
+    ("llm", "style"): "plain",
+}
+#: What has to be said as well for a value to be allowed.
+BESIDES = {("queue", "enable_persistence"): ("unsafe_no_persistence", True)}
+
+
+def other_value(section: str, key: str, default: Any) -> Any:
+    """Return a valid value of a key that is not its default."""
+    if (section, key) in SPECIAL:
+        return SPECIAL[section, key]
+    match default:
+        case bool():
+            return not default
+        case int():
+            return default + 1
+        case timedelta():
+            return default * 2
+        case Path():
+            return Path("elsewhere")
+        case _:
+            return "other"
+
+
+def as_text(value: Any) -> str:
+    """Return a value as an environment variable holds it."""
+    return format_duration(value) if isinstance(value, timedelta) else str(value).lower()
+
+
+def as_toml(value: Any) -> str:
+    """Return a value as TOML writes it."""
+    return str(value).lower() if isinstance(value, bool | int) else f'"{as_text(value)}"'
+
+
+def load(tmp_path: Path, text: str = "", **environ: str) -> Settings:
+    """Load settings from a file with `text` and an environment."""
+    file = tmp_path / "headrace.toml"
+    file.write_text(text, encoding="utf-8")
+    return load_settings(environ=environ, file=file)
+
+
+def read(settings: Settings, section: str, key: str) -> Any:
+    """Return one value."""
+    return getattr(getattr(settings, section) if section else settings, key)
+
+
+@pytest.mark.parametrize(("section", "key", "default"), KEYS, ids=[f"{section}.{key}" for section, key, _ in KEYS])
+def test_every_key_is_read_from_the_file(tmp_path: Path, section: str, key: str, default: Any) -> None:
+    """A key of headrace.toml replaces its default, and nothing else."""
+    value = other_value(section, key, default)
+    given = {key: value, **dict([BESIDES[section, key]] if (section, key) in BESIDES else [])}
+    lines = [f"{name} = {as_toml(item)}" for name, item in given.items()]
+    settings = load(tmp_path, "\n".join([f"[{section}]" if section else "", *lines]))
+    assert read(settings, section, key) == value
+    changed = {(table, name) for table, name, before in KEYS if read(settings, table, name) != before}
+    assert changed == {(section, name) for name in given}
+
+
+@pytest.mark.parametrize(("section", "key", "default"), KEYS, ids=[f"{section}.{key}" for section, key, _ in KEYS])
+def test_every_key_is_read_from_the_environment(tmp_path: Path, section: str, key: str, default: Any) -> None:
+    """`HEADRACE_SECTION_KEY` replaces the default, and wins over the file."""
+    value = other_value(section, key, default)
+    given = {key: value, **dict([BESIDES[section, key]] if (section, key) in BESIDES else [])}
+    environ = {
+        "_".join(filter(None, ("HEADRACE", section, name))).upper(): as_text(item) for name, item in given.items()
+    }
+    in_file = "" if isinstance(default, str) else f"{key} = {as_toml(default)}"
+    settings = load(tmp_path, f"[{section}]\n{in_file}" if section else in_file, **environ)
+    assert read(settings, section, key) == value
+
+
+@pytest.mark.parametrize(
+    ("environ", "section", "key", "value"),
+    [
+        ({"HEADRACE_URL": "postgresql://db/a"}, "queue", "url", "postgresql://db/a"),
+        ({"HEADRACE_URL": "postgresql://db/a", "HEADRACE_QUEUE_URL": "postgresql://db/b"}, "queue", "url",
+         "postgresql://db/b"),
+        ({"HEADRACE_URL": "memory://"}, "queue", "type", "memory"),
+        ({"OPENAI_MODEL": "m"}, "llm", "model", "m"),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1/v1"}, "llm", "base_url", "http://127.0.0.1/v1"),
+        ({"OPENAI_API_KEY": "k"}, "llm", "api_key", "k"),
+        ({"OPENAI_API_KEY": "k", "HEADRACE_LLM_API_KEY": "mine"}, "llm", "api_key", "mine"),
+        ({"HEADRACE_WORKER_POLL_INTERVAL": "1.5"}, "worker", "poll_interval", timedelta(seconds=1.5)),
+        ({"HEADRACE_QUEUE_POOLED": "Yes"}, "queue", "pooled", True),
+        ({"HEADRACE_WORKER_COUNT": ""}, "worker", "count", 1),
+    ],
+)  # fmt: skip
+def test_names_and_spellings_that_are_understood(
+    tmp_path: Path, environ: dict[str, str], section: str, key: str, value: Any
+) -> None:
+    """Short and foreign names stand behind the own ones; numbers are seconds; an empty variable is none."""
+    assert read(load(tmp_path, **environ), section, key) == value
+
+
+MISTAKES = {
+    "an unknown table": ("[quue]", {}, ["unknown key quue", "did you mean 'queue'"]),
+    "an unknown key": ("[worker]\nconcurency = 4", {}, ["[worker] concurency", "did you mean 'concurrency'"]),
+    "an unknown key like none": ("[worker]\nzzz = 4", {}, ["[worker] zzz", "known keys:", "poll_interval"]),
+    "an unknown variable": ("", {"HEADRACE_WORKER_CONCURENCY": "4"}, ["HEADRACE_WORKER_CONCURENCY",
+                                                                     "did you mean HEADRACE_WORKER_CONCURRENCY"]),
+    "an unknown variable like none": ("", {"HEADRACE_ZZZZZZZZZ": "4"}, ["HEADRACE_ZZZZZZZZZ", "configuration.md"]),
+    "a table that is a value": ("queue = 4", {}, ["queue must be a table", "[queue]"]),
+    "text for a number": ("[worker]\ncount = 'two'", {}, ["worker.count", "whole number", "'two'"]),
+    "truth for a number": ("[worker]\ncount = true", {}, ["worker.count", "whole number", "True"]),
+    "a fraction for a number": ("", {"HEADRACE_WORKER_COUNT": "1.5"}, ["HEADRACE_WORKER_COUNT", "whole number"]),
+    "a number for text": ("[queue]\nschema = 4", {}, ["queue.schema", "text in quotes", "4"]),
+    "a number for truth": ("[queue]\npooled = 2", {}, ["queue.pooled", "true or false", "2"]),
+    "a word for truth": ("", {"HEADRACE_QUEUE_POOLED": "maybe"}, ["HEADRACE_QUEUE_POOLED", "true or false", "maybe"]),
+    "a word for a duration": ("[worker]\npoll_interval = 'soon'", {}, ["worker.poll_interval", "90s", "'soon'"]),
+    "truth for a duration": ("[worker]\npoll_interval = true", {}, ["worker.poll_interval", "True"]),
+    "a negative duration": ("[worker]\nshutdown_grace = -1", {}, ["worker.shutdown_grace", "-1"]),
+    "no wait between polls": ("[worker]\npoll_interval = '0s'", {}, ["worker.poll_interval", "longer than zero"]),
+    "no wait between prunes": ("[recovery]\nprune_interval = 0", {}, ["recovery.prune_interval", "longer than zero"]),
+    "no process": ("[worker]\ncount = 0", {}, ["worker.count", "at least 1", "0"]),
+    "no connection": ("", {"HEADRACE_QUEUE_MAX_POOL_SIZE": "0"}, ["queue.max_pool_size", "at least 1"]),
+    "too many retries": ("[queue]\nmax_retries = 100", {}, ["queue.max_retries", "0 to 99", "100"]),
+    "an unknown store": ("[queue]\ntype = 'sqlite'", {}, ["queue.type", "postgres", "memory", "sqlite"]),
+    "a store of another kind": ("", {"HEADRACE_URL": "mysql://a:hush@db/app"}, ["queue.url", "postgresql://", "mysql"]),
+    "an address that is none": ("[queue]\nurl = 'host=db password=hush'", {}, ["queue.url", "postgresql://"]),
+    "a way past the pooler that is none": ("[queue]\nlisten_url = 'db'", {}, ["queue.listen_url", "postgresql://"]),
+    "two stores": ("[queue]\ntype = 'memory'\nurl = 'postgresql://db/a'", {}, ["queue.type", "queue.url"]),
+    "a slow heartbeat": ("[worker]\nheartbeat_interval = '5s'", {}, ["worker.heartbeat_interval", "a third of",
+                                                                   "visibility_timeout"]),
+    "nothing kept by mistake": ("[queue]\nenable_persistence = false", {}, ["enable_persistence",
+                                                                         "unsafe_no_persistence = true"]),
+    "an unknown style": ("[llm]\nstyle = 'polite'", {}, ["llm.style", "strict_schema", "polite"]),
+    "no TOML": ("[queue", {}, ["headrace.toml", "TOML"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "environ", "words"), MISTAKES.values(), ids=list(MISTAKES))
+def test_a_mistake_is_named_with_its_fix(tmp_path: Path, text: str, environ: dict[str, str], words: list[str]) -> None:
+    """A wrong key, type or value stops the start, naming key, rule and value, and never a password."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text, **environ)
+    message = str(caught.value)
+    assert [word for word in words if word not in message] == []
+    assert "hush" not in message
+
+
+def test_a_file_named_by_mistake_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual file may be absent; one that is named may not, nor may it be something else than text."""
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(environ={}) == Settings()
+    with pytest.raises(ConfigError, match=r"HEADRACE_CONFIG names .*mine\.toml"):
+        load_settings(environ={"HEADRACE_CONFIG": "mine.toml"})
+    (tmp_path / "mine.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"mine\.toml: cannot be read"):
+        load_settings(environ={"HEADRACE_CONFIG": "mine.toml"})
+    (tmp_path / "mine.toml").write_text("[worker]\ncount = 3\n")
+    assert load_settings(environ={"HEADRACE_CONFIG": "mine.toml"}).worker.count == 3
+
+
+def test_variables_of_others_are_left_alone(tmp_path: Path) -> None:
+    """Only variables that begin with HEADRACE_ are ours to refuse."""
+    assert load(tmp_path, HEADRACER="1", PATH="/bin", OPENAI_ORG_ID="x") == Settings()
+
+
+def test_the_url_of_an_app_wins_over_the_settings() -> None:
+    """`App(url)` uses that store, whatever else the settings name."""
+    elsewhere = Settings(queue=QueueSettings(url="postgresql://db/a"))
+    assert App("memory://", settings=elsewhere).settings.queue.type == "memory"
+    in_memory = Settings(queue=QueueSettings(type="memory"))
+    chosen = App("postgresql://db/b", settings=in_memory).settings.queue
+    assert (chosen.type, chosen.url) == ("postgres", "postgresql://db/b")
+    assert use_store(elsewhere, "") == elsewhere
+    with pytest.raises(ConfigError, match=r"queue\.url must begin with postgresql://"):
+        _ = App("redis://db").settings
+
+
+def test_settings_show_no_secret() -> None:
+    """Addresses and keys, which may hold passwords, are left out where settings are shown."""
+    secret = "postgresql://app:hush@db/a"
+    settings = Settings(queue=QueueSettings(url=secret, listen_url=secret))
+    assert "hush" not in repr(settings)
+
+
+def test_without_a_model_the_local_one_is_meant() -> None:
+    """No model, no endpoint and no key mean the local model; any of them means an endpoint."""
+    assert load_settings(environ={}, file=Path("missing.toml")).llm_settings().model is None
+    for name in ("HEADRACE_LLM_MODEL", "HEADRACE_LLM_BASE_URL", "OPENAI_API_KEY"):
+        chosen = load_settings(environ={name: "http://x"}, file=Path("missing.toml")).llm_settings()
+        assert chosen.model, name
