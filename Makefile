@@ -47,7 +47,7 @@ layers: setup
 	$(BIN)/lint-imports --no-cache --no-logo
 
 sql: setup
-	@if [ -f tools/check_sql.py ]; then $(BIN)/python tools/check_sql.py; fi
+	$(BIN)/python tools/check_sql.py
 
 words: setup
 	$(BIN)/python tools/check_words.py

@@ -128,6 +128,7 @@ def shown(value: Any) -> str:
 def pages() -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield every page with what writes it."""
     yield "configuration.md", configuration
+    yield "cli.md", command_line
 
 
 def main() -> int:
