@@ -111,7 +111,11 @@ def counting() -> Iterator[int]:
     yield 1
 
 
-@pytest.mark.parametrize("thing", [endless, counting, functools.partial(print, 1), 7, App], ids=repr)
+@pytest.mark.parametrize(
+    "thing",
+    [endless, counting, functools.partial(print, 1), 7, App],
+    ids=["generator", "async-generator", "partial", "number", "class"],
+)
 def test_what_is_no_ordinary_function_is_refused(thing: Callable[..., Any]) -> None:
     """Generators, partials and other objects cannot be tasks, and the error says so at registration."""
     with pytest.raises(InvalidInputError, match="function"):
