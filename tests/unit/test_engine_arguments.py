@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Optional
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field
@@ -65,7 +65,7 @@ class Mapping(TypedDict):
 
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
-SOME_ID = uuid4()
+SOME_ID = UUID("0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b")
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def counting() -> Iterator[int]:
 @pytest.mark.parametrize(
     "thing",
     [endless, counting, functools.partial(print, 1), 7, App],
-    ids=["generator", "async-generator", "partial", "number", "class"],
+    ids=["async-generator", "generator", "partial", "number", "class"],
 )
 def test_what_is_no_ordinary_function_is_refused(thing: Callable[..., Any]) -> None:
     """Generators, partials and other objects cannot be tasks, and the error says so at registration."""
