@@ -1,0 +1,190 @@
+"""The LLM call: what users get as `app.llm`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from headrace.llm.asking import Asker, Exchange
+from headrace.llm.json_mode import extract_json
+from headrace.llm.plain import extract_plain
+from headrace.llm.prompts import conversation
+from headrace.llm.results import Completion, Extraction
+from headrace.llm.schema import plain_schema
+from headrace.llm.strict import extract_strict
+from headrace.model.errors import InvalidInputError
+from headrace.model.llm import AnswerStyle, CompletionRequest, FinishReason, Message
+from headrace.ports.llm import Provider
+from headrace.ports.memo_store import MemoStore
+
+M = TypeVar("M", bound=BaseModel)
+
+_STRATEGIES = {
+    AnswerStyle.STRICT_SCHEMA: extract_strict,
+    AnswerStyle.JSON: extract_json,
+    AnswerStyle.PLAIN: extract_plain,
+}
+#: How long closing waits for answers that are paid and under way.
+_LINGER = timedelta(seconds=5)
+
+
+class LLM:
+    """Asks a model for values and texts, and buys no answer twice.
+
+    Every answer is committed to the memo before it is read; an equal ask (model, messages, schema, parameters) takes it
+    from there at no cost, after any crash and in any process. Calls are never retried here beyond repairs: transient
+    `ProviderError`s are for the job's retry policy.
+
+    `open_provider` is called once, on first use. Safe for any number of coroutines.
+    """
+
+    def __init__(self, open_provider: Callable[[], Provider], memo: MemoStore) -> None:
+        self._open_provider, self._memo = open_provider, memo
+        self._opened: Asker | None = None
+
+    @property
+    def style(self) -> AnswerStyle:
+        """What the model can be asked for. Raises ConfigError where the model is not configured rightly."""
+        return self._asker.provider.style
+
+    @property
+    def model_name(self) -> str:
+        """The model's name. Raises ConfigError where the model is not configured rightly."""
+        return self._asker.provider.model
+
+    async def extract(  # noqa: PLR0913 # the public call: each parameter is one thing users set
+        self,
+        model: type[M],
+        *,
+        prompt: str,
+        system: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        sample: int = 0,
+    ) -> M:
+        """A validated value of `model`, a pydantic model, from what the model answers.
+
+        Put what many prompts share first and the question last: providers cache equal beginnings. `max_tokens` bounds
+        one answer (default: the provider's limit); a cut answer is asked for again with more. `temperature` is 0 to 2.
+        `sample` buys another answer to an equal ask: each number has its own.
+
+        Raises BadOutputError when the answer is still invalid after two repairs, RefusedError when the model declines
+        (both for good: running the ask again gives the same, at no cost), other ProviderErrors, InvalidInputError.
+
+            class Person(BaseModel):
+                name: str
+                born: int | None = Field(description="year of birth")
+
+            person = await app.llm.extract(Person, prompt="Ada Lovelace was born in 1815. Who is it about?")
+        """
+        extraction = await self.extract_detailed(
+            model, prompt=prompt, system=system, max_tokens=max_tokens, temperature=temperature, sample=sample
+        )
+        return extraction.value
+
+    async def extract_detailed(  # noqa: PLR0913 # see extract
+        self,
+        model: type[M],
+        *,
+        prompt: str,
+        system: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        sample: int = 0,
+    ) -> Extraction[M]:
+        """The same as `extract`, with tokens, calls, reused answers and provenance beside the value."""
+        plain_schema(model)  # a model that is none is told before anything is asked
+        request = self._request(conversation(prompt, system), max_tokens, temperature, sample)
+        return await _STRATEGIES[self.style](self._asker, model, request)
+
+    async def complete(  # noqa: PLR0913 # see extract
+        self,
+        prompt: str | None = None,
+        *,
+        system: str | None = None,
+        messages: Sequence[Message | Mapping[str, str]] = (),
+        stop: str | Sequence[str] | None = None,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        sample: int = 0,
+    ) -> str:
+        """The model's answer as text.
+
+        `messages` are earlier turns, such as worked examples; they stand between `system` and `prompt`, and may hold
+        the whole conversation when `prompt` is left out. The answer ends before the first of the `stop` sequences, or
+        after `max_tokens` (see `complete_detailed` for whether it was cut).
+
+        Raises RefusedError, other ProviderErrors, InvalidInputError.
+
+            text = await app.llm.complete("Name a river in Norway.", stop="\\n", max_tokens=20)
+        """
+        completion = await self.complete_detailed(
+            prompt,
+            system=system,
+            messages=messages,
+            stop=stop,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            sample=sample,
+        )
+        return completion.text
+
+    async def complete_detailed(  # noqa: PLR0913 # see extract
+        self,
+        prompt: str | None = None,
+        *,
+        system: str | None = None,
+        messages: Sequence[Message | Mapping[str, str]] = (),
+        stop: str | Sequence[str] | None = None,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        sample: int = 0,
+    ) -> Completion:
+        """The same as `complete`, with tokens, whether the answer was reused and whether it was cut."""
+        turns = conversation(prompt, system, messages)
+        stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
+        exchange = Exchange(self._asker)
+        answer = await exchange.send(self._request(turns, max_tokens, temperature, sample, stops))
+        return Completion(
+            text=answer.text,
+            usage=exchange.usage,
+            reused=exchange.usage.calls == 0,
+            truncated=answer.finish_reason is FinishReason.LENGTH,
+        )
+
+    async def aclose(self) -> None:
+        """Let paid answers under way arrive (5 s at most), then release the provider. Allowed twice."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.aclose(_LINGER)
+            await opened.provider.aclose()
+
+    @property
+    def _asker(self) -> Asker:
+        if self._opened is None:
+            self._opened = Asker(self._open_provider(), self._memo)
+        return self._opened
+
+    def _request(
+        self,
+        messages: tuple[Message, ...],
+        max_tokens: int | None,
+        temperature: float,
+        sample: int,
+        stop: tuple[str, ...] = (),
+    ) -> CompletionRequest:
+        if max_tokens is not None and max_tokens < 1:
+            raise InvalidInputError("max_tokens", "must be at least 1", max_tokens)
+        if not 0 <= temperature <= 2:
+            raise InvalidInputError("temperature", "must be between 0 and 2", temperature)
+        return CompletionRequest(
+            model=self.model_name,
+            messages=messages,
+            max_tokens=max_tokens,
+            temperature=float(temperature),
+            stop=stop,
+            sample=sample,
+        )

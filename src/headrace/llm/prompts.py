@@ -1,0 +1,40 @@
+"""What the user gives, as the turns of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from headrace.model.errors import InvalidInputError
+from headrace.model.llm import Message, Role
+
+_ROLES = ("system", "user", "assistant")
+
+
+def conversation(
+    prompt: str | None, system: str | None, earlier: Sequence[Message | Mapping[str, str]] = ()
+) -> tuple[Message, ...]:
+    """System message, earlier turns, then the prompt as the user's last turn. Raises InvalidInputError."""
+    turns = [_turn(message) for message in earlier]
+    if system is not None:
+        turns.insert(0, Message("system", _text("system", system)))
+    if prompt is not None:
+        turns.append(Message("user", _text("prompt", prompt)))
+    if not any(turn.role == "user" for turn in turns):
+        raise InvalidInputError("prompt", "must hold a question (or give messages with one)", prompt)
+    return tuple(turns)
+
+
+def _turn(message: Message | Mapping[str, str]) -> Message:
+    if isinstance(message, Message):
+        return message
+    role, content = message.get("role"), message.get("content")
+    if role not in _ROLES or set(message) != {"role", "content"}:
+        raise InvalidInputError("messages", f"must be {{role, content}} with a role of {', '.join(_ROLES)}", message)
+    return Message(cast(Role, role), _text("messages", content))
+
+
+def _text(field: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInputError(field, "must be text", value)
+    return value
