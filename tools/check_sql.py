@@ -20,8 +20,8 @@ MIGRATION = re.compile(r"\d{4}_(pre|post)_[a-z0-9_]+\.sql")
 #: A statement begins with one of these and goes on with what only SQL says.
 STATEMENT = re.compile(
     r"^\s*(select\s.+\sfrom\s|select\s+\S+\(|insert\s+into\s|update\s+\S+\s+(as\s+\w+\s+)?set\s|delete\s+from\s|"
-    r"with\s+\w+\s+as\s|(create|drop|alter)\s+(table|index|schema|unique|or\s+replace)\s|truncate\s|notify\s+\w|"
-    r"listen\s+\w|(begin|commit|rollback)\s*;|set\s+(local|session)\s|lock\s+table\s)",
+    r"with\s+\w+\s+as\s|(create|drop|alter)\s+(table|index|schema|unique|or\s+replace)\s|truncate\s+(table\s|\S+\s*;?$)|"
+    r"(notify|listen)\s+\S+\s*(,.*)?;?$|(begin|commit|rollback)\s*;|set\s+(local|session)\s|lock\s+table\s)",
     re.IGNORECASE | re.DOTALL,
 )
 

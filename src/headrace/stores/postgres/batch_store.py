@@ -22,10 +22,13 @@ from headrace.stores.postgres.rows import HEAD_STARTS
 
 
 class PostgresBatchStore:
-    """Durable batches. Workers never write a batch row; closing is tried after a completion has committed."""
+    """Durable batches. Workers never write a batch row; closing is tried after a completion has committed.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    `hot` has connections with pinned plans: closing is tried after every acknowledgement.
+    """
+
+    def __init__(self, database: Database, hot: Database) -> None:
+        self._database, self._hot = database, hot
 
     async def create_batch(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
         """Create a batch and return its id, or the id of the batch that has its key."""
@@ -89,7 +92,7 @@ class PostgresBatchStore:
         """Enforce close policies and close those of `batch_ids` that are sealed and done; return those closed."""
         if not batch_ids:
             return []
-        rows = await self._database.fetch("close_batches", **_to_close(batch_ids))
+        rows = await self._hot.fetch("close_batches", **_to_close(batch_ids))
         return [ClosedBatch(row["id"], BatchOutcome(row["outcome"]), row["callback_queue"]) for row in rows]
 
     async def cancel_batch(self, batch_id: UUID) -> None:

@@ -20,6 +20,8 @@ from headrace.stores.postgres.faults import describe
 from headrace.stores.postgres.foreign_runners import RUNNERS, kind_of
 from headrace.stores.postgres.intake import insert_with
 
+_ACTIONS = "headrace.after_commit"
+
 
 class ForeignRunner(Protocol):
     """Runs statements on a connection that is not ours."""
@@ -67,12 +69,13 @@ class PostgresForeignIntake:
     def after_commit(self, connection: Any, action: Any) -> bool:
         """Run `action()` once the connection's transaction has committed; False where that cannot be known.
 
-        Only SQLAlchemy tells; on bare connections the poll finds the jobs.
+        Only sessions of SQLAlchemy tell after the fact; elsewhere the poll finds the jobs.
         """
-        target = kind_of(connection)
-        if target is None or not target.startswith("sqlalchemy"):
+        kind = kind_of(connection)
+        session = getattr(connection, "sync_session", connection)
+        if kind is None or not kind.startswith("sqlalchemy") or not hasattr(session, "get_bind"):
             return False
-        _listen_once(_sync_part(connection), action)
+        _actions_of(session).append(action)
         return True
 
     def _runner(self, connection: Any) -> ForeignRunner:
@@ -87,32 +90,30 @@ class PostgresForeignIntake:
         return runner
 
 
-def _sync_part(connection: Any) -> Any:
-    """Return what emits SQLAlchemy's events: the sync session or connection inside an async one."""
-    return getattr(connection, "sync_session", None) or getattr(connection, "sync_connection", None) or connection
+def _actions_of(session: Any) -> list[Any]:
+    """Return what a session runs after its next commit; its events are listened to from the first time on."""
+    if _ACTIONS not in session.info:
+        from sqlalchemy import event
+
+        session.info[_ACTIONS] = []
+        event.listen(session, "after_commit", _run_actions)
+        event.listen(session, "after_soft_rollback", _forget_actions)
+    actions: list[Any] = session.info[_ACTIONS]
+    return actions
 
 
-def _listen_once(target: Any, action: Any) -> None:
-    from sqlalchemy import event
+def _run_actions(session: Any) -> None:
+    # The event also tells of released savepoints: nothing is committed then.
+    if not session.in_nested_transaction():
+        actions = session.info[_ACTIONS][:]
+        session.info[_ACTIONS].clear()
+        for action in actions:
+            action()
 
-    is_session = hasattr(target, "get_bind")
-    committed, rolled_back = ("after_commit", "after_soft_rollback") if is_session else ("commit", "rollback")
 
-    def on_commit(*_: Any) -> None:
-        forget()
-        action()
-
-    def on_rollback(*arguments: Any) -> None:
-        # A session tells of savepoints too; only the end of the whole transaction ends the wait.
-        if not is_session or arguments[1].parent is None:
-            forget()
-
-    def forget() -> None:
-        event.remove(target, committed, on_commit)
-        event.remove(target, rolled_back, on_rollback)
-
-    event.listen(target, committed, on_commit)
-    event.listen(target, rolled_back, on_rollback)
+def _forget_actions(session: Any, previous: Any) -> None:
+    if previous.parent is None:
+        session.info[_ACTIONS].clear()
 
 
 def _refused(error: Exception) -> HeadraceError:

@@ -70,7 +70,7 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
 
     return Stores(
         jobs=PostgresJobStore(database, hot),
-        batches=PostgresBatchStore(database),
+        batches=PostgresBatchStore(database, hot),
         sessions=PostgresSessionStore(database),
         control=PostgresControlStore(database),
         inspect=PostgresInspect(database, _notes(pooled=pooled, listening=notifier.listening)),

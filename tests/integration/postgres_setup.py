@@ -1,0 +1,76 @@
+"""What the integration tests of the PostgreSQL store share: databases, jobs and workers in few words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from headrace.model.job import Claim, ClaimedJob, Completion, JobSpec, JobState, NewJob
+from headrace.model.session import NewSession, ProcessId
+from headrace.ports.stores import Stores
+from headrace.stores.postgres.database import Database, DatabaseOptions
+from headrace.stores.postgres.migrate import apply_to
+from tests.backends.postgres import empty_schema, new_schema_name, open_test_stores
+from tests.backends.server import shared_server
+
+ARGS = '{"args":[1],"kwargs":{}}'
+SPEC = JobSpec("work")
+LEASE = timedelta(seconds=60)
+
+__all__ = ["connection", "new_schema_name", "open_test_stores", "shared_server"]
+
+
+@asynccontextmanager
+async def connection(dsn: str | None = None) -> AsyncIterator[Any]:
+    """Open a bare connection, as an application beside Headrace would."""
+    opened = await asyncpg.connect(dsn or shared_server().dsn)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@asynccontextmanager
+async def database(**options: Any) -> AsyncIterator[Database]:
+    """Open a migrated database of its own schema."""
+    async with empty_schema() as schema:
+        opened = Database(DatabaseOptions(shared_server().dsn, schema=schema, **options))
+        try:
+            await apply_to(opened)
+            yield opened
+        finally:
+            await opened.close()
+
+
+@asynccontextmanager
+async def schema_stores(**options: Any) -> AsyncIterator[tuple[str, Stores]]:
+    """Open stores by the server's clock and tell the name of their schema."""
+    async with empty_schema() as schema, open_test_stores(None, schema=schema, **options) as stores:
+        yield schema, stores
+
+
+async def register(stores: Stores, lease: timedelta = LEASE) -> UUID:
+    """Register a worker's session."""
+    session = NewSession(ProcessId("host", 1, 1), "host.example", {"default": 10}, lease)
+    await stores.sessions.register_session(session)
+    return session.id
+
+
+async def enqueue(stores: Stores, count: int, spec: JobSpec = SPEC) -> list[UUID]:
+    """Insert jobs of one specification."""
+    return await stores.jobs.insert_jobs([NewJob(spec, ARGS) for _ in range(count)])
+
+
+async def claim(stores: Stores, session: UUID, limit: int = 10, *, limit_keys: Sequence[str] = ()) -> list[ClaimedJob]:
+    """Claim jobs of the default queue."""
+    return await stores.jobs.claim_jobs(Claim(session, "default", limit, tuple(limit_keys)))
+
+
+def done(jobs: Sequence[ClaimedJob], state: JobState = JobState.SUCCEEDED) -> list[Completion]:
+    """Return the completions of claimed jobs."""
+    return [Completion(job.id, job.attempt, state, batch_id=job.batch_id) for job in jobs]

@@ -1,0 +1,133 @@
+"""Plans: the hot statements walk their index and the primary key, whatever the statistics say.
+
+A statement keeps the plan it got on an empty table. That is the dangerous case, so every plan here is made on empty
+tables without statistics, and checked again with 20,000 rows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from headrace.stores.postgres.database import Database
+from headrace.stores.postgres.queries import load_query
+from tests.integration.postgres_setup import database
+
+LOAD = """INSERT INTO "{schema}".jobs (id, state, session, started_at, sort_at, created_at, queue, task, priority,
+    max_attempts, args, batch_id, limit_key, run_at)
+  SELECT gen_random_uuid(), CASE WHEN n % 50 = 0 THEN 'running' WHEN n % 50 = 1 THEN 'scheduled' ELSE 'ready' END,
+    CASE WHEN n % 50 = 0 THEN '00000000-0000-0000-0000-000000000001'::uuid END, CASE WHEN n % 50 = 0 THEN now() END,
+    now() + n * interval '1 microsecond', now(), 'default', 'work', 5, 4, '{{}}',
+    CASE WHEN n % 2 = 0 THEN md5((n % 500)::text)::uuid END, CASE WHEN n % 100 = 3 THEN 'key' END, now()
+  FROM generate_series(1, 20000) AS n"""
+
+#: What each statement may use to reach the hot table and the history; anything else is a plan gone astray.
+HOT = {
+    "claim_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
+    "finish_jobs": {"jobs_pkey"},
+    "return_jobs": {"jobs_pkey"},
+    "close_batches": {
+        "jobs_batch",
+        "jobs_retry",
+        "finished_jobs_items",
+        "finished_jobs_unsuccessful",
+        "finished_jobs_retry",
+        "batches_pkey",
+        "batches_live",
+    },
+    "claim_capped_jobs": {
+        "jobs_claim",
+        "jobs_claim_capped",
+        "jobs_running_capped",
+        "jobs_pkey",
+        "batches_live",
+        "sessions_pkey",
+        "queues_pkey",
+        "limits_pkey",
+    },
+}
+
+
+async def plan(opened: Database, name: str, connection: Any) -> str:
+    """Return the generic plan of a statement, as a worker's connection would keep it."""
+    query = load_query(name, opened.schema)
+    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    await connection.execute(f"PREPARE {name} AS {query.numbered}")
+    nothing = ", ".join("NULL" for _ in query.parameters)
+    rows = await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE {name} ({nothing})")
+    await connection.execute(f"DEALLOCATE {name}")
+    return "\n".join(row[0] for row in rows)
+
+
+def used(text: str) -> set[str]:
+    """Return the indexes a plan uses."""
+    return set(re.findall(r"using (\w+)", text)) | set(re.findall(r"Bitmap Index Scan on (\w+)", text))
+
+
+@pytest.mark.parametrize("name", sorted(HOT))
+async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
+    """Claims walk the claim indexes, endings the primary key under the fence: no scan, hash join or other index."""
+    async with database(pinned=True) as opened:
+        connection = await opened.connect()
+        for loaded in (False, True):
+            if loaded:
+                await connection.execute(LOAD.format(schema=opened.schema))
+                await connection.execute(f'ANALYZE "{opened.schema}".jobs')
+            text = await plan(opened, name, connection)
+            assert used(text) <= HOT[name], text
+            assert used(text) & {"jobs_pkey", "jobs_batch"}, text
+            assert not re.search(r"Seq Scan on (jobs|finished_jobs)|Hash Join|Merge Join|Bitmap", text), text
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("stage_jobs", "jobs_due"),
+        ("renew_session", "jobs_to_cancel"),
+        ("batch_progress", "jobs_batch"),
+        ("batch_progress", "finished_jobs_items"),
+        ("read_items", "finished_jobs_items"),
+        ("save_step", "jobs_pkey"),
+        ("cancel_waiting_job", "jobs_pkey"),
+        ("settle_cancelled", "jobs_batch"),
+        ("prune_finished", "finished_jobs_age"),
+    ],
+)
+async def test_a_statement_of_the_loops_uses_its_index(name: str, index: str) -> None:
+    """With rows and statistics, each statement that runs all the time finds its few rows by the index made for it."""
+    async with database() as opened:
+        connection = await opened.connect()
+        await connection.execute(LOAD.format(schema=opened.schema))
+        await connection.execute(FINISHED.format(schema=opened.schema))
+        await connection.execute(f'ANALYZE "{opened.schema}".jobs, "{opened.schema}".finished_jobs')
+        text = await plan(opened, name, connection)
+        await connection.close()
+    assert index in used(text), text
+
+
+FINISHED = """INSERT INTO "{schema}".finished_jobs (id, batch_id, ordinal, created_at, finished_at, attempt, priority,
+    failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, args)
+  SELECT gen_random_uuid(), md5((n % 500)::text)::uuid, n, now(), now() + n * interval '1 second', 1, 5, 0, 0, 4, false,
+    false, CASE WHEN n % 20 = 0 THEN 'failed' ELSE 'succeeded' END, 'default', 'work', '{{}}'
+  FROM generate_series(1, 20000) AS n"""
+
+
+async def test_rescue_does_not_touch_jobs_while_no_session_ended() -> None:
+    """The sweep every two seconds is free: the scan of the hot table is behind a condition evaluated once."""
+    async with database() as opened:
+        connection = await opened.connect()
+        await connection.execute(LOAD.format(schema=opened.schema))
+        query = load_query("rescue_jobs", opened.schema)
+        values = {"thorough": False, "limit": 100, "error": None, "now": None}
+        await connection.execute(f"PREPARE rescue AS {query.numbered}")
+        given = {"thorough": "false", "limit": "100", "error": "NULL", "now": "NULL"}
+        assert set(values) == set(query.parameters)
+        rows = await connection.fetch(
+            f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE rescue ({', '.join(given[p] for p in query.parameters)})"
+        )
+        await connection.close()
+    text = "\n".join(row[0] for row in rows)
+    assert re.search(r"Seq Scan on jobs j.*never executed", text), text

@@ -1,0 +1,117 @@
+"""The schema: what people read equals what machines run, and versions are checked before anything else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from headrace.model.errors import StoreUnavailableError, StoreVersionError
+from headrace.stores.postgres import migrate, open_postgres_stores
+from headrace.stores.postgres.queries import read_sql
+from tests.integration.postgres_setup import connection, new_schema_name, shared_server
+
+CATALOGUE = {
+    "columns": """SELECT table_name, ordinal_position, column_name, data_type, is_nullable, column_default
+        FROM information_schema.columns WHERE table_schema = $1 ORDER BY 1, 2""",
+    "indexes": "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = $1 ORDER BY 1, 2",
+    "constraints": """SELECT conrelid::regclass::text AS relation, conname, pg_get_constraintdef(oid) AS definition
+        FROM pg_constraint WHERE connamespace = to_regnamespace($1) ORDER BY 1, 2""",
+    "settings": """SELECT relname, reloptions::text FROM pg_class
+        WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'i') ORDER BY 1""",
+}
+
+
+async def catalogue(schema: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Return everything that makes up a schema, without its name."""
+    async with connection() as opened:
+        found = {kind: await opened.fetch(query, schema) for kind, query in CATALOGUE.items()}
+    return {
+        kind: [tuple(str(value).replace(schema, "SCHEMA") for value in row) for row in rows]
+        for kind, rows in found.items()
+    }
+
+
+async def drop(*schemas: str) -> None:
+    """Remove schemas that a test made."""
+    async with connection() as opened:
+        for schema in schemas:
+            await opened.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+async def test_the_schema_people_read_is_the_one_migrations_make() -> None:
+    """schema.sql and all migrations give the same columns, indexes, constraints and settings."""
+    read, run = new_schema_name(), new_schema_name()
+    async with connection() as opened:
+        await opened.execute(f'CREATE SCHEMA "{read}"; {read_sql("schema.sql", read)}')
+    await migrate.apply(shared_server().dsn, schema=run)
+
+    expected, actual = await catalogue(read), await catalogue(run)
+    await drop(read, run)
+    assert len(actual["columns"]) > 100
+    assert actual == expected
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    """Names follow NNNN_{pre,post}_what.sql and count from 1, so that each release knows what it lacks."""
+    known = migrate.known_migrations()
+    assert [migration.version for migration in known] == list(range(1, len(known) + 1))
+
+
+async def test_migrating_lists_first_and_is_done_once() -> None:
+    """`pending` changes nothing; `apply` applies all; then neither finds anything to do."""
+    dsn, schema = shared_server().dsn, new_schema_name()
+    names = [migration.name for migration in migrate.known_migrations()]
+    assert await migrate.pending(dsn, schema=schema) == names
+    assert await migrate.pending(dsn, schema=schema) == names
+    assert await migrate.apply(dsn, schema=schema) == names
+    assert await migrate.pending(dsn, schema=schema) == []
+    assert await migrate.apply(dsn, schema=schema) == []
+    await drop(schema)
+
+
+async def test_processes_that_migrate_together_apply_each_migration_once() -> None:
+    """Four migrators of an empty database: one applies, the others wait and find nothing left."""
+    dsn, schema = shared_server().dsn, new_schema_name()
+    applied = await asyncio.gather(*(migrate.apply(dsn, schema=schema) for _ in range(4)))
+    await drop(schema)
+    assert sorted(name for names in applied for name in names) == [m.name for m in migrate.known_migrations()]
+
+
+async def test_an_empty_database_is_filled_only_when_asked() -> None:
+    """Without `auto_migrate` the error names the command; with it the store opens."""
+    dsn, schema = shared_server().dsn, new_schema_name()
+    with pytest.raises(StoreVersionError, match="headrace migrate"):
+        await open_postgres_stores(dsn, schema=schema)
+    stores = await open_postgres_stores(dsn, schema=schema, auto_migrate=True)
+    assert await stores.inspect.queue_stats() == []
+    await stores.close()
+    await drop(schema)
+
+
+async def test_a_database_of_another_version_is_refused() -> None:
+    """An older schema and one with a breaking newer migration are refused; a newer compatible one is used."""
+    dsn, schema = shared_server().dsn, new_schema_name()
+    await migrate.apply(dsn, schema=schema)
+    for version, name, refused in [(9000, "9000_pre_more", False), (9001, "9001_post_less", True)]:
+        async with connection() as opened:
+            await opened.execute(f'INSERT INTO "{schema}".migrations VALUES ($1, $2)', version, name)
+        if refused:
+            with pytest.raises(StoreVersionError, match=r"newer Headrace \(9001_post_less"):
+                await open_postgres_stores(dsn, schema=schema)
+        else:
+            await (await open_postgres_stores(dsn, schema=schema)).close()
+    async with connection() as opened:
+        await opened.execute(f'DELETE FROM "{schema}".migrations WHERE version = 1 OR version > 9000')
+    with pytest.raises(StoreVersionError, match="headrace migrate"):
+        await open_postgres_stores(dsn, schema=schema, auto_migrate=True)
+    await drop(schema)
+
+
+async def test_a_server_that_is_not_there_is_a_clear_error() -> None:
+    """No server, or an address that is none: StoreUnavailableError that shows no password."""
+    for dsn in ("postgresql://me:s3cret@127.0.0.1:9/none", "postgresql://me:s3cret@/none?host=/nowhere", "nonsense"):
+        with pytest.raises(StoreUnavailableError, match="HEADRACE_URL") as caught:
+            await open_postgres_stores(dsn)
+        assert "s3cret" not in str(caught.value)
