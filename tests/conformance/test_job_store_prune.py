@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from headrace.model.batch import BatchOutcome, BatchState, NewBatch
-from headrace.model.job import JobState
+from headrace.model.job import JobState, NewJob
 from headrace.model.llm import Answer, StoredAnswer
 from headrace.model.stats import Pruned, Retention
-from tests.conformance.scenario import DAY, MINUTE, SECOND, SPEC, Scenario, items
+from tests.conformance.scenario import ARGS, DAY, MINUTE, SECOND, SPEC, Scenario, items
 
 KEEP = Retention(succeeded=2 * DAY, failed=4 * DAY, cancelled=3 * DAY, answers=5 * DAY)
 KEPT = {JobState.SUCCEEDED: KEEP.succeeded, JobState.FAILED: KEEP.failed, JobState.CANCELLED: KEEP.cancelled}
@@ -117,6 +117,17 @@ async def test_what_was_removed_is_counted(on: Scenario) -> None:
 
     assert (await prune(on, queue="default")).total == 3
     assert (await prune(on, queue="default")).total == 0
+
+
+async def test_expired_keys_are_removed(on: Scenario) -> None:
+    """Keys whose seven days are over are removed, and counted; their jobs stay, and younger keys do."""
+    for key in ("old", "young"):
+        await on.stores.jobs.insert_jobs([NewJob(SPEC, ARGS, key=key)])
+        on.clock.advance(4 * DAY)
+
+    assert (await prune(on)).total == 1
+    assert (await prune(on)).total == 0
+    assert len(await known(on)) == 2
 
 
 # Batches

@@ -20,9 +20,7 @@ class FakeClock:
 
     def __init__(self, now: datetime = _START) -> None:
         """Start at `now`, an aware instant. Raises InvalidInputError for a naive one."""
-        if now.tzinfo is None:
-            raise InvalidInputError("now", "must be an aware instant", now)
-        self._now = now.astimezone(UTC)
+        self._now = _aware(now)
         self._monotonic = 0.0
 
     def now(self) -> datetime:
@@ -42,4 +40,10 @@ class FakeClock:
 
     def set_now(self, now: datetime) -> None:
         """Step the wall clock alone, as an operator or NTP does; the monotonic clock stays."""
-        self._now = now.astimezone(UTC)
+        self._now = _aware(now)
+
+
+def _aware(now: datetime) -> datetime:
+    if now.tzinfo is None:
+        raise InvalidInputError("now", "must be an aware instant", now)
+    return now.astimezone(UTC)
