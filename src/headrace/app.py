@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -71,6 +72,8 @@ class App:
         self._given_settings = settings
         self._runtime: Runtime | None = None
         self._users = 0
+        #: Whoever opens the app at the same moment shares one store.
+        self._opening = asyncio.Lock()
         #: Queues to hint when a transaction begun by `transaction` commits, by the connection's identity.
         self._transactions: dict[int, list[str]] = {}
 
@@ -113,12 +116,20 @@ class App:
     # Opening and closing
 
     async def __aenter__(self) -> App:
-        """Open as a client: submit and read, work nothing."""
-        if self._users == 0:
-            from headrace.wiring import open_runtime
+        """Open as a client: submit and read, work nothing. Raises ConfigError when open on another event loop."""
+        async with self._opening:
+            if self._runtime is not None and self._runtime.loop.is_closed():
+                self.forget_runtime()
+            if self._runtime is None:
+                from headrace.wiring import open_runtime
 
-            self._runtime = await open_runtime(self.settings)
-        self._users += 1
+                self._runtime = await open_runtime(self.settings)
+            elif self._runtime.loop is not asyncio.get_running_loop():
+                raise ConfigError(
+                    "the app is open on another event loop (of another thread, or of app.sync); use it from there, "
+                    "or make an App of its own for this loop"
+                )
+            self._users += 1
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -144,7 +155,7 @@ class App:
 
     def forget_runtime(self) -> None:
         """In a forked child: drop the parent's connections without touching them."""
-        self._runtime, self._users = None, 0
+        self._runtime, self._users, self._opening = None, 0, asyncio.Lock()
 
     @asynccontextmanager
     async def worker(
@@ -162,7 +173,7 @@ class App:
         wait = self.settings.worker.shutdown_grace if grace is None else parse_duration(grace, field="grace")
         async with self, AsyncExitStack() as stack:
             resources = await stack.enter_async_context(self.lifespan(self)) if self.lifespan is not None else None
-            slots = self._slots(queues, concurrency or self.settings.worker.concurrency)
+            slots = self._slots(queues, self.settings.worker.concurrency if concurrency is None else concurrency)
             worker = make_worker(self, slots, resources)
             try:
                 await worker.start()
@@ -171,11 +182,13 @@ class App:
                 await worker.stop(wait)
 
     def _slots(self, queues: Mapping[str, int] | Iterable[str] | None, default: int) -> dict[str, int]:
+        if isinstance(queues, str):
+            raise InvalidInputError("queues", 'must be a list of names or slots by name, such as ["llm"]', queues)
         named = queues if queues is not None else self.registry.queues()
         slots = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named, default)
         for queue, count in slots.items():
             check_name("queue", queue)
-            if not isinstance(count, int) or count < 1:
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
                 raise InvalidInputError(f"concurrency of queue {queue}", "must be a whole number of at least 1", count)
         if not slots:
             raise ConfigError("the app has no tasks, so there is no queue to work on; register one with @app.task")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -41,6 +43,33 @@ class JobSteps:
         )
 
 
+class HandlerThreads:
+    """Counts handlers that run in threads, by session, including those nobody waits for any more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: Counter[UUID] = Counter()
+        #: Called in a thread when the last handler thread of a session has ended.
+        self.on_ended: dict[UUID, Callable[[], None]] = {}
+
+    def running(self, session: UUID) -> int:
+        """Return how many run for a session."""
+        return self._running[session]
+
+    @contextmanager
+    def entered(self, session: UUID) -> Iterator[None]:
+        """Count the calling thread while it is inside."""
+        with self._lock:
+            self._running[session] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running[session] -= 1
+            if not self._running[session] and (ended := self.on_ended.get(session)):
+                ended()
+
+
 @dataclass(slots=True)
 class AttemptFactory:
     """Knows everything an attempt needs besides its job."""
@@ -54,15 +83,7 @@ class AttemptFactory:
     clock: Clock
     max_processing_time: timedelta
     resources: Any = None
-    #: Called in a thread when the last handler thread has ended.
-    on_threads_ended: Callable[[], None] = field(default=lambda: None)
-    _threads: int = 0
-    _threads_lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def live_threads(self) -> int:
-        """Handlers that run in threads, including those nobody waits for any more."""
-        return self._threads
+    threads: HandlerThreads = field(default_factory=HandlerThreads)
 
     def make(self, job: ClaimedJob, session: UUID) -> Attempt | None:
         """Return the attempt of a claimed job, or None when its task is not known here."""
@@ -80,22 +101,15 @@ class AttemptFactory:
         invoke = self._invoke_sync if task.runs_in is RunsIn.THREAD else self._invoke_async
         call = Call(
             job=job, session=session, timeout=timeout.total_seconds(), target=task.target,
-            invoke=lambda: invoke(task, job, context), on_activity=lambda: context.on_activity(),
+            invoke=lambda: invoke(task, job, context, session), on_activity=lambda: context.on_activity(),
         )  # fmt: skip
         return Attempt(job, task, context, executor, call)
 
-    async def _invoke_async(self, task: TaskDef, job: ClaimedJob, context: Context) -> Any:
+    async def _invoke_async(self, task: TaskDef, job: ClaimedJob, context: Context, _session: UUID) -> Any:
         args, kwargs = task.codec.decode(job.args, context)
         return await task.function(*args, **kwargs)
 
-    def _invoke_sync(self, task: TaskDef, job: ClaimedJob, context: Context) -> Any:
-        with self._threads_lock:
-            self._threads += 1
-        try:
+    def _invoke_sync(self, task: TaskDef, job: ClaimedJob, context: Context, session: UUID) -> Any:
+        with self.threads.entered(session):
             args, kwargs = task.codec.decode(job.args, context)
             return task.function(*args, **kwargs)
-        finally:
-            with self._threads_lock:
-                self._threads -= 1
-            if not self._threads:
-                self.on_threads_ended()

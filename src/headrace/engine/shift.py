@@ -101,26 +101,28 @@ class Shift:
 
     async def start(self) -> None:
         """Register the session and begin to claim."""
+        # The lease begins at the store, not before this moment and perhaps much earlier than its answer.
+        sent_at = self._clock.monotonic()
         await self._stores.sessions.register_session(self._session)
         # With it readers of the session tell the age of the last heartbeat.
         self._telemetry.gauge("headrace.sessions.lease_ms", round(self._options.lease.total_seconds() * 1000))
-        self._start_heartbeat()
+        self._start_heartbeat(sent_at)
         self._acks.start()
         for claimer in self._claimers.values():
             claimer.start()
 
-    def _start_heartbeat(self) -> None:
+    def _start_heartbeat(self, renewed_at: float) -> None:
         loop = asyncio.get_running_loop()
         lease = Lease(
             self.id, self._options.lease, self._options.heartbeat_interval, stats=self._stats,
             on_cancel=partial(_call_on, loop, self._cancel), on_lost=partial(_call_on, loop, self._lose),
         )  # fmt: skip
+        heartbeat = Heartbeat(lease, self._clock, renewed_at=renewed_at)
         if self._stores.private_sessions is None:
-            heartbeat = Heartbeat(lease, self._clock)
             self._heartbeat_task = asyncio.create_task(heartbeat.run(self._stores.sessions), name="headrace-heartbeat")
             return
-        self._thread = HeartbeatThread(lease, self._clock, self._stores.private_sessions)
-        self._factory.on_threads_ended = self._report_stopped
+        self._thread = HeartbeatThread(heartbeat, self._stores.private_sessions)
+        self._factory.threads.on_ended[self.id] = self._report_stopped
         self._thread.start()
 
     def _stats(self) -> dict[str, Any]:
@@ -200,8 +202,10 @@ class Shift:
         self._on_lost()
 
     def _report_stopped(self) -> None:
-        if self._thread is not None and self._lost and not self._attempts and not self._factory.live_threads:
+        busy = self._attempts or self._factory.threads.running(self.id)
+        if self._thread is not None and self._lost and not busy:
             self._thread.handlers_stopped.set()
+            self._factory.threads.on_ended.pop(self.id, None)
 
     async def abandon(self) -> None:
         """End a shift whose lease is lost."""
@@ -227,9 +231,7 @@ class Shift:
                 await self._all_ended.wait()
         except TimeoutError:
             LOG.warning("releasing %d jobs that did not end within %s", len(self._attempts), format_duration(grace))
-            for attempt in list(self._attempts.values()):
-                attempt.stop(StopReason.RELEASED)
-            await self._all_ended.wait()
+            await self._release()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._acks.drain()
@@ -237,10 +239,22 @@ class Shift:
         await self._stop_heartbeat()
         await self._stores.sessions.close_session(self.id)
 
+    async def _release(self) -> None:
+        """Stop handlers; those that do not heed it are released as they are, and end with the process."""
+        for attempt in list(self._attempts.values()):
+            attempt.stop(StopReason.RELEASED)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._all_ended.wait()
+        for attempt in self._attempts.values():
+            LOG.error("the handler of job %s ignores that it was stopped", attempt.job.id)
+            if (completion := stopped(attempt)) is not None:
+                self._acks.put(completion)
+
     async def _stop_heartbeat(self) -> None:
         if self._thread is not None:
-            self._thread.handlers_stopped.set()
-            self._thread.stop()
+            self._factory.threads.on_ended.pop(self.id, None)
+            await self._thread.stop()
         if self._heartbeat_task is not None:
             self._heartbeat_task.cancel()
             await asyncio.gather(self._heartbeat_task, return_exceptions=True)

@@ -43,7 +43,7 @@ class DutyOptions:
 class Worker:
     """Claims and runs jobs until it is stopped.
 
-    Start once; `stop` may be called at any time and more than once.
+    Starting twice and stopping twice are allowed, also stopping without a start, and starting again after a stop.
     """
 
     def __init__(
@@ -54,7 +54,10 @@ class Worker:
         self._shift_options = shift
         self._clock = clock
         self.telemetry = Telemetry()
+        self._started = False
         self._shift: Shift | None = None
+        #: A shift whose lease is lost, until it has ended.
+        self._lost: Shift | None = None
         self._changing: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] | None = None
         self._leadership = Leadership(stores, uuid7())
@@ -74,6 +77,9 @@ class Worker:
 
     async def start(self) -> None:
         """Declare caps, listen for hints, and begin the first shift."""
+        if self._started:
+            return
+        self._started = True
         caps = self._factory.registry.caps()
         if caps:
             await self._stores.control.set_caps(caps)
@@ -96,22 +102,27 @@ class Worker:
             self._shift.hint(queue)
 
     def _on_lost(self) -> None:
-        self._changing = asyncio.create_task(self._change_shift(), name="headrace-change-shift")
+        # While stopping there is no next shift: the one that stops ends by itself.
+        if self._started:
+            self._changing = asyncio.create_task(self._change_shift(), name="headrace-change-shift")
 
     async def _change_shift(self) -> None:
         """End the lost shift and begin another, however long the store is away."""
-        lost, self._shift = self._shift, None
-        if lost is not None:
-            await lost.abandon()
+        self._lost, self._shift = self._shift, None
+        if self._lost is not None:
+            await self._lost.abandon()
+            self._lost = None
         while self._shift is None:
             try:
                 await self._begin_shift()
-            except StoreUnavailableError as error:
-                LOG.warning("cannot begin a new session, trying again: %s", error)
+            except Exception as error:
+                unexpected = not isinstance(error, StoreUnavailableError)
+                LOG.warning("cannot begin a new session, trying again: %s", error, exc_info=unexpected)
                 await asyncio.sleep(RESTART_SECONDS)
 
     async def stop(self, grace: timedelta) -> None:
         """Stop claiming; let handlers end within `grace` and release the rest, uncharged."""
+        self._started = False
         for loop in self._loops:
             await loop.stop()
         if self._changing is not None:
@@ -120,14 +131,20 @@ class Worker:
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
-        shift, self._shift = self._shift, None
-        with contextlib.suppress(StoreUnavailableError):
-            if shift is not None:
-                await shift.stop(grace)
-            await self._leadership.resign()
+        await self._end_shifts(grace)
         await asyncio.gather(
             *(executor.close() for executor in self._factory.executors.values()), self._factory.alone.close()
         )
+
+    async def _end_shifts(self, grace: timedelta) -> None:
+        lost, self._lost = self._lost, None
+        shift, self._shift = self._shift, None
+        with contextlib.suppress(StoreUnavailableError):
+            if lost is not None:
+                await lost.abandon()
+            if shift is not None:
+                await shift.stop(grace)
+            await self._leadership.resign()
 
     @property
     def quiet(self) -> bool:

@@ -10,17 +10,17 @@ The loop is a coroutine over ports; the thread only hosts it (`HeartbeatThread`)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from headrace.model.errors import HeadraceError
 from headrace.model.session import Renewal
 from headrace.ports.clock import Clock
 from headrace.ports.session_store import SessionStore
@@ -31,6 +31,8 @@ LOG = logging.getLogger("headrace.heartbeat")
 STOP_MARGIN = timedelta(seconds=2)
 #: sysexits.h EX_TEMPFAIL: the supervisor starts a new process
 EXIT_LEASE_LOST = 75
+#: At a stop the thread may close its connection this long.
+JOIN_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -55,12 +57,13 @@ class Lease:
 class Heartbeat:
     """Renews one lease until it is lost or `stop` is called."""
 
-    def __init__(self, lease: Lease, clock: Clock) -> None:
-        self._lease = lease
+    def __init__(self, lease: Lease, clock: Clock, *, renewed_at: float) -> None:
+        """`renewed_at`: when the registration was sent, by the clock's monotonic time."""
+        self.lease = lease
         self._clock = clock
         self._stopping = asyncio.Event()
         #: When the last renewal that succeeded was sent.
-        self.renewed_at = clock.monotonic()
+        self.renewed_at = renewed_at
 
     def stop(self) -> None:
         """End without reporting a loss."""
@@ -71,12 +74,12 @@ class Heartbeat:
         while not await self._pause():
             # Past the deadline there is nothing to renew for: the handlers must be stopped by now.
             if self.remaining() <= 0 or not await self._renew(sessions):
-                self._lease.on_lost()
+                self.lease.on_lost()
                 return
 
     async def _pause(self) -> bool:
         """Wait one interval, or less when the deadline is nearer; return whether the heartbeat is to stop."""
-        wait = min(self._lease.interval.total_seconds(), max(self.remaining() / 2, 0.02))
+        wait = min(self.lease.interval.total_seconds(), max(self.remaining() / 2, 0.02))
         try:
             async with asyncio.timeout(wait):
                 await self._stopping.wait()
@@ -90,9 +93,9 @@ class Heartbeat:
         try:
             async with asyncio.timeout(self.remaining()):
                 renewal = await sessions.renew_session(
-                    self._lease.session, lease=self._lease.length, stats=self._lease.stats()
+                    self.lease.session, lease=self.lease.length, stats=self.lease.stats()
                 )
-        except (HeadraceError, OSError, TimeoutError) as error:
+        except Exception as error:
             LOG.warning("heartbeat failed (%s); %.1f s until the handlers are stopped", error, self.remaining())
             return self.remaining() > 0
         return self._accept(renewal, sent_at)
@@ -102,13 +105,18 @@ class Heartbeat:
             return False
         self.renewed_at = sent_at
         if renewal.cancel_jobs:
-            self._lease.on_cancel(renewal.cancel_jobs)
+            self.lease.on_cancel(renewal.cancel_jobs)
         return True
 
     def remaining(self) -> float:
         """Seconds until handlers must be stopped."""
-        allowed = (self._lease.length - self._lease.margin).total_seconds()
+        allowed = (self.lease.length - self.lease.margin).total_seconds()
         return self.renewed_at + allowed - self._clock.monotonic()
+
+    def until_lease_end(self) -> float:
+        """Seconds until others may take the jobs, and no less than the margin."""
+        margin = self.lease.margin.total_seconds()
+        return max(self.renewed_at + self.lease.length.total_seconds() - self._clock.monotonic(), margin)
 
 
 class HeartbeatThread:
@@ -118,56 +126,51 @@ class HeartbeatThread:
     until the lease ends and then exits the process, since nothing else can stop a thread.
     """
 
-    def __init__(
-        self, lease: Lease, clock: Clock, sessions: Callable[[], AbstractAsyncContextManager[SessionStore]]
-    ) -> None:
-        self._lease = lease
-        self._clock = clock
+    def __init__(self, heartbeat: Heartbeat, sessions: Callable[[], AbstractAsyncContextManager[SessionStore]]) -> None:
+        self._heartbeat = heartbeat
         self._sessions = sessions
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._heartbeat: Heartbeat | None = None
         self._thread = threading.Thread(target=self._host, name="headrace-heartbeat", daemon=True)
+        self._stopped = False
         self.handlers_stopped = threading.Event()
-        self._lost = False
 
     def start(self) -> None:
         """Begin renewing."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop renewing; the lease is left to be closed by the caller."""
-        loop, heartbeat = self._loop, self._heartbeat
-        if loop is not None and heartbeat is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(heartbeat.stop)
+    async def stop(self) -> None:
+        """Stop renewing and wait until the connection is closed; the lease is left to be ended by the caller."""
+        self.handlers_stopped.set()
+        self._stopped = True
+        if self._loop is not None:
+            # RuntimeError: the thread has ended by now.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._heartbeat.stop)
+        await asyncio.to_thread(self._thread.join, JOIN_SECONDS)
 
     def _host(self) -> None:
         asyncio.run(self._run())
-        if self._lost:
+        if not self._stopped:
             self._exit_unless_stopped()
 
     async def _run(self) -> None:
+        """Renew until stopped or lost, connecting again where the connection could not be made."""
         self._loop = asyncio.get_running_loop()
-        lost = self._lease.on_lost
-
-        def note_and_report() -> None:
-            self._lost = True
-            lost()
-
-        self._lease.on_lost = note_and_report
-        self._heartbeat = Heartbeat(self._lease, self._clock)
-        while self._heartbeat.remaining() > 0:
+        heartbeat = self._heartbeat
+        while not self._stopped and heartbeat.remaining() > 0:
             try:
-                async with self._sessions() as sessions:
-                    await self._heartbeat.run(sessions)
+                async with AsyncExitStack() as stack:
+                    async with asyncio.timeout(heartbeat.remaining()):
+                        sessions = await stack.enter_async_context(self._sessions())
+                    await heartbeat.run(sessions)
                     return
-            except HeadraceError as error:
+            except Exception as error:
                 LOG.warning("the heartbeat cannot connect, trying again: %s", error)
-                await asyncio.sleep(self._lease.margin.total_seconds() / 4)
-        self._lease.on_lost()
+                await asyncio.sleep(heartbeat.lease.margin.total_seconds() / 4)
+        if not self._stopped:
+            heartbeat.lease.on_lost()
 
     def _exit_unless_stopped(self) -> None:
-        assert self._heartbeat is not None
-        end = self._heartbeat.renewed_at + self._lease.length.total_seconds()
-        if not self.handlers_stopped.wait(max(end - self._clock.monotonic(), self._lease.margin.total_seconds())):
+        if not self.handlers_stopped.wait(self._heartbeat.until_lease_end()):
             LOG.critical("the lease is lost and handlers in threads do not stop: exiting so that their jobs run once")
             os._exit(EXIT_LEASE_LOST)
