@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ def questions(model: type[BaseModel], path: tuple[str, ...] = (), about: str = "
 
 
 def _words(name: str, field: FieldInfo) -> str:
-    return (field.description or field.title or name.replace("_", " ")).strip().rstrip(".")
+    words = (field.description or field.title or name.replace("_", " ")).strip().rstrip(".")
+    return re.sub(r"^(?i:the)\s+", "", words)
 
 
 def _ask(words: str, about: str, kind: Kind, choices: tuple[str, ...]) -> str:
@@ -63,7 +65,7 @@ def _ask(words: str, about: str, kind: Kind, choices: tuple[str, ...]) -> str:
     if words.endswith("?"):
         question = words
     elif kind is Kind.YES_NO:
-        question = f"Is this so: {whole}?"
+        question = f"Is it true that {whole.removeprefix('whether ')}?"
     else:
         question = f"What is the {whole[0].lower()}{whole[1:]}?" if whole[1:2].islower() else f"What is the {whole}?"
     if choices:

@@ -1,0 +1,395 @@
+"""The LLM call: what it pays, what it keeps, what it repairs, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field, RootModel
+
+from headrace.llm.results import Provenance
+from headrace.model.errors import InvalidInputError, StoreUnavailableError
+from headrace.model.llm import AnswerStyle, FinishReason, Message, StoredAnswer
+from headrace.model.provider_errors import BadOutputError, RateLimitedError, RefusedError
+from headrace.model.usage import Usage, UsageMeter, current_meter
+from headrace.stores.memory.memo_store import MemoryMemoStore
+from tests.unit.llm_answers import COST, WrittenProvider, llm_of, said
+from tests.waiting import wait_until
+
+GOOD = '{"plants": 60, "variety": "Rosada"}'
+
+
+class Trial(BaseModel):
+    """What is asked for."""
+
+    plants: int = Field(ge=1, description="number of plants")
+    variety: str
+
+
+@pytest.fixture
+def meter() -> Iterator[UsageMeter]:
+    """The meter of an attempt."""
+    meter = UsageMeter()
+    token = current_meter.set(meter)
+    yield meter
+    current_meter.reset(token)
+
+
+@pytest.mark.parametrize("style", [AnswerStyle.STRICT_SCHEMA, AnswerStyle.JSON])
+async def test_a_valid_answer_is_one_call(style: AnswerStyle) -> None:
+    """Ask, validate, return: with what it cost and where it came from."""
+    provider = WrittenProvider([GOOD], style)
+    extraction = await llm_of(provider).extract_detailed(Trial, prompt="We grew 60 plants.", system="Be exact.")
+
+    assert extraction.value == Trial(plants=60, variety="Rosada")
+    assert extraction.usage == COST
+    assert (extraction.calls, extraction.reused, extraction.provenance) == (1, 0, Provenance.LLM)
+
+
+async def test_a_strict_ask_carries_the_schema_and_a_json_ask_tells_it() -> None:
+    """The provider's style decides how the schema travels."""
+    strict, loose = WrittenProvider([GOOD]), WrittenProvider([GOOD], AnswerStyle.JSON)
+    for provider in (strict, loose):
+        await llm_of(provider).extract(Trial, prompt="We grew 60 plants.", system="Be exact.")
+
+    (asked,) = strict.requests
+    assert asked.schema is not None
+    assert asked.schema["required"] == ["plants", "variety"]
+    assert asked.schema_name == "Trial"
+    assert [message.role for message in asked.messages] == ["system", "user"]
+    (asked,) = loose.requests
+    assert asked.schema is None
+    assert asked.json_mode
+    assert asked.messages[0].content.startswith("Be exact.")
+    assert '"plants"' in asked.messages[0].content
+
+
+async def test_words_and_fences_around_the_object_are_passed_over() -> None:
+    """A model that talks round its JSON costs no repair."""
+    provider = WrittenProvider([f"Sure! Here it is:\n```json\n{GOOD}\n```"], AnswerStyle.JSON)
+    extraction = await llm_of(provider).extract_detailed(Trial, prompt="?")
+
+    assert extraction.provenance is Provenance.LLM
+
+
+async def test_an_equal_ask_costs_nothing() -> None:
+    """The answer is taken from the memo, also by another LLM over the same memo, as after a restart."""
+    memo = MemoryMemoStore()
+    provider = WrittenProvider([GOOD])
+    first = await llm_of(provider, memo).extract_detailed(Trial, prompt="?")
+    again = await llm_of(provider, memo).extract_detailed(Trial, prompt="?")
+
+    assert again.value == first.value
+    assert again.usage == Usage(reused=1)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "changes", [{"prompt": "other"}, {"system": "s"}, {"max_tokens": 9}, {"temperature": 1}, {"sample": 1}]
+)
+async def test_another_ask_is_another_call(changes: dict[str, Any]) -> None:
+    """Whatever changes the answer is part of the key."""
+    provider = WrittenProvider([GOOD, GOOD])
+    llm = llm_of(provider)
+    await llm.extract(Trial, prompt="?")
+    await llm.extract(Trial, **{"prompt": "?", **changes})
+
+    assert len(provider.requests) == 2
+
+
+async def test_the_answer_is_stored_before_it_is_read() -> None:
+    """What was paid lies in the memo even where it turns out useless."""
+    memo = RecordingMemo()
+    with pytest.raises(BadOutputError):
+        await llm_of(WrittenProvider(["one", "two", "three"]), memo).extract(Trial, prompt="?")
+
+    assert [answer.answer.text for answer in memo.stored] == ["one", "two", "three"]
+
+
+class RecordingMemo(MemoryMemoStore):
+    """A memo that shows what it was given, and is out of order for a while."""
+
+    def __init__(self, outages: int = 0) -> None:
+        super().__init__()
+        self.stored: list[StoredAnswer] = []
+        self._outages = outages
+
+    async def store_answer(self, key: str, answer: StoredAnswer) -> StoredAnswer:
+        """Fail while out of order, then store."""
+        if self._outages:
+            self._outages -= 1
+            raise StoreUnavailableError
+        self.stored.append(answer)
+        return await super().store_answer(key, answer)
+
+
+async def test_a_paid_answer_outlives_a_store_that_restarts() -> None:
+    """Storing is tried again before the answer is given up."""
+    memo = RecordingMemo(outages=1)
+    provider = WrittenProvider([GOOD])
+    await llm_of(provider, memo).extract(Trial, prompt="?")
+
+    assert len(memo.stored) == 1
+    assert len(provider.requests) == 1
+
+
+async def test_the_answer_stored_first_stands() -> None:
+    """Where another process stored an answer in the meantime, that one is used: all see the same."""
+    memo = MemoryMemoStore()
+    provider = WrittenProvider(["late"])
+    provider.gate.clear()
+    llm = llm_of(provider, memo)
+    asking = asyncio.create_task(llm.complete("?"))
+    await wait_until(lambda: provider.requests)
+    await memo.store_answer(provider.requests[0].memo_key("written"), StoredAnswer("written", said("early")))
+    provider.gate.set()
+
+    assert await asking == "early"
+
+
+@pytest.mark.parametrize("style", [AnswerStyle.STRICT_SCHEMA, AnswerStyle.JSON])
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ('{"plants": "many", "variety": "Rosada"}', "plants: Input should be a valid integer"),
+        ('{"plants": 0, "variety": "Rosada"}', "plants: Input should be greater than or equal to 1"),
+        ('{"plants": 60}', "variety: Field required"),
+        ('{"plants": 60, "variety": "Ros', "no JSON object"),
+        ('{"plants": 60,, "variety": "Rosada"}', "Invalid JSON"),
+        ("", "no JSON object"),
+    ],
+)
+async def test_a_wrong_answer_is_repaired_by_naming_its_errors(style: AnswerStyle, wrong: str, told: str) -> None:
+    """The model sees its answer again with each error named, and may correct it."""
+    provider = WrittenProvider([wrong, GOOD], style)
+    extraction = await llm_of(provider).extract_detailed(Trial, prompt="?")
+
+    assert extraction.value.plants == 60
+    assert extraction.provenance is Provenance.REPAIRED
+    assert extraction.usage == COST + COST
+    echoed, feedback = provider.requests[1].messages[-2:]
+    assert (echoed.role, feedback.role) == ("assistant", "user")
+    assert told in feedback.content
+
+
+async def test_after_two_repairs_it_ends_and_the_end_costs_nothing_twice() -> None:
+    """Three wrong answers are a permanent error that names the errors; the same ask again makes no call."""
+    memo = MemoryMemoStore()
+    provider = WrittenProvider(["{}"] * 3)
+    for _ in range(2):
+        with pytest.raises(BadOutputError) as caught:
+            await llm_of(provider, memo).extract(Trial, prompt="?")
+
+    assert len(provider.requests) == 3
+    assert len({request.memo_key("written") for request in provider.requests}) == 3
+    assert caught.value.errors == ("plants: Field required", "variety: Field required")
+    assert not caught.value.transient
+
+
+async def test_a_cut_answer_is_asked_for_again_with_more_room() -> None:
+    """A cut answer is never mended, not even where it could be read; the paid cut one stays in the memo."""
+    memo = MemoryMemoStore()
+    cut = said(GOOD, FinishReason.LENGTH)
+    provider = WrittenProvider([cut, cut, GOOD])
+    for _ in range(2):
+        value = await llm_of(provider, memo).extract(Trial, prompt="?", max_tokens=100)
+        assert value.plants == 60
+
+    assert [request.max_tokens for request in provider.requests] == [100, 356, 712]
+
+
+async def test_an_answer_cut_at_the_provider_s_own_limit_is_asked_for_shorter() -> None:
+    """Where no more room can be given, the model is asked to be brief; after two such asks it ends."""
+    cut = said('{"plants": 6', FinishReason.LENGTH)
+    provider = WrittenProvider([cut] * 3)
+    with pytest.raises(BadOutputError, match="cut off"):
+        await llm_of(provider).extract(Trial, prompt="?")
+
+    assert len({request.memo_key("written") for request in provider.requests}) == 3
+    assert "shorter" in provider.requests[1].messages[-1].content
+
+
+@pytest.mark.parametrize("style", list(AnswerStyle))
+async def test_a_refusal_is_permanent_and_paid_once(style: AnswerStyle) -> None:
+    """The model declines: no repair, and the same ask again is refused from the memo."""
+    memo = MemoryMemoStore()
+    provider = WrittenProvider([said("I cannot.", FinishReason.REFUSED)], style)
+    for _ in range(2):
+        with pytest.raises(RefusedError, match=r"I cannot\.") as caught:
+            await llm_of(provider, memo).extract(Trial, prompt="?")
+
+    assert len(provider.requests) == 1
+    assert not caught.value.transient
+
+
+async def test_an_answer_that_is_none_is_asked_for_again(meter: UsageMeter) -> None:
+    """A body that held no answer spends a repair, its cost is counted, and nothing is stored for it."""
+    useless = BadOutputError(errors=["a tool call instead of text"], usage=COST)
+    provider = WrittenProvider([useless, GOOD])
+    extraction = await llm_of(provider).extract_detailed(Trial, prompt="?")
+
+    assert extraction.provenance is Provenance.REPAIRED
+    assert extraction.usage == meter.total == COST + COST
+    provider = WrittenProvider([useless] * 3)
+    with pytest.raises(BadOutputError):
+        await llm_of(provider).complete("?")
+    assert len(provider.requests) == 3
+
+
+async def test_a_transient_fault_is_the_job_s_affair() -> None:
+    """Nothing is retried here: the error goes out as it came, and nothing is stored."""
+    limited = RateLimitedError(retry_after=timedelta(seconds=2))
+    provider = WrittenProvider([limited, "yes"])
+    llm = llm_of(provider)
+    with pytest.raises(RateLimitedError) as caught:
+        await llm.complete("?")
+
+    assert caught.value is limited
+    assert await llm.complete("?") == "yes"
+
+
+async def test_equal_asks_at_one_time_are_one_call(meter: UsageMeter) -> None:
+    """Ten askers, one call, one bill."""
+    provider = WrittenProvider(["yes"])
+    provider.gate.clear()
+    llm = llm_of(provider)
+    asking = [asyncio.create_task(llm.complete_detailed("?")) for _ in range(10)]
+    await wait_until(lambda: provider.requests)
+    provider.gate.set()
+    completions = await asyncio.gather(*asking)
+
+    assert len(provider.requests) == 1
+    assert [completion.reused for completion in completions] == [False] + [True] * 9
+    assert meter.total == COST + Usage(reused=9)
+
+
+async def test_a_cancelled_asker_loses_no_paid_answer(meter: UsageMeter) -> None:
+    """The call goes on without it; its answer is stored, counted and there for the next asker."""
+    memo = RecordingMemo()
+    provider = WrittenProvider([GOOD])
+    provider.gate.clear()
+    llm = llm_of(provider, memo)
+    asking = asyncio.create_task(llm.extract(Trial, prompt="?"))
+    await wait_until(lambda: provider.requests)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    provider.gate.set()
+    await wait_until(lambda: memo.stored)
+
+    assert (await llm.extract_detailed(Trial, prompt="?")).usage == Usage(reused=1)
+    assert meter.total == COST + Usage(reused=1)
+
+
+async def test_a_cancelled_asker_leaves_the_others_alone() -> None:
+    """One of two askers goes; the other gets the answer."""
+    provider = WrittenProvider(["yes"])
+    provider.gate.clear()
+    llm = llm_of(provider)
+    first, second = (asyncio.create_task(llm.complete("?")) for _ in range(2))
+    await wait_until(lambda: provider.requests)
+    first.cancel()
+    await asyncio.wait({first})
+    provider.gate.set()
+
+    assert await second == "yes"
+
+
+async def test_closing_waits_for_answers_under_way() -> None:
+    """What is paid and under way is stored before the provider is let go."""
+    memo = RecordingMemo()
+    provider = WrittenProvider(["yes"])
+    provider.gate.clear()
+    llm = llm_of(provider, memo)
+    asking = asyncio.create_task(llm.complete("?"))
+    await wait_until(lambda: provider.requests)
+    closing = asyncio.create_task(llm.aclose())
+    provider.gate.set()
+    await closing
+
+    assert len(memo.stored) == 1
+    assert provider.is_closed
+    assert await asking == "yes"
+    await llm.aclose()
+
+
+async def test_a_text_is_asked_with_earlier_turns_and_stops() -> None:
+    """Worked examples stand between system and prompt, given as messages or as mappings."""
+    provider = WrittenProvider([said("Paris", FinishReason.LENGTH)])
+    completion = await llm_of(provider).complete_detailed(
+        "Capital of France?",
+        system="Answer in a word.",
+        messages=[{"role": "user", "content": "Capital of Norway?"}, Message("assistant", "Oslo")],
+        stop="\n",
+        max_tokens=5,
+    )
+
+    (asked,) = provider.requests
+    assert [message.role for message in asked.messages] == ["system", "user", "assistant", "user"]
+    assert (asked.stop, asked.max_tokens, asked.temperature) == (("\n",), 5, 0.0)
+    assert (completion.text, completion.truncated, completion.reused) == ("Paris", True, False)
+
+
+async def test_a_whole_conversation_needs_no_prompt() -> None:
+    """`messages` may hold the question too."""
+    provider = WrittenProvider(["yes"])
+    assert await llm_of(provider).complete(messages=[Message("user", "?")], stop=["a", "b"]) == "yes"
+    assert provider.requests[0].stop == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"prompt": 3},
+        {"prompt": "?", "messages": [{"role": "robot", "content": "x"}]},
+        {"prompt": "?", "max_tokens": 0},
+        {"prompt": "?", "temperature": 3},
+        {"messages": [Message("assistant", "x")]},
+    ],
+)
+async def test_a_malformed_ask_is_named_before_anything_is_paid(fields: dict[str, Any]) -> None:
+    """Mistakes of the caller are told with field, rule and value, and make no call."""
+    provider = WrittenProvider([])
+    with pytest.raises(InvalidInputError):
+        await llm_of(provider).complete(**fields)
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize("model", [int, RootModel[list[int]], {"type": "object"}])
+async def test_only_a_model_with_fields_can_be_extracted(model: Any) -> None:
+    """Anything else is refused with a clear error."""
+    provider = WrittenProvider([])
+    with pytest.raises(InvalidInputError, match="model must be a pydantic model"):
+        await llm_of(provider).extract(model, prompt="?")
+
+
+async def test_a_shape_no_strict_schema_can_say_is_asked_for_as_json() -> None:
+    """Mappings and values of any type fall back to JSON mode, at a provider that is strict otherwise."""
+
+    class Counts(BaseModel):
+        by_word: dict[str, int]
+
+    provider = WrittenProvider([json.dumps({"by_word": {"a": 1}})])
+    assert (await llm_of(provider).extract(Counts, prompt="?")).by_word == {"a": 1}
+    assert provider.requests[0].json_mode
+
+
+def test_nothing_is_opened_before_the_first_use() -> None:
+    """An app without model calls needs no model."""
+    opened: list[int] = []
+
+    def open_provider() -> WrittenProvider:
+        opened.append(1)
+        return WrittenProvider([])
+
+    from headrace.llm.gateway import LLM
+
+    llm = LLM(open_provider, MemoryMemoStore())
+    assert opened == []
+    assert (llm.style, llm.model_name) == (AnswerStyle.STRICT_SCHEMA, "written-1")
+    assert opened == [1]

@@ -1,0 +1,112 @@
+"""The values of a model call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from headrace.model.errors import HeadraceError
+from headrace.model.llm import Answer, CompletionRequest, FinishReason, LLMSettings, Message, StoredAnswer
+from headrace.model.provider_errors import ProviderError
+from headrace.model.usage import Usage, UsageMeter
+from headrace.providers.retry_after import read_retry_after
+
+REQUEST = CompletionRequest(model="m", messages=(Message("user", "hello"),))
+NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "n"},
+        {"messages": (Message("system", "hello"),)},
+        {"messages": (Message("user", "hello "),)},
+        {"schema": {"type": "object"}},
+        {"schema_name": "other"},
+        {"json_mode": True},
+        {"temperature": 0.1},
+        {"max_tokens": 5},
+        {"stop": ("\n",)},
+        {"sample": 1},
+    ],
+)
+def test_everything_that_determines_the_answer_changes_the_key(changes: dict[str, Any]) -> None:
+    """No two different asks share a key."""
+    assert replace(REQUEST, **changes).memo_key("openai") != REQUEST.memo_key("openai")
+
+
+def test_equal_asks_have_equal_keys_in_every_process() -> None:
+    """The key is a fixed function of the ask: what was paid years ago is found again."""
+    twin = CompletionRequest(model="m", messages=(Message("user", "hello"),))
+    one = replace(REQUEST, schema={"a": 1, "b": 2})
+
+    assert twin.memo_key("openai") == REQUEST.memo_key("openai") != REQUEST.memo_key("local")
+    assert one.memo_key("openai") == replace(one, schema={"b": 2, "a": 1}).memo_key("openai")
+    assert REQUEST.memo_key("openai").startswith("0ff3f54d97f68d09")
+
+
+@pytest.mark.parametrize("text", ["plain", "", "null \x00 byte", "lone \ud800 surrogate", 'quote " and \\ and ü'])
+def test_a_stored_answer_survives_any_text(text: str) -> None:
+    """Encoding is ASCII and loses nothing, whatever a model said."""
+    answer = Answer(text=text, finish_reason=FinishReason.LENGTH, usage=Usage(1, 2, 1), model="m-1", request_id="r")
+    stored = StoredAnswer("openai", answer)
+
+    assert stored.encode().isascii()
+    assert "\x00" not in stored.encode()
+    assert StoredAnswer.decode(stored.encode()) == stored
+
+
+def test_usage_adds_up_and_travels() -> None:
+    """A meter sums what it is given, and its JSON reads back."""
+    meter = UsageMeter()
+    meter.add(Usage(10, 2, 1))
+    meter.add(Usage(reused=3))
+
+    assert meter.to_json() == {"input_tokens": 10, "output_tokens": 2, "calls": 1, "reused": 3}
+    assert Usage.from_json({**meter.to_json(), "later": 1}) == meter.total
+    assert Usage.from_json({}) == Usage()
+
+
+def test_the_key_does_not_show() -> None:
+    """Settings can be printed and logged."""
+    assert "secret" not in repr(LLMSettings(model="m", api_key="secret"))
+
+
+def test_every_provider_error_has_a_code_of_its_own_and_says_what_to_do() -> None:
+    """Machines tell the errors apart by code; people read a default message."""
+    kinds: list[type[ProviderError]] = [ProviderError]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+
+    assert len({kind.code for kind in kinds}) == len(kinds)
+    for kind in kinds:
+        error = kind()
+        assert isinstance(error, HeadraceError)
+        assert str(error) == kind.__doc__
+        assert kind.__name__.endswith("Error")
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"retry-after-ms": "250", "retry-after": "9"}, timedelta(milliseconds=250)),
+        ({"retry-after": "2"}, timedelta(seconds=2)),
+        ({"retry-after": "1.5"}, timedelta(seconds=1.5)),
+        ({"retry-after-ms": "soon", "retry-after": "3"}, timedelta(seconds=3)),
+        ({"retry-after": "Wed, 01 May 2024 12:00:30 GMT"}, timedelta(seconds=30)),
+        ({"retry-after": "Wed, 01 May 2024 12:00:30 -0000"}, timedelta(seconds=30)),
+        ({"retry-after": "Wed, 01 May 2024 11:00:00 GMT"}, timedelta(0)),
+        ({"retry-after": "-5"}, timedelta(0)),
+        ({"retry-after": "1e999"}, timedelta(days=1)),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+        ({}, None),
+    ],
+)
+def test_the_wait_a_provider_asks_for_is_understood(headers: dict[str, str], wait: timedelta | None) -> None:
+    """Milliseconds first, then seconds, then a date; never negative, never absurd, None where it is no wait."""
+    assert read_retry_after(headers, now=NOW) == wait
