@@ -23,10 +23,12 @@ class Entry(NamedTuple):
 
 #: One line registers a command: its name, where it is, and the first line of its help.
 COMMANDS: dict[str, Entry] = {
+    "demo": Entry("headrace.apps.papers.demo.command:demo", "Run the main job on embedded everything, and kill it."),
     "worker": Entry("headrace.cli.worker:worker", "Work the jobs of an app until SIGTERM or Ctrl-C."),
     "dev": Entry("headrace.cli.worker:dev", "Work the jobs of an app and show what happens to each, for development."),
     "workers": Entry("headrace.cli.workers:workers", "Show the workers that are alive."),
     "enqueue": Entry("headrace.cli.enqueue:enqueue", "Make a durable job of one call and print its id."),
+    "papers": Entry("headrace.apps.papers.command:papers", "Structured extraction from a folder of documents."),
     "batch": Entry("headrace.cli.batch:batch", "Look at batches, follow them, retry and cancel them."),
     "job": Entry("headrace.cli.job:job", "Look at one job, cancel it, run it again."),
     "queue": Entry("headrace.cli.queue:queue", "Figures of queues; pause, resume, retry, clean up."),

@@ -41,10 +41,7 @@ class Run:
     template: Template
     selection: Selection
     batch: Batch
-
-    def row_of(self, items: dict[str, BatchItem], document: FoundDocument) -> BatchItem | None:
-        """Return what became of a document, or None while it has not ended."""
-        return items.get(document.document_id)
+    out: Path
 
 
 async def open_run(app: App, task: Task[..., Any], options: RunOptions) -> Run:
@@ -61,7 +58,7 @@ async def open_run(app: App, task: Task[..., Any], options: RunOptions) -> Run:
     if (await batch.view()).closed_at is not None and (await batch.progress()).failed:
         with suppress(ConflictError):  # an equal command was quicker
             await batch.retry_failed()
-    return Run(run_id, template, selection, batch)
+    return Run(run_id, template, selection, batch, options.out)
 
 
 def _run_id(options: RunOptions, template: Template) -> str:
