@@ -37,6 +37,11 @@ COMMAND_LINE = f"""{NOTE}
 # Command line
 
 What `--help` says of every command.
+
+With `--json` a command writes one JSON document to standard output; `batch results`, `batch watch` and `worker` write
+a line of JSON each time. Errors are JSON too then, on standard error: `{"error": {"code": …, "message": …}}`, with
+`job_id`, `field` or `rule` where there is one. Instants are ISO 8601, durations are written as they are read (`"1h30m"`).
+Output is coloured on terminals only; a reader that leaves, such as `head`, is no error.
 """
 
 
@@ -44,7 +49,7 @@ def command_line() -> str:
     """Return the page of all commands, with the exit codes they share."""
     parts = [COMMAND_LINE, exit_codes()]
     for path, command in commands(cli, ["headrace"]):
-        context = click.Context(command, info_name=" ".join(path), max_content_width=100, terminal_width=100)
+        context = click.Context(command, info_name=" ".join(path), terminal_width=100, **cli.context_settings)
         parts.append(f"## {' '.join(path)}\n\n```\n{command.get_help(context).rstrip()}\n```\n")
     return "\n".join(parts)
 

@@ -9,6 +9,7 @@ import click
 
 from headrace.model.errors import (
     ConfigError,
+    HeadraceError,
     InvalidInputError,
     NotAllowedError,
     NotFoundError,
@@ -72,6 +73,8 @@ def error_word(error: BaseException) -> str:
         return "usage"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    if isinstance(error, OSError) and not isinstance(error, HeadraceError):
+        return "os_error"
     return str(getattr(error, "code", "internal_error"))
 
 

@@ -23,7 +23,10 @@ class Entry(NamedTuple):
 
 #: One line registers a command: its name, where it is, and the first line of its help.
 COMMANDS: dict[str, Entry] = {
-    "demo": Entry("headrace.apps.papers.demo.command:demo", "Run the main job on embedded everything, and kill it."),
+    "demo": Entry(
+        "headrace.apps.papers.demo.command:demo",
+        "Run the main job on embedded everything and kill its worker on the way.",
+    ),
     "worker": Entry("headrace.cli.worker:worker", "Work the jobs of an app until SIGTERM or Ctrl-C."),
     "dev": Entry("headrace.cli.worker:dev", "Work the jobs of an app and show what happens to each, for development."),
     "workers": Entry("headrace.cli.workers:workers", "Show the workers that are alive."),
