@@ -39,8 +39,8 @@ COMMAND_LINE = f"""{NOTE}
 What `--help` says of every command.
 
 With `--json` a command writes one JSON document to standard output; `batch results`, `batch watch` and `worker` write
-a line of JSON each time. Errors are JSON too then, on standard error: `{"error": {"code": …, "message": …}}`, with
-`job_id`, `field` or `rule` where there is one. Instants are ISO 8601, durations are written as they are read (`"1h30m"`).
+a line of JSON each time. Errors are JSON too then, on standard error: `{{"error": {{"code": …, "message": …}}}}`, with
+`job_id`, `field` or `rule` where there is one. Instants are ISO 8601, durations are written as they are read (`1h30m`).
 Output is coloured on terminals only; a reader that leaves, such as `head`, is no error.
 """
 
