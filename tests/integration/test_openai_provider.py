@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
+import subprocess
+import sys
 import time
 import traceback
 from dataclasses import replace
@@ -11,7 +15,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
+from headrace.llm.gateway import LLM
 from headrace.model.errors import ConfigError
 from headrace.model.llm import AnswerStyle, CompletionRequest, FinishReason, LLMSettings, Message
 from headrace.model.provider_errors import (
@@ -27,6 +33,7 @@ from headrace.model.provider_errors import (
 )
 from headrace.providers.bounded import LARGEST_ANSWER
 from headrace.providers.openai import OpenAIProvider
+from headrace.stores.memory.memo_store import MemoryMemoStore
 from headrace.testing.provider import Fault, FaultKind, Latency, ScriptedProvider, Span
 
 SCHEMA = {"type": "object", "properties": {"plants": {"type": "integer"}}, "required": ["plants"]}
@@ -342,3 +349,102 @@ def test_the_style_is_the_configured_one() -> None:
     settings = LLMSettings(model="m", base_url="http://127.0.0.1:9/v1")
     assert OpenAIProvider(settings).style is AnswerStyle.STRICT_SCHEMA
     assert OpenAIProvider(replace(settings, style=AnswerStyle.JSON)).style is AnswerStyle.JSON
+
+
+class Count(BaseModel):
+    """What is extracted in the tests below."""
+
+    plants: int = Field(description="number of plants")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(FaultKind.TRUNCATED_JSON, FaultKind.WRONG_JSON, FaultKind.WRONG_TYPE, FaultKind.LENGTH),
+        *(FaultKind.BROKEN_BODY, FaultKind.BAD_UTF8, FaultKind.EMPTY, FaultKind.ERROR_BODY, FaultKind.TOOL_CALL),
+        FaultKind.HUGE,
+    ],
+)
+async def test_extraction_mends_a_bad_answer_and_gives_up_on_the_third(kind: FaultKind) -> None:
+    """Whatever is wrong with an answer: one bad answer is repaired, three end the extraction for good."""
+    for faults, calls in ((Fault(kind=kind, calls=Span(1, 1)), 2), (Fault(kind=kind), 3)):
+        async with ScriptedProvider(faults=[faults]) as scripted:
+            llm = llm_over(scripted)
+            if calls == 2:
+                assert (await llm.extract(Count, prompt="We grew 60 plants.")).plants == 60
+            else:
+                with pytest.raises(BadOutputError):
+                    await llm.extract(Count, prompt="We grew 60 plants.")
+            await llm.aclose()
+            assert scripted.count() == calls
+
+
+async def test_nothing_is_asked_twice_after_a_restart() -> None:
+    """A second process with the same memo makes no call for what the first one asked, at any address."""
+    memo = MemoryMemoStore()
+    for calls in (3, 0):
+        async with ScriptedProvider() as scripted:
+            llm = llm_over(scripted, memo)
+            for number in range(3):
+                await llm.extract(Count, prompt=f"We grew {number} plants.")
+            await llm.aclose()
+            assert scripted.count() == calls
+
+
+def llm_over(scripted: ScriptedProvider, memo: MemoryMemoStore | None = None) -> LLM:
+    """The LLM call over this provider."""
+    return LLM(lambda: OpenAIProvider(scripted.settings), memo or MemoryMemoStore())
+
+
+_PEAK = """
+import asyncio, json, resource, sys
+from headrace.model.llm import CompletionRequest, LLMSettings, Message
+from headrace.model.provider_errors import BadOutputError
+from headrace.providers.openai import OpenAIProvider
+
+async def main():
+    provider = OpenAIProvider(LLMSettings(model="m", base_url=sys.argv[1], api_key=sys.argv[2]))
+    async def ask(text):
+        await provider.complete(CompletionRequest(model="m", messages=(Message("user", text),)))
+    await ask("small")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused = 0
+    for number in range(3):
+        try:
+            await ask(f"huge {number}")
+        except BadOutputError:
+            refused += 1
+    await provider.aclose()
+    print(json.dumps([refused, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
+
+asyncio.run(main())
+"""
+
+
+async def test_a_huge_answer_does_not_fill_the_memory() -> None:
+    """Three answers of 50 MB raise a worker's peak memory by less than 40 MB."""
+    async with ScriptedProvider(faults=[Fault(kind=FaultKind.HUGE, contains="huge")]) as scripted:
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", _PEAK, scripted.base_url, scripted.api_key),
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        said, _ = await asyncio.wait_for(child.communicate(), 60)
+
+    refused, grown_kib = json.loads(said)
+    assert refused == 3
+    assert grown_kib < 40 * 1024
+
+
+def test_choosing_a_provider_loads_no_sdk() -> None:
+    """The SDK is imported by the first call, not by a worker that may never make one."""
+    code = (
+        "import sys; from pathlib import Path; from headrace.model.llm import LLMSettings\n"
+        "from headrace.providers import open_provider\n"
+        "open_provider(LLMSettings(model='m', base_url='http://127.0.0.1:9/v1'), Path('.')).style\n"
+        "import headrace.llm.gateway\n"
+        "print([name for name in ('openai', 'httpx2', 'xllamacpp') if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.strip() == "[]"

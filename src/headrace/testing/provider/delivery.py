@@ -14,6 +14,8 @@ from headrace.testing.provider.wire import HttpConnection
 
 _DRIP_INTERVAL_SECONDS = 1.0
 _SEND_SIZE = 262_144
+_HUGE_SIZE = 50_000_000
+_CONTENT = b'"content": "'
 
 
 class Delivery:
@@ -57,13 +59,21 @@ class Delivery:
 
     async def _send(self, part: bytes, kind: FaultKind | None) -> None:
         if kind is FaultKind.BAD_UTF8:
-            part = part.replace(b'"content": "', b'"content": "\xff\xfe', 1)
+            part = part.replace(_CONTENT, _CONTENT + b"\xff\xfe", 1)
+        if kind is FaultKind.HUGE and _CONTENT in part:
+            before, _, part = part.partition(_CONTENT)
+            await self._send_huge(before + _CONTENT)
         if kind is not FaultKind.DRIP:
             await self._connection.send(part)
             return
         for byte in part:
             await self._connection.send(bytes([byte]))
             await asyncio.sleep(_DRIP_INTERVAL_SECONDS)
+
+    async def _send_huge(self, before: bytes) -> None:
+        await self._connection.send(before)
+        for _ in range(-(-_HUGE_SIZE // _SEND_SIZE)):
+            await self._connection.send(b"A" * _SEND_SIZE)
 
     async def _send_half(self, parts: AsyncIterator[bytes]) -> None:
         collected = [part async for part in parts]

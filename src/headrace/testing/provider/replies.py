@@ -13,8 +13,6 @@ from headrace.testing.provider.faults import FaultKind
 #: What a user may give as `answer`: text, a JSON-able value, or None for the default answer; may be async.
 AnswerFunction = Callable[[ChatRequest], Any | Awaitable[Any]]
 
-_HUGE = 50_000_000
-
 
 async def reply_to(
     request: ChatRequest,
@@ -56,5 +54,4 @@ _SPOILED: Mapping[FaultKind, Callable[[str], Reply]] = {
     FaultKind.LENGTH: lambda text: Reply(text=text[: max(1, len(text) // 2)], finish_reason="length"),
     FaultKind.REFUSAL: lambda text: Reply(text=None, refusal="I cannot help with that."),
     FaultKind.TOOL_CALL: lambda text: Reply(text=None, finish_reason="tool_calls", tool_call=True),
-    FaultKind.HUGE: lambda text: Reply(text="A" * _HUGE),
 }
