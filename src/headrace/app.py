@@ -117,9 +117,8 @@ class App:
 
     async def __aenter__(self) -> App:
         """Open as a client: submit and read, work nothing. Raises ConfigError when open on another event loop."""
+        self.forget_gone_runtime()
         async with self._opening:
-            if self._runtime is not None and self._runtime.loop.is_closed():
-                self.forget_runtime()
             if self._runtime is None:
                 from headrace.wiring import open_runtime
 
@@ -153,9 +152,10 @@ class App:
         """Whether the app is open."""
         return self._runtime is not None
 
-    def forget_runtime(self) -> None:
-        """In a forked child: drop the parent's connections without touching them."""
-        self._runtime, self._users, self._opening = None, 0, asyncio.Lock()
+    def forget_gone_runtime(self) -> None:
+        """In a forked child, or after the end of its loop: drop the old connections without touching them."""
+        if self._runtime is not None and self._runtime.gone:
+            self._runtime, self._users, self._opening = None, 0, asyncio.Lock()
 
     @asynccontextmanager
     async def worker(

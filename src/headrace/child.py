@@ -17,14 +17,17 @@ import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import UUID
 
 from headrace.app import App
 from headrace.engine.attempt import Attempt, describe, run_attempt
+from headrace.engine.attempts import call_plainly
 from headrace.engine.context import Context
 from headrace.engine.registry import TaskDef
+from headrace.model.errors import ConfigError
 from headrace.model.job import ClaimedJob, Completion, JobState
 from headrace.ports.executor import Call
 from headrace.ports.wire import decode_call, encode_completion
@@ -73,7 +76,9 @@ class LazySteps:
     session: UUID
 
     async def load(self) -> dict[str, str]:
-        """Return the stored steps."""
+        """Return the stored steps. Raises ConfigError on a store that this process does not share."""
+        if self.app.settings.queue.type == "memory":
+            raise ConfigError("ctx.step in a child process needs a store that processes share: use PostgreSQL")
         await self.child.open(self.app)
         return await self.app.runtime.stores.jobs.load_steps(self.job.id)
 
@@ -121,13 +126,16 @@ class Child:
 
     async def _run(self, task: Task[Any, Any], job: ClaimedJob, message: dict[str, Any]) -> Completion | None:
         app, definition = task.app, task.definition
+        # Sync handlers run in a thread, and share the connections of async ones.
+        app.sync.adopt(asyncio.get_running_loop())
         await self._enter_lifespan(app)
-        clock = SystemClock()
+        in_thread = not inspect.iscoroutinefunction(definition.function)
+        deadline = SystemClock().now() + timedelta(seconds=message["timeout"])
         context = Context(
             job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt,
-            deadline=clock.now(), steps=LazySteps(self, app, job, message["session"]),
+            deadline=deadline, steps=LazySteps(self, app, job, message["session"]),
             resources=self.resources.get(id(app)), batch_id=job.batch_id, index=job.ordinal,
-            on_activity=lambda: self.send(b'{"activity":true}\n'),
+            on_activity=lambda: self.send(b'{"activity":true}\n'), in_thread=in_thread,
         )  # fmt: skip
         call = Call(
             job=job, session=message["session"], timeout=message["timeout"], target=message["target"],
@@ -148,7 +156,7 @@ def _invoke(task: TaskDef, job: ClaimedJob, context: Context) -> Callable[[], An
         if inspect.iscoroutinefunction(task.function):
             return await task.function(*args, **kwargs)
         # In a thread, so that `app.sync` works inside sync handlers as it does in a worker.
-        return await asyncio.to_thread(task.function, *args, **kwargs)
+        return await asyncio.to_thread(call_plainly, task.function, *args, **kwargs)
 
     return invoke
 
@@ -173,9 +181,14 @@ def main() -> None:
     """Serve calls until the input closes."""
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    output = os.fdopen(os.dup(1), "wb")
+    # Modules are found where the worker finds them.
+    sys.path[:] = [*sys.argv[1:], *(entry for entry in sys.path if entry not in sys.argv[1:])]
+    # The protocol gets descriptors of its own: handlers, and programs they start, may use 0 and 1 as they like.
+    lines, output = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    asyncio.run(_serve_all(sys.stdin.buffer, output))
+    asyncio.run(_serve_all(lines, output))
 
 
 if __name__ == "__main__":

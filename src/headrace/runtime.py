@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ class Runtime:
     llm: Any
     close_others: Any
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    pid: int = field(default_factory=os.getpid)
     client: Client = field(init=False)
     batches: Batches = field(init=False)
     waiters: Waiters = field(init=False)
@@ -31,6 +33,11 @@ class Runtime:
         self.client = Client(self.stores)
         self.batches = Batches(self.stores)
         self.waiters = Waiters(self.stores)
+
+    @property
+    def gone(self) -> bool:
+        """Whether these parts can no longer be used: their loop has ended, or they belong to a parent process."""
+        return self.loop.is_closed() or self.pid != os.getpid()
 
     async def close(self) -> None:
         """Stop waiting and close every connection."""

@@ -6,10 +6,10 @@ One background thread with an event loop per process and app; after a fork the c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Iterator
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.model.errors import ConfigError
@@ -34,17 +34,32 @@ class SyncClient:
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._pid = os.getpid()
         self._lock = threading.Lock()
+        #: The loop this client opened the app on.
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._pid = 0
+        #: A loop of somebody else to open the app on, rather than on one of its own.
+        self._adopted: asyncio.AbstractEventLoop | None = None
+
+    def adopt(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Open the app on `loop`, which another thread runs, instead of starting a thread."""
+        self._adopted = loop
 
     def __call__(self, awaitable: Awaitable[T]) -> T:
         """Run `awaitable` and return its value; its exceptions pass through.
 
         Opens the app on first use. Raises ConfigError when called on an event loop, which it would block.
         """
-        result: T = self._start(_as_coroutine(awaitable)).result()
-        return result
+        try:
+            loop = self._loop_for_callers()
+        except BaseException:
+            if asyncio.iscoroutine(awaitable):
+                awaitable.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(_as_coroutine(awaitable), loop).result()
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Yield the items of an async iterator, for example `batch.results()`."""
@@ -58,50 +73,48 @@ class SyncClient:
 
     def close(self) -> None:
         """Close the app and end the thread; the next call begins anew."""
+        if self._pid != os.getpid():
+            return
         with self._lock:
             loop, self._loop = self._loop, None
-        if loop is not None and self._pid == os.getpid():
+        if loop is not None:
             asyncio.run_coroutine_threadsafe(self._app.__aexit__(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+            if loop is not self._adopted:
+                loop.call_soon_threadsafe(loop.stop)
 
-    def _start(self, coroutine: Any) -> Future[Any]:
-        loop = self._running_loop()
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is not None:
-            coroutine.close()
-            raise ConfigError("app.sync was called on an event loop, which it would block; use `await` instead")
-        return asyncio.run_coroutine_threadsafe(coroutine, loop)
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
+    def _loop_for_callers(self) -> asyncio.AbstractEventLoop:
         """Return the loop the app is open on, or start one and open the app there."""
+        with contextlib.suppress(RuntimeError):
+            asyncio.get_running_loop()
+            raise ConfigError("app.sync was called on an event loop, which it would block; use `await` instead")
+        if self._pid != os.getpid():
+            # Forked: lock, loop, thread and connections belong to the parent and are left to it.
+            self._begin_anew()
         with self._lock:
-            if self._loop is not None and self._pid == os.getpid():
-                return self._loop
-            if self._app.is_open and self._loop is None:
-                return self._app.runtime.loop
-            return self._open()
+            self._app.forget_gone_runtime()
+            if not self._app.is_open:
+                self._loop = self._open()
+            return self._app.runtime.loop
 
     def _open(self) -> asyncio.AbstractEventLoop:
-        if self._loop is not None:
-            # Forked: loop, thread and connections belong to the parent and are left to it.
-            self._app.forget_runtime()
-        self._pid = os.getpid()
-        loop = asyncio.new_event_loop()
-        threading.Thread(target=_run_loop, args=(loop,), name="headrace-sync", daemon=True).start()
+        loop = self._adopted or _start_loop()
         try:
             asyncio.run_coroutine_threadsafe(self._app.__aenter__(), loop).result()
         except BaseException:
-            loop.call_soon_threadsafe(loop.stop)
+            if loop is not self._adopted:
+                loop.call_soon_threadsafe(loop.stop)
             raise
-        self._loop = loop
         return loop
 
 
 async def _as_coroutine(awaitable: Awaitable[T]) -> T:
     return await awaitable
+
+
+def _start_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=_run_loop, args=(loop,), name="headrace-sync", daemon=True).start()
+    return loop
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -42,7 +42,10 @@ __all__ = [
     "pending_migrations",
 ]
 
-CHILD_COMMAND = (sys.executable, "-m", "headrace.child")
+
+def child_command() -> tuple[str, ...]:
+    """Return how to start a child process that finds the same modules as this one."""
+    return (sys.executable, "-m", "headrace.child", *(entry for entry in sys.path if entry))
 
 
 async def open_runtime(settings: Settings) -> Runtime:
@@ -156,9 +159,9 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         executors={
             RunsIn.LOOP: InlineExecutor(),
             RunsIn.THREAD: ThreadExecutor(),
-            RunsIn.PROCESS: ProcessExecutor(CHILD_COMMAND),
+            RunsIn.PROCESS: ProcessExecutor(child_command()),
         },
-        alone=ProcessExecutor(CHILD_COMMAND, reuse=False),
+        alone=ProcessExecutor(child_command(), reuse=False),
         proceed=compose([RetryMiddleware(), limit_time, meter_usage]),
         clock=clock,
         max_processing_time=settings.worker.max_processing_time,

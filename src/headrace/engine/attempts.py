@@ -94,9 +94,10 @@ class AttemptFactory:
         context = Context(
             job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt, deadline=self.clock.now() + timeout,
             steps=JobSteps(self.jobs, job.id, job.attempt, session), resources=self.resources,
-            batch_id=job.batch_id, index=job.ordinal,
+            batch_id=job.batch_id, index=job.ordinal, in_thread=task.runs_in is RunsIn.THREAD,
         )  # fmt: skip
-        suspect = job.crashes >= SUSPECT_CRASHES
+        # A function that no other process can find runs here, whatever it is suspected of.
+        suspect = job.crashes >= SUSPECT_CRASHES and task.importable
         executor = self.alone if suspect else self.executors[task.runs_in]
         invoke = self._invoke_sync if task.runs_in is RunsIn.THREAD else self._invoke_async
         call = Call(
@@ -112,4 +113,12 @@ class AttemptFactory:
     def _invoke_sync(self, task: TaskDef, job: ClaimedJob, context: Context, session: UUID) -> Any:
         with self.threads.entered(session):
             args, kwargs = task.codec.decode(job.args, context)
-            return task.function(*args, **kwargs)
+            return call_plainly(task.function, *args, **kwargs)
+
+
+def call_plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a sync handler; StopIteration becomes RuntimeError, as in coroutines, for no future carries it."""
+    try:
+        return function(*args, **kwargs)
+    except StopIteration as error:
+        raise RuntimeError("the handler raised StopIteration") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -52,6 +53,8 @@ class Context:
     #: Position of the item in its batch.
     index: int | None = None
     on_activity: Callable[[], None] = field(default=lambda: None, repr=False)
+    #: Whether the handler is a sync function: its steps run in threads too.
+    in_thread: bool = field(default=False, repr=False)
     #: Whether this attempt should end; sync handlers look at it, async ones are cancelled.
     cancelled: bool = False
     _stored: dict[str, str] | None = field(default=None, repr=False)
@@ -77,7 +80,8 @@ class Context:
         """Run `run` once per job and return its value; later attempts get the stored value without running it.
 
         `name` is unique within the handler; the value must be JSON. Raises InvalidInputError for a name used twice
-        in one attempt, FenceLostError when the job runs elsewhere by now.
+        in one attempt, FenceLostError when the job runs elsewhere by now. In a sync handler:
+        `app.sync(ctx.step("name", run))`; `run` is then called in a thread as well.
         """
         check_name("step", name)
         if name in self._used:
@@ -86,7 +90,7 @@ class Context:
         if self._stored is None:
             self._stored = await self.steps.load()
         if name not in self._stored:
-            value = run()
+            value = await asyncio.to_thread(run) if self.in_thread else run()
             if isinstance(value, Awaitable):
                 value = await value
             self._stored[name] = await self.steps.save(name, encode_json(value, field=f"step {name}"))

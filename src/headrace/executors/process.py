@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from headrace.ports.wire import decode_completion, encode_call
 #: A line holds a result of at most 256 KiB, JSON-escaped once more.
 _LINE_LIMIT = 4 * 1024 * 1024
 _MAX_IDLE = 4
+_END_SECONDS = 5.0
 
 
 class ProcessExecutor:
@@ -31,6 +33,7 @@ class ProcessExecutor:
         self._reuse = reuse
         self._idle: list[Process] = []
         self._busy: set[Process] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def run(self, call: Call) -> Any:
         """Run the call in a child and return its Completion; a child that dies raises ExecutorCrashedError."""
@@ -46,7 +49,7 @@ class ProcessExecutor:
             if healthy and self._reuse and len(self._idle) < _MAX_IDLE:
                 self._idle.append(child)
             else:
-                await asyncio.shield(_end(child))
+                await asyncio.shield(self._end(child))
 
     async def _take(self) -> Process:
         while self._idle:
@@ -59,8 +62,19 @@ class ProcessExecutor:
 
     async def close(self) -> None:
         """Kill every child."""
-        children, self._idle = [*self._idle, *self._busy], []
-        await asyncio.gather(*(_end(child) for child in children))
+        for child in self._busy:
+            _kill(child)
+        children, self._idle = self._idle, []
+        for child in children:
+            self._end(child)
+        await asyncio.gather(*self._ending)
+
+    def _end(self, child: Process) -> asyncio.Task[None]:
+        """Kill a child in a task that `close` waits for, whoever else does not."""
+        task = asyncio.create_task(_end(child))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
 
 
 async def _converse(child: Process, call: Call) -> Any:
@@ -93,7 +107,18 @@ async def _status(child: Process) -> str:
     return "no exit code"
 
 
+def _kill(child: Process) -> None:
+    # The child leads a group: what its handler started ends with it.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
 async def _end(child: Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        child.kill()
-    await child.wait()
+    assert child.stdout is not None
+    _kill(child)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_END_SECONDS):
+            # To the end: only then does asyncio close the pipes.
+            while await child.stdout.read(_LINE_LIMIT):
+                pass
+            await child.wait()

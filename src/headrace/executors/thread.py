@@ -35,9 +35,6 @@ class _Work:
             return
         try:
             value = self.function()
-        except StopIteration as error:
-            # A future refuses to carry it, and whoever waits would wait for ever.
-            self._tell(None, RuntimeError(f"the handler let StopIteration out: {error}"))
         except BaseException as error:
             self._tell(None, error)
         else:
