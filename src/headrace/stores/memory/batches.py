@@ -127,10 +127,7 @@ def retry_failed(state: State, batch_id: UUID) -> int:
     if batch.state is not BatchState.CLOSED:
         raise ConflictError(f"The batch is {batch.state}: its failed items can be retried once it is closed.")
     failed = [row for row in batch.ended if row.state is JobState.FAILED and row.job.id not in state.retries]
-    if failed:
-        _open_round(batch, BatchState.SEALED)
-        retry_jobs(state, failed)
-    return len(failed)
+    return len(retry_jobs(state, failed))
 
 
 def retry_jobs(state: State, rows: Iterable[Finished]) -> list[UUID]:
