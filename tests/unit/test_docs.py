@@ -58,3 +58,12 @@ def test_what_ties_the_repository_to_one_machine_is_found(line: str) -> None:
 def test_ordinary_prose_passes(line: str) -> None:
     """Paths every machine has and addresses of examples are no breach."""
     assert check_words.findings(Path("page.md"), line, "/srv/x") == []
+
+
+@pytest.mark.parametrize(("page", "least"), [("docs/guarantees.md", 8), ("docs/explanation/scatter.md", 10)])
+def test_every_promise_and_every_anti_pattern_names_its_tests(page: str, least: int) -> None:
+    """No section of these pages claims something without a test, but those that claim nothing."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    sections = [part for part in text.split("\n## ")[1:] if not part.startswith(("Not ", "Where this differs"))]
+    assert len(sections) >= least
+    assert [section.splitlines()[0] for section in sections if not check_docs.TEST.search(section)] == []
