@@ -67,3 +67,14 @@ def test_every_promise_and_every_anti_pattern_names_its_tests(page: str, least: 
     sections = [part for part in text.split("\n## ")[1:] if not part.startswith(("Not ", "Where this differs"))]
     assert len(sections) >= least
     assert [section.splitlines()[0] for section in sections if not check_docs.TEST.search(section)] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    """Whoever opens docs/README.md finds every page of docs/ from there, decisions by their own list."""
+    docs = ROOT / "docs"
+    lists = [docs / "README.md", docs / "decisions" / "README.md"]
+    linked = {
+        (page.parent / link).resolve() for page in lists for link in check_docs.LINK.findall(page.read_text("utf-8"))
+    }
+    pages = {page for page in check_docs.documents(ROOT) if page.is_relative_to(docs)}
+    assert pages - linked - set(lists[:1]) == set()
