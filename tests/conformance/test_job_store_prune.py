@@ -219,8 +219,18 @@ async def test_answers_are_kept_for_their_retention(on: Scenario) -> None:
     await prune(on)
 
     assert await on.stores.memo.load_answer(key) is None
+
+
+async def test_the_key_of_a_removed_answer_is_free(on: Scenario) -> None:
+    """After an answer was removed another one may be stored under its key, and stands."""
+    key = "a" * 64
+    await on.stores.memo.store_answer(key, StoredAnswer("openai", Answer(text="first")))
+    on.clock.advance(KEEP.answers + SECOND)
+    await prune(on)
+
     again = StoredAnswer("openai", Answer(text="second"))
     assert await on.stores.memo.store_answer(key, again) == again
+    assert await on.stores.memo.load_answer(key) == again
 
 
 async def test_sessions_are_listed_for_a_day_after_their_end(on: Scenario) -> None:

@@ -30,6 +30,12 @@ def claim_jobs(state: State, claim: Claim) -> list[ClaimedJob]:
     return claimed
 
 
+def claimed_jobs(state: State, session: UUID, queue: str) -> list[ClaimedJob]:
+    """Return the running jobs of a session in a queue, in claim order."""
+    held = [job for job in state.running.values() if job.session == session and job.spec.queue == queue]
+    return [_as_claimed(job) for job in sorted(held, key=lambda job: (job.sort_at, job.id))]
+
+
 def _room(state: State, limit_keys: tuple[str, ...]) -> dict[str, int | None]:
     """Return how many more jobs may run under each key: its cap less what runs, None without a cap."""
     if not limit_keys:

@@ -65,7 +65,7 @@ class MemoryControlStore:
     @atomic
     async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
         """Pause or resume claims of a queue."""
-        self._state.queues[queue] = QueueSetting(paused, reason if paused else None)
+        self._state.queues[queue] = QueueSetting(paused, reason)
 
     @atomic
     async def set_caps(self, caps: Mapping[str, int]) -> None:

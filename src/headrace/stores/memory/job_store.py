@@ -35,6 +35,11 @@ class MemoryJobStore:
         return claims.claim_jobs(self._state, claim)
 
     @atomic
+    async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
+        """Return what a session runs in a queue."""
+        return claims.claimed_jobs(self._state, session, queue)
+
+    @atomic
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds."""
         return endings.complete_jobs(self._state, session, completions)
