@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
+from headrace.engine.operations import cancel_job
 from headrace.engine.registry import TaskDef
 from headrace.model.durations import parse_duration
 from headrace.model.errors import JobCancelledError, JobFailedError, NotFoundError, ResultTimeoutError
@@ -68,6 +69,4 @@ class JobHandle(Generic[R]):
 
     async def cancel(self) -> CancelAnswer:
         """Cancel the job: at once when it has not started, else by asking its worker. Raises NotFoundError."""
-        answer = await self._app.runtime.stores.control.cancel_job(self.id)
-        self._app.runtime.stores.notifier.hint("done")
-        return answer
+        return await cancel_job(self._app.runtime.stores, self.id)

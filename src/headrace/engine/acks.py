@@ -16,9 +16,9 @@ from collections.abc import Callable
 from uuid import UUID
 
 from headrace.engine.attempt import describe
+from headrace.engine.closing import close_batches, settle_batch
 from headrace.engine.telemetry import Telemetry
-from headrace.model.batch import ClosedBatch
-from headrace.model.errors import HeadraceError, StoreUnavailableError
+from headrace.model.errors import StoreUnavailableError
 from headrace.model.job import Completion, JobState
 from headrace.ports.stores import Stores
 
@@ -46,6 +46,7 @@ class Acks:
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
+        self._settling: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin sending."""
@@ -62,15 +63,21 @@ class Acks:
         """Attempts that ended and are not recorded yet: what a crash now would run again."""
         return len(self._pending)
 
+    @property
+    def pending(self) -> set[tuple[UUID, int]]:
+        """Job id and attempt of what is not recorded yet."""
+        return {(completion.job_id, completion.attempt) for completion in self._pending}
+
     async def drain(self) -> None:
         """Wait until everything put so far is recorded or refused."""
         await self._idle.wait()
 
     async def stop(self) -> None:
         """Stop sending; what is pending is dropped (call `drain` first to keep it)."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [*self._settling, *([self._task] if self._task is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _loop(self) -> None:
         last = 0
@@ -93,19 +100,26 @@ class Acks:
             return
         self._telemetry.count("headrace.jobs.complete", accepted)
         self._telemetry.count("headrace.jobs.complete.statements")
-        if accepted < len(part):
-            self._telemetry.count("headrace.jobs.refused", len(part) - accepted)
-            LOG.warning("%d late completions were refused: their jobs run elsewhere", len(part) - accepted)
         await self._sent(part)
 
     async def _complete(self, part: list[Completion]) -> int:
-        """Return how many completions were accepted, however long the store is away."""
+        """Return how many completions were accepted, however long the store is away.
+
+        After a lost answer the repeat is refused what the first one did: only a first answer tells of late writes.
+        """
+        answered_first = True
         while True:
             try:
-                return len(await self._stores.jobs.complete_jobs(self._session, part))
+                accepted = len(await self._stores.jobs.complete_jobs(self._session, part))
             except StoreUnavailableError as error:
                 LOG.warning("could not record %d finished jobs, trying again: %s", len(part), error)
+                answered_first = False
                 await asyncio.sleep(RETRY_SECONDS)
+            else:
+                if answered_first and accepted < len(part):
+                    self._telemetry.count("headrace.jobs.refused", len(part) - accepted)
+                    LOG.warning("%d late completions were refused: their jobs run elsewhere", len(part) - accepted)
+                return accepted
 
     async def _send_apart(self, part: list[Completion], error: Exception) -> None:
         """The store refuses something in a statement: only the one job it is fails, with that as its error."""
@@ -140,20 +154,24 @@ class Acks:
         self._stores.notifier.hint("done")
         waiting = {completion.batch_id for completion in self._pending}
         ended = {done.batch_id for done in part if done.batch_id is not None} - waiting
-        if not ended:
-            return
         try:
-            closed = await self._stores.batches.close_batches(sorted(batch for batch in ended if batch is not None))
-        except HeadraceError as error:
+            closed = await close_batches(self._stores, ended)
+        except Exception as error:
             LOG.warning("could not try to close batches; the aggregator will: %s", error)
             return
-        announce_closed(self._stores, closed)
         self._telemetry.count("headrace.batches.close", len(closed))
+        # A failure may have broken the policy of its batch, which is then being cancelled.
+        for batch_id in {done.batch_id for done in part if done.state is JobState.FAILED} & ended - closed:
+            self._settle_soon(batch_id)
 
+    def _settle_soon(self, batch_id: UUID) -> None:
+        """Settle beside the acks, which must not wait for it."""
+        task = asyncio.create_task(self._settle(batch_id), name="headrace-settle")
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
 
-def announce_closed(stores: Stores, closed: list[ClosedBatch]) -> None:
-    """Send the hints that closed batches deserve: their waiters, and the queues of their callbacks."""
-    for batch in closed:
-        stores.notifier.hint("done")
-        if batch.callback_queue is not None:
-            stores.notifier.hint(f"queue:{batch.callback_queue}")
+    async def _settle(self, batch_id: UUID) -> None:
+        try:
+            await settle_batch(self._stores, batch_id)
+        except Exception as error:
+            LOG.warning("could not settle batch %s; the aggregator will: %s", batch_id, error)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sized
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from headrace.engine.acks import announce_closed
 from headrace.engine.client import with_retries
+from headrace.engine.closing import close_batches, settle_batch
 from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_ITEMS, NewBatch, Slice
+from headrace.model.errors import StoreUnavailableError
 from headrace.model.payload import hash_text
 from headrace.ports.stores import Stores
 
-#: Items that are cancelled in one transaction.
-SETTLE_LIMIT = 1_000
+LOG = logging.getLogger("headrace.batch")
 
 Texts = Iterable[str] | AsyncIterable[str]
 
@@ -54,18 +55,21 @@ class Batches:
             ordinal += len(part)
             self._hint(queue)
         await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal))
-        await self.close(batch_id)
+        await self._close(batch_id)
 
     async def seal(self, batch_id: UUID) -> None:
         """Seal an open batch at what was appended."""
         counts = await self._stores.inspect.batch_progress(batch_id)
         total = counts.done + counts.running + counts.waiting
         await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=total))
-        await self.close(batch_id)
+        await self._close(batch_id)
 
-    async def close(self, batch_id: UUID) -> None:
-        """Close a batch whose items all ended before it was sealed."""
-        announce_closed(self._stores, await self._stores.batches.close_batches([batch_id]))
+    async def _close(self, batch_id: UUID) -> None:
+        """Close a batch whose items all ended before it was sealed; nobody is refused because that did not work."""
+        try:
+            await close_batches(self._stores, [batch_id])
+        except StoreUnavailableError as error:
+            LOG.warning("could not try to close a batch; the aggregator will: %s", error)
 
     async def retry_failed(self, batch_id: UUID, *, queue: str) -> int:
         """Open a new round with the failed items; return how many."""
@@ -76,11 +80,9 @@ class Batches:
 
     async def cancel(self, batch_id: UUID) -> None:
         """Cancel a batch: nothing more is claimed from now on; items are settled slice by slice."""
-        await self._stores.batches.cancel_batch(batch_id)
-        settled = SETTLE_LIMIT
-        while settled == SETTLE_LIMIT:
-            settled = await self._stores.batches.settle_cancelled(batch_id, limit=SETTLE_LIMIT)
-        await self.close(batch_id)
+        await with_retries(lambda _: self._stores.batches.cancel_batch(batch_id))
+        await with_retries(lambda _: settle_batch(self._stores, batch_id))
+        await self._close(batch_id)
 
     def _hint(self, queue: str) -> None:
         self._stores.notifier.hint(f"queue:{queue}")

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
@@ -35,8 +36,12 @@ class Claimer:
         poll_interval: timedelta,
         telemetry: Telemetry,
         on_claimed: Callable[[ClaimedJob], None],
+        known: Callable[[], set[tuple[UUID, int]]],
     ) -> None:
-        """`claim` names session, queue and caps; its limit is the number of slots."""
+        """`claim` names session, queue and caps; its limit is the number of slots.
+
+        `known` returns id and attempt of what runs here or waits for its ack.
+        """
         self._jobs = jobs
         self._whole_claim = claim
         self._free = claim.limit
@@ -44,6 +49,9 @@ class Claimer:
         self._poll_interval = poll_interval.total_seconds()
         self._telemetry = telemetry
         self._on_claimed = on_claimed
+        self._known = known
+        #: A claim failed without an answer; it may have taken jobs.
+        self._in_doubt = False
         self._hinted = asyncio.Event()
         self._freed = asyncio.Event()
         self._stopping = False
@@ -100,18 +108,39 @@ class Claimer:
 
     async def _claim(self, limit: int) -> int:
         try:
+            if self._in_doubt:
+                await self._recover()
             jobs = await self._jobs.claim_jobs(replace(self._whole_claim, limit=limit))
         except StoreUnavailableError as error:
             LOG.warning("cannot claim from %s, trying again: %s", self.queue, error)
+            self._in_doubt = True
             return 0
         except Exception:
             LOG.exception("cannot claim from %s, trying again", self.queue)
+            self._in_doubt = True
             return 0
+        self._begin(jobs)
+        return len(jobs)
+
+    async def _recover(self) -> None:
+        """Begin what a claim took whose answer was lost: no sweep would find jobs of a session that lives.
+
+        What ran here before the read or after it is known, even if it ends meanwhile.
+        """
+        before = self._known()
+        held = await self._jobs.claimed_jobs(self._whole_claim.session, queue=self.queue)
+        known = before | self._known()
+        self._in_doubt = False
+        lost = [job for job in held if (job.id, job.attempt) not in known]
+        if lost:
+            LOG.warning("found %d jobs of %s whose claim was not answered", len(lost), self.queue)
+            self._begin(lost)
+
+    def _begin(self, jobs: list[ClaimedJob]) -> None:
         self._free -= len(jobs)
         self._telemetry.count("headrace.jobs.claim", len(jobs))
         for job in jobs:
             self._on_claimed(job)
-        return len(jobs)
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> bool:
         """Wait for `event`, at most `seconds` ± 10 %; return whether it came."""

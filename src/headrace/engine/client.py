@@ -80,7 +80,10 @@ class Client:
         try:
             while self._waiting:
                 part, self._waiting = self._waiting[:MAX_INSERT], self._waiting[MAX_INSERT:]
-                await self._send(part)
+                # Apart: a key that another transaction holds must not make jobs without one wait.
+                for alike in ([one for one in part if one.job.key is None], [one for one in part if one.job.key]):
+                    if alike:
+                        await self._send(alike)
         except BaseException as error:
             # The loop is ending: nobody is left waiting.
             for waiting in [*part, *self._waiting]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from uuid import UUID
 
-from headrace.engine.acks import announce_closed
+from headrace.engine.closing import close_batches
 from headrace.model.errors import NotFoundError
 from headrace.model.job import CancelAnswer
 from headrace.model.stats import Pruned, QueueStats, Retention
@@ -32,7 +32,7 @@ async def cancel_job(stores: Stores, job_id: UUID) -> CancelAnswer:
     job = await stores.inspect.get_job(job_id)
     stores.notifier.hint("done")
     if answer is CancelAnswer.CANCELLED and job is not None and job.batch_id is not None:
-        announce_closed(stores, await stores.batches.close_batches([job.batch_id]))
+        await close_batches(stores, [job.batch_id])
     return answer
 
 

@@ -96,9 +96,9 @@ class Registry:
         """Return the queues of all tasks, sorted."""
         return sorted({task.spec.queue for task in self})
 
-    def limit_keys(self, queue: str) -> tuple[str, ...]:
-        """Return the caps that tasks of `queue` count against."""
-        return tuple(sorted({task.spec.limit_key for task in self if task.spec.queue == queue and task.spec.limit_key}))
+    def limit_keys(self) -> tuple[str, ...]:
+        """Return the caps that tasks count against; a job may wait in another queue than its task's own."""
+        return tuple(sorted({task.spec.limit_key for task in self if task.spec.limit_key}))
 
     def caps(self) -> dict[str, int]:
         """Return each declared cap by its limit key."""

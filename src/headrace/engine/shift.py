@@ -93,10 +93,10 @@ class Shift:
         return self._options.queues
 
     def _claimer(self, queue: str, slots: int) -> Claimer:
-        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys(queue))
+        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys())
         return Claimer(
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
-            telemetry=self._telemetry, on_claimed=self._begin,
+            telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -147,7 +147,10 @@ class Shift:
         return not self._attempts and not self._acks.unsent
 
     def _begin(self, job: ClaimedJob) -> None:
-        """Start the attempt of a job just claimed."""
+        """Start the attempt of a job just claimed, unless the lease was lost meanwhile: then it is rescued."""
+        if self._lost:
+            self._claimers[job.queue].release()
+            return
         attempt = self._factory.make(job, self.id)
         if attempt is None:
             LOG.warning("no task %r in this worker; job %s is left to others", job.task, job.id)
@@ -177,6 +180,7 @@ class Shift:
         self._claimers[attempt.job.queue].release()
         if not self._attempts:
             self._all_ended.set()
+            self._report_stopped()
 
     def _after_sent(self, sent: list[Completion]) -> None:
         for completion in sent:
@@ -199,6 +203,7 @@ class Shift:
         LOG.error("session %s lost its lease: stopping %d handlers", self.id, len(self._attempts))
         for attempt in list(self._attempts.values()):
             attempt.stop(StopReason.LEASE_LOST)
+        self._report_stopped()
         self._on_lost()
 
     def _report_stopped(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from headrace.engine.acks import announce_closed
+from headrace.engine.closing import announce_closed
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.rescuer import follow_up

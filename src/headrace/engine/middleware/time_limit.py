@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
@@ -19,9 +21,10 @@ async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
     stall = attempt.task.stall_timeout
     try:
         async with asyncio.timeout_at(hard_end) as limit:
-            if stall is not None:
-                _renew_on_activity(attempt, limit, hard_end, stall.total_seconds())
-            return await proceed(attempt)
+            if stall is None:
+                return await proceed(attempt)
+            with _renewed_by_activity(attempt, limit, hard_end, stall.total_seconds()):
+                return await proceed(attempt)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -31,16 +34,24 @@ async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
         raise TaskTimeoutError(f"{what}; raise timeout= of task {attempt.task.name!r}, or make it faster") from None
 
 
-def _renew_on_activity(attempt: Attempt, limit: asyncio.Timeout, hard_end: float, stall: float) -> None:
+@contextmanager
+def _renewed_by_activity(attempt: Attempt, limit: asyncio.Timeout, hard_end: float, stall: float) -> Iterator[None]:
+    """While the block runs, let what the handler reports put the limit off."""
     loop = asyncio.get_running_loop()
+    running = True
 
     def renew() -> None:
-        if not limit.expired():
+        # A report of a thread may arrive after the handler's end.
+        if running and not limit.expired():
             limit.reschedule(min(hard_end, loop.time() + stall))
 
-    def on_activity() -> None:
-        # Handlers report from threads too.
-        loop.call_soon_threadsafe(renew)
-
-    attempt.context.on_activity = on_activity
+    attempt.context.on_activity = lambda: _call_on(loop, renew)
     renew()
+    try:
+        yield
+    finally:
+        running = False
+
+
+def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(function)
