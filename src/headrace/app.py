@@ -107,11 +107,14 @@ class App:
         return Task(self, definition)
 
     def spec_of(self, definition: TaskDef) -> JobSpec:
-        """Return how jobs of a task are stored under this app's settings."""
-        if definition.spec.max_attempts:
-            return definition.spec
-        retries = 0 if definition.spec.at_most_once else self.settings.queue.max_retries
-        return replace(definition.spec, max_attempts=1 + retries)
+        """Return how jobs of a task are stored under this app's settings: no job is without bounds."""
+        spec = definition.spec
+        retries = 0 if spec.at_most_once else self.settings.queue.max_retries
+        return replace(
+            spec,
+            max_attempts=spec.max_attempts or 1 + retries,
+            timeout=spec.timeout or self.settings.worker.max_processing_time,
+        )
 
     # Opening and closing
 

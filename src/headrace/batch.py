@@ -19,6 +19,7 @@ from headrace.model.names import check_key
 
 if TYPE_CHECKING:
     from headrace.app import App
+    from headrace.ports.inspect import Inspect
 
 LOG = logging.getLogger("headrace.batch")
 
@@ -80,37 +81,17 @@ class Batch:
         again, so key what you keep by `item.index`. With `follow=False` only what is finished now is yielded.
         Raises NotFoundError, and InvalidInputError for a malformed cursor.
         """
-        seen: set[UUID] = set()
+        reader = _Reader(self._app.runtime.stores.inspect, self.id, cursor)
         patience = _Patience(self._app)
         while True:
             mark = self._app.runtime.waiters.mark
             closed = (view := await self.view()).state is BatchState.CLOSED
-            async for item in self._new_items(cursor, seen):
+            async for item in reader.new_items():
                 patience.reset()
-                cursor = item.cursor
                 yield self._typed(item, view.task)
             if closed or not follow:
                 return
             await patience.wait(view.queue, since=mark)
-
-    async def _new_items(self, cursor: str, seen: set[UUID]) -> AsyncIterator[BatchItem]:
-        """Yield items after `cursor` that are not in `seen`, which remembers what reading on may return again.
-
-        Items recorded while older writes are still open are returned before the cursor can pass them, so they stay
-        in `seen`, and the limit grows with it: a long transaction elsewhere delays nothing.
-        """
-        while True:
-            limit = PAGE + len(seen)
-            page = await self._app.runtime.stores.inspect.read_items(self.id, cursor=cursor, limit=limit)
-            fresh = [item for item in page.items if item.job_id not in seen]
-            if len(page.items) < limit:
-                seen.clear()
-            seen.update(item.job_id for item in page.items)
-            for item in fresh:
-                yield item
-            if page.cursor == cursor:
-                return
-            cursor = page.cursor
 
     def _typed(self, item: BatchItem, task_name: str) -> BatchItem:
         task = self._app.registry.get(task_name)
@@ -153,6 +134,35 @@ class Batch:
     async def cancel(self) -> None:
         """Cancel what has not ended: no item starts any more, running ones are asked to stop."""
         await self._app.runtime.batches.cancel(self.id)
+
+
+class _Reader:
+    """Reads each finished item once, however often it looks.
+
+    Items recorded while older writes are still open are returned before the cursor can pass them, so they stay in
+    `_seen`, and the limit grows with it: a long transaction elsewhere delays nothing.
+    """
+
+    def __init__(self, inspect: Inspect, batch_id: UUID, cursor: str) -> None:
+        self._inspect = inspect
+        self._batch_id = batch_id
+        self._cursor = cursor
+        self._seen: set[UUID] = set()
+
+    async def new_items(self) -> AsyncIterator[BatchItem]:
+        """Yield what is there and was not read before."""
+        while True:
+            limit = PAGE + len(self._seen)
+            page = await self._inspect.read_items(self._batch_id, cursor=self._cursor, limit=limit)
+            fresh = [item for item in page.items if item.job_id not in self._seen]
+            if len(page.items) < limit:
+                self._seen.clear()
+            self._seen.update(item.job_id for item in page.items)
+            for item in fresh:
+                yield item
+            if page.cursor == self._cursor:
+                return
+            self._cursor = page.cursor
 
 
 class _Patience:

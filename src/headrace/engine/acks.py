@@ -153,7 +153,7 @@ class Acks:
         """
         self._stores.notifier.hint("done")
         waiting = {completion.batch_id for completion in self._pending}
-        ended = {done.batch_id for done in part if done.batch_id is not None} - waiting
+        ended = {done.batch_id for done in part if done.batch_id is not None and done.batch_id not in waiting}
         try:
             closed = await close_batches(self._stores, ended)
         except Exception as error:
@@ -161,7 +161,8 @@ class Acks:
             return
         self._telemetry.count("headrace.batches.close", len(closed))
         # A failure may have broken the policy of its batch, which is then being cancelled.
-        for batch_id in {done.batch_id for done in part if done.state is JobState.FAILED} & ended - closed:
+        failed = {done.batch_id for done in part if done.state is JobState.FAILED}
+        for batch_id in (failed & ended) - closed:
             self._settle_soon(batch_id)
 
     def _settle_soon(self, batch_id: UUID) -> None:

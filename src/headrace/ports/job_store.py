@@ -35,6 +35,13 @@ class JobStore(Protocol):
         """
         ...
 
+    async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
+        """Return the running jobs that a session holds in a queue.
+
+        For after a claim whose answer was lost; it may scan, so it is asked only then.
+        """
+        ...
+
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds, in one transaction, and return their job ids.
 

@@ -40,8 +40,8 @@ class PostgresJobStore:
             keys = sorted(set(claim.limit_keys))
 
             async def work(tx: Transaction) -> list[Row]:
-                await tx.fetch("lock_limits", keys=keys)
-                return await tx.fetch("claim_capped_jobs", keys=keys, **values)
+                locked = [row["key"] for row in await tx.fetch("lock_limits", keys=keys, queue=claim.queue)]
+                return await tx.fetch("claim_capped_jobs", keys=keys, locked=locked, **values)
 
             rows = await self._hot.run(work)
         else:
@@ -49,6 +49,10 @@ class PostgresJobStore:
         # UPDATE … RETURNING gives no order.
         rows.sort(key=lambda row: (row["sort_at"], row["id"]))
         return [claimed_job(row) for row in rows]
+
+    async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
+        """Return the running jobs that a session holds in a queue."""
+        return [claimed_job(row) for row in await self._database.fetch("claimed_jobs", session=session, queue=queue)]
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds, in one transaction, and return their job ids."""

@@ -12,6 +12,7 @@ WITH gate AS MATERIALIZED (
     l.cap - (SELECT count(*) FROM {schema}.jobs AS u WHERE u.limit_key = k.key AND u.state = 'running'),
     %(limit)s::int))) AS free
   FROM unnest(%(keys)s::text[]) AS k (key) LEFT JOIN {schema}.limits AS l ON l.key = k.key
+  WHERE l.key IS NULL OR l.key = ANY(%(locked)s::text[])
 ), capped AS MATERIALIZED (
   SELECT p.id, p.sort_at FROM gate CROSS JOIN room CROSS JOIN LATERAL (
     SELECT r.id, r.sort_at FROM {schema}.jobs AS r
