@@ -13,7 +13,7 @@ import pytest
 from headrace import App, Backoff, ClosePolicy, HeadraceError, Priority
 from headrace.engine.registry import RunsIn
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
-from tests.unit.engine_app import quick_app
+from tests.unit.engine_app import QUICK, quick_app
 
 
 def test_options_become_the_definition() -> None:
@@ -45,7 +45,7 @@ def test_a_task_without_options_has_the_documented_defaults() -> None:
 
     spec = app.spec_of(plain.definition)
     assert (spec.task, spec.queue, spec.priority, spec.max_attempts) == ("plain", "default", Priority.STANDARD, 4)
-    assert (spec.timeout, spec.at_most_once, spec.limit_key) == (None, False, None)
+    assert (spec.timeout, spec.at_most_once, spec.limit_key) == (QUICK.worker.max_processing_time, False, None)
 
 
 def test_where_a_handler_runs_follows_from_its_kind() -> None:
