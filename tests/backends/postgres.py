@@ -30,15 +30,20 @@ _FREE: list[str] = []
 @asynccontextmanager
 async def open_test_stores(clock: Clock | None, **options: Any) -> AsyncIterator[Stores]:
     """Open empty stores whose time is `clock` (None: the server's). `options` go to `open_postgres_stores`."""
-    async with empty_schema() as schema:
-        address = {"dsn": _pooler(), "pooled": True} if POOLED else {"dsn": shared_server().dsn}
-        stores = await open_postgres_stores(
-            **{**address, "schema": schema, "auto_migrate": True, "clock": clock, **options}
-        )
-        try:
-            yield stores
-        finally:
-            await stores.close()
+    async with empty_schema() as schema, stores_on(schema, clock, **options) as stores:
+        yield stores
+
+
+@asynccontextmanager
+async def stores_on(schema: str, clock: Clock | None, **options: Any) -> AsyncIterator[Stores]:
+    """Open stores on a schema, which is filled when it is not there."""
+    address = {"dsn": _pooler(), "pooled": True} if POOLED else {"dsn": shared_server().dsn}
+    chosen: dict[str, Any] = {**address, "schema": schema, "auto_migrate": True, "clock": clock, **options}
+    stores = await open_postgres_stores(**chosen)
+    try:
+        yield stores
+    finally:
+        await stores.close()
 
 
 @asynccontextmanager
@@ -69,5 +74,6 @@ async def _empty(schema: str) -> None:
         "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'", schema
     )
     tables = [row["relname"] for row in rows if row["relname"] != "migrations"]
-    await connection.execute("".join(f'DELETE FROM "{schema}"."{table}";' for table in tables))
+    if tables:
+        await connection.execute("".join(f'DELETE FROM "{schema}"."{table}";' for table in tables))
     await connection.close()

@@ -28,14 +28,14 @@ _SET_DEATH_SIGNAL = 1
 class PostgresServer:
     """One server in a directory of its own."""
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, max_connections: int = 200) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="hrpg", dir="/tmp"))
         self.user = "nobody" if os.getuid() == 0 else None
         self.root.chmod(0o755)
         if self.user:
             shutil.chown(self.root, self.user)
         self._bin = _binaries(self.root)
-        self._durable = durable
+        self._durable, self._max_connections = durable, max_connections
         self._process: subprocess.Popen[bytes] | None = None
         self._initialise()
         self.start()
@@ -47,7 +47,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        flags = ["listen_addresses=", "max_connections=200", "shared_buffers=64MB", "log_min_messages=warning"]
+        flags = ["listen_addresses=", f"max_connections={self._max_connections}", "shared_buffers=64MB"]
         if not self._durable:
             flags += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
         settings = [word for flag in flags for word in ("-c", flag)]

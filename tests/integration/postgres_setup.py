@@ -15,7 +15,7 @@ from headrace.model.session import NewSession, ProcessId
 from headrace.ports.stores import Stores
 from headrace.stores.postgres.database import Database, DatabaseOptions
 from headrace.stores.postgres.migrate import apply_to
-from tests.backends.postgres import empty_schema, new_schema_name, open_test_stores
+from tests.backends.postgres import empty_schema, new_schema_name, open_test_stores, stores_on
 from tests.backends.server import shared_server
 
 ARGS = '{"args":[1],"kwargs":{}}'
@@ -50,7 +50,7 @@ async def database(**options: Any) -> AsyncIterator[Database]:
 @asynccontextmanager
 async def schema_stores(**options: Any) -> AsyncIterator[tuple[str, Stores]]:
     """Open stores by the server's clock and tell the name of their schema."""
-    async with empty_schema() as schema, open_test_stores(None, schema=schema, **options) as stores:
+    async with empty_schema() as schema, stores_on(schema, None, **options) as stores:
         yield schema, stores
 
 

@@ -39,6 +39,24 @@ async def test_every_statement_is_understood_by_the_server() -> None:
         await connection.close()
 
 
+async def test_no_connection_asks_the_server_about_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The array types of all statements are known beforehand: a question about them would cost 25 ms a connection."""
+    asked: list[object] = []
+
+    async def ask(_: object, numbers: object, timeout: object) -> object:
+        asked.append(numbers)
+        raise AssertionError(timeout)
+
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", ask)
+    async with database() as opened:
+        connection = await opened.connect()
+        for name in NAMES:
+            await connection.prepare(load_query(name, opened.schema).numbered)
+        rows = await opened.fetch("known_jobs", job_ids=[])
+        await connection.close()
+    assert (asked, rows) == ([], [])
+
+
 def test_a_statement_has_a_form_for_each_driver() -> None:
     """Named parameters stay for psycopg and become numbers for asyncpg, one per name; comments are gone."""
     query = load_query("notify", "mill")

@@ -19,8 +19,9 @@ import asyncpg
 
 from headrace.model.errors import StoreUnavailableError
 from headrace.ports.clock import Clock
+from headrace.stores.postgres.connection import Connection, PreparedConnection
 from headrace.stores.postgres.faults import TRY_AGAIN, describe, sorted_faults
-from headrace.stores.postgres.pool import Connection, Pool
+from headrace.stores.postgres.pool import Pool
 from headrace.stores.postgres.queries import check_schema, load_query, read_sql
 
 T = TypeVar("T")
@@ -153,6 +154,7 @@ class Database:
                 timeout=options.connect_timeout.total_seconds(),
                 command_timeout=options.statement_timeout.total_seconds(),
                 statement_cache_size=0 if options.pooled else 200,
+                connection_class=PreparedConnection,
                 server_settings=self._session_settings() if direct else {},
             )
         except ValueError as error:  # the driver's word for a DSN it cannot read

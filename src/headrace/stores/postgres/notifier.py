@@ -14,9 +14,9 @@ from typing import Any
 from uuid import uuid4
 
 from headrace.model.errors import HeadraceError
+from headrace.stores.postgres.connection import Connection
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.faults import sorted_faults
-from headrace.stores.postgres.pool import Connection
 from headrace.stores.postgres.subscribers import OnHint, Subscribers
 
 #: Least time between two hints of one topic to other processes.

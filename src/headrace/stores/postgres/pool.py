@@ -1,7 +1,7 @@
 """A pool of asyncpg connections that costs nothing while a connection is idle.
 
 It connects on demand, waits a bounded time for a free connection, and throws away what may be in an unknown state:
-connections that closed, that are inside a transaction, or whose caller was cancelled in mid-statement.
+connections that closed, that are inside a transaction, or whose statement ended without the server's word.
 The driver's own pool spends two tasks and a round trip on each use.
 """
 
@@ -10,16 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from headrace.model.errors import StoreUnavailableError
-
-if TYPE_CHECKING:
-    Connection = asyncpg.Connection[Any]
-else:
-    Connection = asyncpg.Connection
+from headrace.model.errors import HeadraceError, StoreUnavailableError
+from headrace.stores.postgres.connection import Connection
 
 
 class Pool:
@@ -39,7 +34,10 @@ class Pool:
             connection = await self._take()
             try:
                 yield connection
-            except asyncio.CancelledError:
+            except (asyncpg.PostgresError, HeadraceError):
+                raise
+            except BaseException:
+                # Cancelled, timed out, cut off: an answer may still be on its way, so nobody can use it any more.
                 connection.terminate()
                 raise
             finally:
