@@ -46,6 +46,8 @@ class Acks:
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
+        #: Batches with a failure since they were last looked at: it may have broken their policy.
+        self._failed: set[UUID] = set()
         self._settling: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -152,18 +154,18 @@ class Acks:
         of a retry when its job or batch was cancelled meanwhile, or when it was the last crash allowed.
         """
         self._stores.notifier.hint("done")
+        self._failed |= {done.batch_id for done in part if done.batch_id and done.state is JobState.FAILED}
         waiting = {completion.batch_id for completion in self._pending}
-        ended = {done.batch_id for done in part if done.batch_id is not None and done.batch_id not in waiting}
+        ended = {done.batch_id for done in part if done.batch_id and done.batch_id not in waiting}
         try:
             closed = await close_batches(self._stores, ended)
         except Exception as error:
             LOG.warning("could not try to close batches; the aggregator will: %s", error)
             return
         self._telemetry.count("headrace.batches.close", len(closed))
-        # A failure may have broken the policy of its batch, which is then being cancelled.
-        failed = {done.batch_id for done in part if done.state is JobState.FAILED}
-        for batch_id in (failed & ended) - closed:
+        for batch_id in (self._failed & ended) - closed:
             self._settle_soon(batch_id)
+        self._failed -= ended
 
     def _settle_soon(self, batch_id: UUID) -> None:
         """Settle beside the acks, which must not wait for it."""
