@@ -88,7 +88,7 @@ class LazySteps:
         stored = await self.app.runtime.stores.jobs.save_step(
             self.job.id, attempt=self.job.attempt, session=self.session, name=name, value=value
         )
-        self.child.send(b'{"stored":true}\n')
+        self.child.report_stored()
         return stored
 
 
@@ -105,6 +105,10 @@ class Child:
         """Write one line of the protocol."""
         self.output.write(line)
         self.output.flush()
+
+    def report_stored(self) -> None:
+        """Tell the worker that a checkpoint or an answer is stored: a crash after it is not the same crash again."""
+        self.send(b'{"stored":true}\n')
 
     async def open(self, app: App) -> None:
         """Open an app once."""
@@ -142,7 +146,8 @@ class Child:
             invoke=_invoke(definition, job, context), on_activity=context.on_activity,
         )  # fmt: skip
         executor, proceed = compose_child()
-        return await run_attempt(Attempt(job, definition, context, executor, call), proceed)
+        attempt = Attempt(job, definition, context, executor, call, on_paid=self.report_stored)
+        return await run_attempt(attempt, proceed)
 
     async def _enter_lifespan(self, app: App) -> None:
         if app.lifespan is not None and id(app) not in self.resources:

@@ -44,6 +44,8 @@ class Attempt:
     stop_reason: StopReason | None = None
     #: Set by middleware, kept with the job.
     usage: str | None = None
+    #: Called when a model's answer was paid for and stored.
+    on_paid: Callable[[], None] | None = field(default=None, repr=False)
     #: Whether a checkpoint or an answer was stored.
     progressed: bool = False
     runner: asyncio.Task[Any] | None = field(default=None, repr=False)

@@ -24,10 +24,9 @@ def start_time(pid: int) -> int | None:
     """Return when a process started (clock ticks since boot), 0 where that is unknown, None when it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return _alive_without_proc(pid)
     except OSError:
-        return None
+        # Not Linux, gone, or hidden from us (a /proc mounted with hidepid shows only own processes).
+        return _unknown_or_gone(pid)
     # The second field is the command in parentheses and may hold spaces; field 3 is the state, field 22 the start.
     after_command = stat.rpartition(")")[2].split()
     if after_command[0] in ("Z", "X"):
@@ -35,9 +34,7 @@ def start_time(pid: int) -> int | None:
     return int(after_command[19])
 
 
-def _alive_without_proc(pid: int) -> int | None:
-    if Path("/proc/self").exists():
-        return None
+def _unknown_or_gone(pid: int) -> int | None:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -55,4 +52,5 @@ def this_process() -> ProcessId:
 def is_gone(process: ProcessId) -> bool:
     """Whether a process of this host has ended, even if its pid is in use again."""
     started = start_time(process.pid)
-    return started is None or (bool(process.start_time) and started != process.start_time)
+    both_known = started and process.start_time
+    return started is None or bool(both_known and started != process.start_time)

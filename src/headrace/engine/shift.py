@@ -35,6 +35,8 @@ LOG = logging.getLogger("headrace.worker")
 
 #: A job whose task this worker does not know waits this long: another version of the code may know it.
 UNKNOWN_TASK_DELAY = timedelta(seconds=5)
+#: With so many endings not yet recorded no further job is claimed.
+MAX_UNSENT = 1_000
 #: At the end of a shift acks may still be sent this long.
 DRAIN_SECONDS = 5.0
 
@@ -81,6 +83,8 @@ class Shift:
         self._thread: HeartbeatThread | None = None
         self._heartbeat_task: asyncio.Task[None] | None = None
         self._lost = False
+        #: Queues of slots that stay taken until the acks have caught up.
+        self._held_slots: list[str] = []
 
     @property
     def id(self) -> UUID:
@@ -177,12 +181,21 @@ class Shift:
             self._acks.put(completion)
             log_end(attempt, completion, self._clock, started)
         del self._attempts[attempt.job.id, attempt.job.attempt]
-        self._claimers[attempt.job.queue].release()
+        self._free(attempt.job.queue)
         if not self._attempts:
             self._all_ended.set()
             self._report_stopped()
 
+    def _free(self, queue: str) -> None:
+        """Free a slot, unless so much waits to be recorded that a crash would repeat too much: then after the acks."""
+        if self._acks.unsent >= MAX_UNSENT:
+            self._held_slots.append(queue)
+        else:
+            self._claimers[queue].release()
+
     def _after_sent(self, sent: list[Completion]) -> None:
+        while self._held_slots and self._acks.unsent < MAX_UNSENT:
+            self._claimers[self._held_slots.pop()].release()
         for completion in sent:
             if completion.state is JobState.SCHEDULED:
                 self._on_scheduled(completion.delay.total_seconds())

@@ -11,7 +11,7 @@ from headrace.model.usage import UsageMeter, current_meter
 
 async def meter_usage(attempt: Attempt, proceed: Proceed) -> Any:
     """Run the attempt under a meter of its own; store its reading, if any, on the attempt."""
-    meter = UsageMeter()
+    meter = UsageMeter(attempt.on_paid)
     token = current_meter.set(meter)
     try:
         return await proceed(attempt)
