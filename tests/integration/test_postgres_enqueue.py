@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,11 +15,12 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from headrace.model.errors import ConflictError, InvalidInputError, StoreUnavailableError
+from headrace.model.batch import NewBatch
+from headrace.model.errors import ConflictError, InvalidInputError, KeyHeldError, StoreUnavailableError
 from headrace.model.job import JobSpec, NewJob
 from headrace.ports.foreign_intake import ForeignIntake
 from headrace.ports.stores import Stores
-from tests.integration.postgres_setup import ARGS, SPEC, open_test_stores, shared_server
+from tests.integration.postgres_setup import ARGS, SPEC, open_test_stores, schema_stores, shared_server
 
 Ending = Callable[[], Any]
 Opened = tuple[Any, Ending, Ending]
@@ -202,16 +204,34 @@ async def test_a_conflict_leaves_nothing_behind_and_the_transaction_usable(store
 
 async def test_a_key_held_by_another_transaction_is_waited_for_a_bounded_time(opened: Opened) -> None:
     """A second submitter waits no longer than the lock timeout, is told why, and keeps its own setting."""
-    from datetime import timedelta
-
     connection, commit, _ = opened
     async with open_test_stores(None, lock_timeout=timedelta(milliseconds=100)) as stores, on_asyncpg() as holder:
         await intake(stores).insert_jobs_on(holder[0], [new_job(key="k", body="1")])
-        with pytest.raises(StoreUnavailableError, match="idempotency key"):
+        with pytest.raises(KeyHeldError, match="idempotency key 'k'"):
             await intake(stores).insert_jobs_on(connection, [new_job(key="k", body="1")])
         ids = await intake(stores).insert_jobs_on(connection, [new_job(key="other", body="1")])
         await end(commit)
         assert await known(stores, ids) == 1
+
+
+async def test_a_held_key_has_an_error_of_its_own() -> None:
+    """Single jobs, lists and batches, empty or not: KeyHeldError, which a client does not send again blindly."""
+    bounded = schema_stores(lock_timeout=timedelta(milliseconds=100))
+    async with bounded as (schema, stores), on_asyncpg() as holder:
+        await intake(stores).insert_jobs_on(holder[0], [new_job(key="k", body="1")])
+        await holder[0].execute(
+            f"""INSERT INTO "{schema}".idempotency_keys (scope, key, id, body_hash)
+            VALUES ('batch:work', 'k', gen_random_uuid(), '1')"""
+        )
+        with pytest.raises(KeyHeldError, match="'k'.*Commit or roll back") as caught:
+            await stores.jobs.insert_jobs([new_job(key="k", body="1")])
+        with pytest.raises(KeyHeldError, match="One of the idempotency keys"):
+            await stores.jobs.insert_jobs([new_job(key="free", body="1"), new_job(key="k", body="1")])
+        for items in (None, [], [ARGS]):
+            with pytest.raises(KeyHeldError, match="'k'.*Commit or roll back"):
+                await stores.batches.create_batch(NewBatch(SPEC, key="k", body_hash="1"), items)
+        assert (caught.value.code, caught.value.transient) == ("key_held", False)
+        assert await known(stores, await stores.jobs.insert_jobs([new_job(key="free", body="other")])) == 1
 
 
 async def test_an_asyncpg_connection_without_a_transaction_inserts_at_once(stores: Stores) -> None:

@@ -5,6 +5,7 @@ HeadraceError
 ├── InvalidInputError           a value breaks a documented rule (field, rule, value)
 │   └── PayloadTooLargeError
 ├── ConflictError               the same key with another body
+├── KeyHeldError                another open transaction holds the key
 ├── NotFoundError               no such job, batch, queue or task
 ├── StoreUnavailableError       the store cannot be reached (transient)
 │   └── NotAllowedError         the store refuses this user
@@ -67,6 +68,13 @@ class ConflictError(HeadraceError):
     """This idempotency key was used before with another body. Use a new key, or send the first body again."""
 
     code = "idempotency_conflict"
+
+
+class KeyHeldError(HeadraceError):
+    """Another transaction holds this idempotency key. End that transaction, then send the same again."""
+
+    # Not transient: sending a whole call again at once would make all of it wait for the one key.
+    code = "key_held"
 
 
 class NotFoundError(HeadraceError):

@@ -21,8 +21,9 @@ class BatchStore(Protocol):
         """Create a batch and return its id, or the id of the batch that has its key.
 
         With `args` the N jobs are inserted and the batch is sealed in the same transaction (and closed at once
-        when there are none); without, it stays open. The same key with another body raises ConflictError. Safe to
-        call again with the same batch after an answer was lost.
+        when there are none); without, it stays open. The same key with another body raises ConflictError; a key that
+        another open transaction is inserting raises KeyHeldError after a bounded wait. Safe to call again with the
+        same batch after an answer was lost.
         """
         ...
 

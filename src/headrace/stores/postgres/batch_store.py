@@ -10,12 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.batch import BatchOutcome, BatchState, ClosedBatch, NewBatch, Slice
-from headrace.model.errors import ConflictError
+from headrace.model.errors import ConflictError, KeyHeldError, StoreUnavailableError
 from headrace.model.ids import uuid7
 from headrace.model.job import JobSpec
 from headrace.model.session import LeaderTerm
 from headrace.stores.postgres import rounds
-from headrace.stores.postgres.database import Database, Transaction
+from headrace.stores.postgres.database import Database, Row, Transaction
+from headrace.stores.postgres.faults import lock_timed_out
 from headrace.stores.postgres.intake import spec_values
 from headrace.stores.postgres.rounds import no_batch
 from headrace.stores.postgres.rows import HEAD_STARTS
@@ -33,17 +34,27 @@ class PostgresBatchStore:
     async def create_batch(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
         """Create a batch and return its id, or the id of the batch that has its key."""
         values = _batch_values(batch, args)
-        if args is not None and not args:
-
-            async def work(tx: Transaction) -> bool:
-                created = await tx.fetch("create_batch", **values)
-                await tx.fetch("close_batches", **_to_close([batch.id] if created else []))
-                return bool(created)
-
-            created = await self._database.run(work)
-        else:
-            created = bool(await self._database.fetch("create_batch", **values))
+        empty = args is not None and not args
+        try:
+            created = await (self._create_closed(values) if empty else self._database.fetch("create_batch", **values))
+        except StoreUnavailableError as error:
+            if batch.key is None or not lock_timed_out(error.__cause__):
+                raise
+            raise KeyHeldError(
+                f"The key {batch.key!r} of a batch is held by another transaction, which did not end within the lock "
+                "timeout; nothing was inserted. Commit or roll back that transaction, then submit the same again."
+            ) from error
         return batch.id if created else await self._find_equal(batch, args)
+
+    async def _create_closed(self, values: dict[str, Any]) -> list[Row]:
+        """Create a batch without items, and close it in the same transaction."""
+
+        async def work(tx: Transaction) -> list[Row]:
+            created = await tx.fetch("create_batch", **values)
+            await tx.fetch("close_batches", **_to_close([row["id"] for row in created]))
+            return created
+
+        return await self._database.run(work)
 
     async def _find_equal(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
         """Return the batch that was stored before under this key or id; raise ConflictError for another body."""

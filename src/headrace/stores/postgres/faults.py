@@ -69,6 +69,12 @@ def sort_fault(error: Exception) -> HeadraceError:
     return HeadraceError(f"The database refused a statement ({describe(error)}). Please report this as a bug.")
 
 
+def lock_timed_out(error: BaseException | None) -> bool:
+    """Whether a wait for a lock ended, by the word of any driver; SQLAlchemy keeps its driver's error as `orig`."""
+    cause = getattr(error, "orig", None) or error
+    return getattr(cause, "sqlstate", None) == asyncpg.LockNotAvailableError.sqlstate
+
+
 def describe(error: BaseException) -> str:
     """Return the class and the first line of `error`, never its parameters."""
     first = str(error).strip().partition("\n")[0]

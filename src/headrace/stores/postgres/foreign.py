@@ -45,7 +45,7 @@ class PostgresForeignIntake:
         """Insert on an asyncpg, psycopg or SQLAlchemy connection or session; the jobs exist iff that commits.
 
         Raises InvalidInputError for a connection of another kind, ConflictError as `JobStore.insert_jobs`,
-        StoreUnavailableError when another transaction holds a key for longer than the lock timeout.
+        KeyHeldError when another transaction holds a key for longer than the lock timeout.
         """
         runner = self._runner(connection)
         try:
@@ -118,11 +118,6 @@ def _forget_actions(session: Any, previous: Any) -> None:
 
 def _refused(error: Exception) -> HeadraceError:
     cause = getattr(error, "orig", None) or error
-    if getattr(cause, "sqlstate", None) == "55P03":
-        return StoreUnavailableError(
-            "Another transaction held the idempotency key of a job for longer than the lock timeout; nothing was "
-            "inserted. End that transaction and try again."
-        )
     return StoreUnavailableError(
         f"The jobs could not be inserted on this connection ({describe(cause)}). Check that it is open, that its "
         "transaction is not aborted, and that it leads to the database of HEADRACE_URL."

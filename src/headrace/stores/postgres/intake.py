@@ -11,10 +11,11 @@ from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
-from headrace.model.errors import ConflictError
+from headrace.model.errors import ConflictError, KeyHeldError
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.priority import head_start
 from headrace.stores.postgres.database import Database, Transaction
+from headrace.stores.postgres.faults import lock_timed_out
 
 #: How long a key of a single job answers a second submit.
 KEY_LIFETIME = timedelta(days=7)
@@ -107,19 +108,30 @@ async def _claim_keys(runner: Runner, jobs: Sequence[NewJob]) -> dict[Any, UUID]
     # In key order, so that two submits with the same keys wait for one another instead of deadlocking.
     names = sorted(wanted)
     values = {"scopes": [scope for scope, _ in names], "keys": [key for _, key in names]}
-    ours = await runner.fetch(
-        "insert_keys",
-        **values,
-        ids=[wanted[name].id for name in names],
-        hashes=[wanted[name].body_hash for name in names],
-        lifetime=KEY_LIFETIME,
-    )
+    ours = await _insert_keys(runner, [wanted[name] for name in names], values)
     stored = {name: wanted[name].id for name in names}
     if len(ours) < len(names):
         for scope, key, stored_id, body_hash in await runner.fetch("find_keys", **values):
             _check_body(wanted[scope, key], body_hash, stored_id)
             stored[scope, key] = stored_id
     return stored
+
+
+async def _insert_keys(runner: Runner, jobs: Sequence[NewJob], values: dict[str, Any]) -> Sequence[Any]:
+    """Return the keys that are ours now; the wait for one that is being inserted by others ends in KeyHeldError."""
+    hashes = [job.body_hash for job in jobs]
+    try:
+        return await runner.fetch(
+            "insert_keys", **values, ids=[job.id for job in jobs], hashes=hashes, lifetime=KEY_LIFETIME
+        )
+    except Exception as error:  # of whichever driver the runner has
+        if not lock_timed_out(error):
+            raise
+        held = f"The idempotency key {jobs[0].key!r}" if len(jobs) == 1 else "One of the idempotency keys"
+        raise KeyHeldError(
+            f"{held} is held by another transaction, which did not end within the lock timeout; nothing was inserted. "
+            "Commit or roll back that transaction, then send the same again."
+        ) from error
 
 
 def _check_body(job: NewJob, body_hash: str, stored_id: UUID) -> None:
