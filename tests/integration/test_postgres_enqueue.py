@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
@@ -212,6 +213,20 @@ async def test_a_key_held_by_another_transaction_is_waited_for_a_bounded_time(op
         ids = await intake(stores).insert_jobs_on(connection, [new_job(key="other", body="1")])
         await end(commit)
         assert await known(stores, ids) == 1
+
+
+async def test_a_json_codec_of_the_caller_changes_nothing(stores: Stores) -> None:
+    """A connection that encodes json itself, as many applications set it, inserts the same arguments."""
+    async with on_asyncpg() as (connection, commit, _):
+        for kind in ("json", "jsonb"):
+            await connection.set_type_codec(kind, encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+        ids = await intake(stores).insert_jobs_on(connection, [new_job(), new_job(key="k", body="1")])
+        assert await intake(stores).insert_jobs_on(connection, [new_job(key="k", body="1")]) == ids[1:]
+        await commit()
+    for job_id in ids:
+        view = await stores.inspect.get_job(job_id)
+        assert view is not None
+        assert view.args == json.loads(ARGS)
 
 
 async def test_a_held_key_has_an_error_of_its_own() -> None:
