@@ -6,7 +6,7 @@ from headrace.engine.context import Context
 from headrace.handles import JobHandle
 from headrace.model.backoff import Backoff
 from headrace.model.batch import BatchItem, ClosePolicy, Progress
-from headrace.model.errors import ConflictError, HeadraceError
+from headrace.model.errors import ConfigError, ConflictError, HeadraceError
 from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
 from headrace.model.priority import Priority
 from headrace.tasks import Task
@@ -18,6 +18,7 @@ __all__ = [
     "BatchItem",
     "Cancel",
     "ClosePolicy",
+    "ConfigError",
     "ConflictError",
     "Context",
     "Done",

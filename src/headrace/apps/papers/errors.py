@@ -9,28 +9,28 @@ HeadraceError
 
 from __future__ import annotations
 
-from headrace import HeadraceError
+from headrace import ConfigError, HeadraceError
 
 
-class TemplateError(HeadraceError):
+class TemplateError(ConfigError):
     """The template cannot be used. Correct the named key in the template file and start again."""
 
     code = "invalid_template"
 
 
-class NoDocumentsError(HeadraceError):
+class NoDocumentsError(ConfigError):
     """No documents selected"""
 
     code = "no_documents"
 
 
-class FolderError(HeadraceError):
+class FolderError(ConfigError):
     """The folder of documents cannot be listed. Name a folder that exists and that you may read."""
 
     code = "invalid_input"
 
 
-class ReaderPluginError(HeadraceError):
+class ReaderPluginError(ConfigError):
     """An installed document reader cannot be used. Remove its package, or install a version that works."""
 
     code = "config"
