@@ -238,12 +238,12 @@ async def test_a_held_key_has_an_error_of_its_own() -> None:
             f"""INSERT INTO "{schema}".idempotency_keys (scope, key, id, body_hash)
             VALUES ('batch:work', 'k', gen_random_uuid(), '1')"""
         )
-        with pytest.raises(KeyHeldError, match="'k'.*Commit or roll back") as caught:
+        with pytest.raises(KeyHeldError, match=r"'k'.*Commit or roll back") as caught:
             await stores.jobs.insert_jobs([new_job(key="k", body="1")])
         with pytest.raises(KeyHeldError, match="One of the idempotency keys"):
             await stores.jobs.insert_jobs([new_job(key="free", body="1"), new_job(key="k", body="1")])
         for items in (None, [], [ARGS]):
-            with pytest.raises(KeyHeldError, match="'k'.*Commit or roll back"):
+            with pytest.raises(KeyHeldError, match=r"'k'.*Commit or roll back"):
                 await stores.batches.create_batch(NewBatch(SPEC, key="k", body_hash="1"), items)
         assert (caught.value.code, caught.value.transient) == ("key_held", False)
         assert await known(stores, await stores.jobs.insert_jobs([new_job(key="free", body="other")])) == 1
