@@ -1,10 +1,12 @@
 """What a user can do wrong with papers. A class's docstring is its default message.
 
 HeadraceError
-├── TemplateError        the template file breaks a rule (file, path, rule, value, fix)
-├── NoDocumentsError     nothing to extract from
-├── FolderError          the folder cannot be listed
-└── ReaderPluginError    an installed document reader cannot be used
+├── ConfigError                  exit code 2
+│   ├── TemplateError            the template file breaks a rule (file, path, rule, value, fix)
+│   ├── NoDocumentsError         nothing to extract from
+│   ├── FolderError              the folder cannot be listed
+│   └── ReaderPluginError        an installed document reader cannot be used
+└── MissingSourceError           a worker does not find what the command noted for it
 """
 
 from __future__ import annotations
