@@ -23,7 +23,6 @@ from tests.integration.postgres_setup import (
     SPEC,
     claim,
     connection,
-    database,
     done,
     enqueue,
     register,
@@ -131,27 +130,26 @@ async def test_two_capped_claimers_with_crossed_keys_do_not_deadlock() -> None:
 
 async def test_a_deadlock_is_tried_again_inside() -> None:
     """The server breaks a deadlock; both transactions end well and no caller sees it."""
-    async with database() as opened, connection() as other:
-        await opened.fetch("set_caps", keys=["a", "b"], caps=[1, 1])
-        turns = 0
+    async with schema_stores() as (schema, stores), connection() as other:
+        first, second = [await stores.batches.create_batch(NewBatch(SPEC), None) for _ in range(2)]
+        hold = f'SELECT FROM "{schema}".batches WHERE id = $1 FOR UPDATE'
         transaction = other.transaction()
         await transaction.start()
-        await other.execute("SET LOCAL deadlock_timeout = '10s'")
-        await other.execute(f'SELECT FROM "{opened.schema}".limits WHERE key = $1 FOR UPDATE', "b")
+        await other.execute("SET LOCAL deadlock_timeout = '10s'")  # so that the other side is the victim
+        await other.execute(hold, second)
+        turns = 0
 
         async def work(tx: Transaction) -> int:
             nonlocal turns
             turns += 1
-            await tx.fetch("lock_limits", keys=["a"])
-            await tx.fetch("lock_limits", keys=["b"])
+            await tx.fetch("lock_batch", batch_id=first)
+            await tx.fetch("lock_batch", batch_id=second)
             return turns
 
-        ours = asyncio.create_task(opened.run(work))
-        await lock_waits(opened.schema)
-        theirs = asyncio.create_task(
-            other.execute(f'SELECT FROM "{opened.schema}".limits WHERE key = $1 FOR UPDATE', "a")
-        )
-        await asyncio.wait_for(theirs, 20)
+        inside: Any = stores.batches
+        ours = asyncio.create_task(inside._database.run(work))
+        await lock_waits(schema)
+        await asyncio.wait_for(other.execute(hold, first), 20)
         await transaction.commit()
         assert await asyncio.wait_for(ours, 20) >= 2
 
