@@ -63,6 +63,42 @@ async def test_a_job_takes_its_attempts_and_steps_along(on: Scenario) -> None:
     assert await on.stores.jobs.load_steps(job.id) == {}
 
 
+async def test_a_retry_stays_as_long_as_what_it_repeats(on: Scenario) -> None:
+    """A succeeded retry outlives its own retention while the failed original is kept: nothing counts or runs again."""
+    session = await on.worker()
+    batch_id = await on.batch(2)
+    jobs = await on.work_off(session, [JobState.FAILED, JobState.SUCCEEDED])
+    await on.stores.batches.close_batches([batch_id])
+    await on.stores.batches.retry_failed(batch_id)
+    await on.work_off(session, [JobState.SUCCEEDED])
+    await on.stores.batches.close_batches([batch_id])
+    before = await on.stores.inspect.batch_progress(batch_id)
+    on.clock.advance(KEEP.succeeded + SECOND)
+    await prune(on)
+
+    progress = await on.stores.inspect.batch_progress(batch_id)
+    assert (progress.failed, progress.succeeded, before.succeeded) == (0, 1, 2)
+    assert await on.stores.batches.retry_failed(batch_id) == 0
+    assert await on.stores.control.retry_queue("default", limit=10) == []
+    assert len(await known(on)) == 2
+    assert jobs[0].id in await known(on)
+
+
+async def test_a_chain_of_retries_goes_in_one_call(on: Scenario) -> None:
+    """Failed retries of a failed job go together with it once all are old enough, and within the limit."""
+    session, job = await on.start()
+    await on.end(session, job, state=JobState.FAILED)
+    for _ in range(3):
+        await on.stores.control.retry_queue("default", limit=10)
+        await on.work_off(session, [JobState.FAILED])
+        on.clock.advance(SECOND)
+    on.clock.advance(KEEP.failed + SECOND)
+    assert (await prune(on, limit=2, queue="default")).total == 2
+    assert (await prune(on, queue="default")).total == 2
+
+    assert await known(on) == []
+
+
 async def test_jobs_that_are_not_final_are_never_pruned(on: Scenario) -> None:
     """Ready, scheduled and running jobs stay, however old they are."""
     await on.start(queue="other")

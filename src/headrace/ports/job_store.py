@@ -83,7 +83,7 @@ class JobStore(Protocol):
     async def prune_jobs(self, retention: Retention, *, limit: int, queue: str | None = None) -> Pruned:
         """Remove at most `limit` rows of each kind that are older than their retention.
 
-        Finished jobs with their attempts and steps (those of a batch only once it is closed), closed batches
-        without jobs, expired keys and answers, sessions gone for a day. `queue` restricts it to jobs of a queue.
+        Finished jobs with their attempts and steps (those of a batch only once it is closed, a retry only once the
+        job it repeats is gone, which would count as failed again without it), closed batches without jobs, expired keys and answers, sessions gone for a day. `queue` restricts it to jobs of a queue.
         """
         ...

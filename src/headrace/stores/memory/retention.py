@@ -41,18 +41,23 @@ def _prune_finished(state: State, retention: Retention, limit: int, queue: str |
     }
     now = state.now()
     old = (row for row in state.finished.values() if row.finished_at <= now - kept[row.state])
-    removable = (row for row in old if (queue is None or row.job.spec.queue == queue) and _batch_closed(state, row))
-    rows = list(islice(removable, limit))
-    for row in rows:
-        for table in (state.finished, state.attempts, state.steps, state.retries):
-            table.pop(row.job.id, None)
+    # Removing while walking: an original is older in the table than its retries, which may go once it went.
+    rows: list[Finished] = []
+    for row in list(old):
+        if len(rows) < limit and queue in (None, row.job.spec.queue) and _removable(state, row):
+            rows.append(row)
+            for table in (state.finished, state.attempts, state.steps, state.retries):
+                table.pop(row.job.id, None)
     for batch_id in {row.job.batch_id for row in rows} - {None}:
         assert batch_id is not None
         _reindex_batch(state, batch_id)
     return len(rows)
 
 
-def _batch_closed(state: State, row: Finished) -> bool:
+def _removable(state: State, row: Finished) -> bool:
+    """Whether the batch is closed and the job repeats none that is kept: without its retry that one would count."""
+    if row.job.retry_of in state.finished:
+        return False
     return row.job.batch_id is None or state.batches[row.job.batch_id].state is BatchState.CLOSED
 
 

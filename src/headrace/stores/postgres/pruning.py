@@ -27,9 +27,10 @@ async def prune_jobs(database: Database, retention: Retention, *, limit: int, qu
 
 
 async def _prune_finished(database: Database, retention: Retention, *, limit: int, queue: str | None) -> int:
-    removed = 0
-    for row in await database.fetch("list_finished_kinds"):
-        if removed < limit and queue in (None, row["queue"]):
+    removed = before = 0
+    kinds = [row for row in await database.fetch("list_finished_kinds") if queue in (None, row["queue"])]
+    while removed < limit:
+        for row in kinds:
             rows = await database.fetch(
                 "prune_finished",
                 queue=row["queue"],
@@ -38,4 +39,8 @@ async def _prune_finished(database: Database, retention: Retention, *, limit: in
                 limit=limit - removed,
             )
             removed += len(rows)
+        if removed == before:
+            break
+        # What repeated a job that went just now may go too.
+        before = removed
     return removed
