@@ -7,6 +7,7 @@ pydantic, which is imported only when a task needs it.
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import operator
 import types
@@ -106,40 +107,42 @@ class TaskCodec:
             self._simple = self._context_name is None and all(codec.plain for codec in self._codecs.values())
         return self._codecs
 
-    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, field: str = "arguments") -> str:
         """Return the JSON text of a call. Raises InvalidInputError when the call does not fit the signature."""
         self._resolve()
         try:
             self._signature_without_context().bind(*args, **kwargs)
         except TypeError as error:
             name = getattr(self._function, "__name__", "task")
-            raise InvalidInputError(
-                "arguments", f"do not fit {name}{self._signature} ({error})", _shape(args, kwargs)
-            ) from None
-        return encode_json({"args": args, "kwargs": kwargs}, field="arguments", default=jsonable)
+            rule = f"do not fit {name}{self._signature} ({error})"
+            raise InvalidInputError(field, rule, _shape(args, kwargs)) from None
+        return encode_json({"args": args, "kwargs": kwargs}, field=field, default=jsonable)
 
     def encode_items(self, items: Iterable[Any] | AsyncIterable[Any], *, spread: bool = False) -> Any:
         """Return the JSON texts of one call per item, lazily unless `items` has a length.
 
-        Each item is the one argument, or, with `spread`, a mapping of keyword arguments.
+        Each item is the one argument, or, with `spread`, a mapping of keyword arguments. Raises InvalidInputError
+        naming the position of a wrong item.
         """
         encode = self._encode_spread if spread else self._encode_item
         if isinstance(items, AsyncIterable):
             return _encode_async(items, encode)
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            raise InvalidInputError("items", "must be a list or another iterable of items", items)
         if isinstance(items, Sized):
-            return [encode(item) for item in items]
-        return map(encode, items)
+            return [encode(index, item) for index, item in enumerate(items)]
+        return itertools.starmap(encode, enumerate(items))
 
-    def _encode_item(self, item: Any) -> str:
+    def _encode_item(self, index: int, item: Any) -> str:
         if not self._one_argument:
-            self.encode([item], {})
+            self.encode([item], {}, field=f"item {index}")
             self._one_argument = True
-        return encode_json({"args": [item], "kwargs": {}}, field="item", default=jsonable)
+        return encode_json({"args": [item], "kwargs": {}}, field=f"item {index}", default=jsonable)
 
-    def _encode_spread(self, item: Any) -> str:
+    def _encode_spread(self, index: int, item: Any) -> str:
         if not isinstance(item, Mapping):
-            raise InvalidInputError("item", "must be a mapping of keyword arguments when spread=True", item)
-        return self.encode([], item)
+            raise InvalidInputError(f"item {index}", "must be a mapping of keyword arguments when spread=True", item)
+        return self.encode([], item, field=f"item {index}")
 
     def _signature_without_context(self) -> inspect.Signature:
         if self._context_name is None:
@@ -189,9 +192,11 @@ class TaskCodec:
         return self._result.decode(value, field="result")
 
 
-async def _encode_async(items: AsyncIterable[Any], encode: Callable[[Any], str]) -> AsyncIterator[str]:
+async def _encode_async(items: AsyncIterable[Any], encode: Callable[[int, Any], str]) -> AsyncIterator[str]:
+    index = 0
     async for item in items:
-        yield encode(item)
+        yield encode(index, item)
+        index += 1
 
 
 def _is_context(annotation: Any) -> bool:
