@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -267,6 +268,20 @@ async def test_the_key_of_a_removed_answer_is_free(on: Scenario) -> None:
     again = StoredAnswer("openai", Answer(text="second"))
     assert await on.stores.memo.store_answer(key, again) == again
     assert await on.stores.memo.load_answer(key) == again
+
+
+@pytest.mark.parametrize("state", list(KEPT))
+async def test_answers_are_kept_at_least_as_long_as_jobs(on: Scenario, state: JobState) -> None:
+    """A retention of answers shorter than that of some jobs is raised to it: a retry buys nothing twice."""
+    keep = replace(Retention(DAY, DAY, DAY, answers=SECOND), **{state.value: 3 * DAY})
+    await on.stores.memo.store_answer("c" * 64, StoredAnswer("openai", Answer(text="paid")))
+    on.clock.advance(3 * DAY - SECOND)
+    await on.stores.jobs.prune_jobs(keep, limit=10)
+    assert await on.stores.memo.load_answer("c" * 64) is not None
+    on.clock.advance(2 * SECOND)
+    await on.stores.jobs.prune_jobs(keep, limit=10)
+
+    assert await on.stores.memo.load_answer("c" * 64) is None
 
 
 async def test_sessions_are_listed_for_a_day_after_their_end(on: Scenario) -> None:

@@ -47,6 +47,15 @@ class Retention:
     cancelled: timedelta = timedelta(days=7)
     answers: timedelta = timedelta(days=30)
 
+    @property
+    def kept_answers(self) -> timedelta:
+        """How long paid answers are kept: never shorter than any job that may ask for them again.
+
+        >>> Retention(failed=timedelta(days=90)).kept_answers.days
+        90
+        """
+        return max(self.answers, self.succeeded, self.failed, self.cancelled)
+
 
 @dataclass(frozen=True, slots=True)
 class Pruned:

@@ -94,7 +94,7 @@ def _gone_sessions(state: State) -> Iterator[UUID]:
 
 
 def _old_answers(state: State, retention: Retention) -> Iterator[str]:
-    until = state.now() - retention.answers
+    until = state.now() - retention.kept_answers
     return (key for key, stored_at in state.answers.items() if stored_at <= until)
 
 

@@ -19,7 +19,7 @@ async def prune_jobs(database: Database, retention: Retention, *, limit: int, qu
             "batches": ("prune_batches", retention.succeeded),
             "keys": ("prune_keys", timedelta()),
             "sessions": ("prune_sessions", SESSION_RETENTION),
-            "answers": ("prune_answers", retention.answers),
+            "answers": ("prune_answers", retention.kept_answers),
         }
         for kind, (name, kept) in kinds.items():
             removed[kind] = len(await database.fetch(name, retention=kept, limit=limit))
