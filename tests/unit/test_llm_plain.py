@@ -77,14 +77,14 @@ def test_each_field_becomes_one_question() -> None:
     asked = {one.path: (one.kind, one.text) for one in questions(Trial)}
 
     assert asked == {
-        ("plants",): (Kind.NUMBER, "What is the number of plants? Answer with a number."),
+        ("plants",): (Kind.NUMBER, "How many plants?"),
         ("variety",): (Kind.TEXT, "Which variety was best?"),
         ("blinded",): (Kind.YES_NO, "Is it true that it was blinded? Answer yes or no."),
         ("colour",): (Kind.CHOICE, "What is the colour? Choose from: red, dark_blue."),
         ("design",): (Kind.CHOICE, "What is the design? Choose from: field, pot."),
         ("places",): (Kind.LIST, "What is the places? Answer with a list, separated by commas."),
         ("site", "country"): (Kind.TEXT, "What is the country of the site?"),
-        ("site", "height"): (Kind.NUMBER, "What is the height above the sea of the site? Answer with a number."),
+        ("site", "height"): (Kind.NUMBER, "What is the height above the sea of the site?"),
         ("trees",): (Kind.JSON, "What is the list of trees?"),
     }
 
@@ -150,7 +150,7 @@ def test_an_answer_without_a_value_says_what_was_wanted(asked: Question, text: s
 async def test_a_model_is_filled_question_by_question() -> None:
     """Each field is one ask; what is too rich for a short answer is asked for as JSON."""
     answers = {
-        "number of plants": "60 plants",
+        "How many plants": "60 plants",
         "Which variety": "Rosada",
         "blinded": "no",
         "colour": "blue, a dark blue",
@@ -194,7 +194,7 @@ async def test_questions_share_their_beginning() -> None:
     assert first[:-1] == second[:-1]
     assert first[0].content.startswith("You know plants.")
     for turns in (first, second):
-        assert turns[-1].content.startswith(f"{TEXT}\n\nQuestion: ")
+        assert turns[-1].content.startswith(f"Text: {TEXT}\n\nQuestion: ")
     assert [request.stop for request in provider.requests] == [("\n",), ("\n",)]
     assert all(request.max_tokens for request in provider.requests)
 

@@ -64,6 +64,8 @@ def _ask(words: str, about: str, kind: Kind, choices: tuple[str, ...]) -> str:
     whole = f"{words} of the {about}" if about else words
     if words.endswith("?"):
         question = words
+    elif kind is Kind.NUMBER and whole.startswith(_COUNT):
+        question = f"How many {whole.removeprefix(_COUNT)}?"
     elif kind is Kind.YES_NO:
         question = f"Is it true that {whole.removeprefix('whether ')}?"
     else:
@@ -73,9 +75,10 @@ def _ask(words: str, about: str, kind: Kind, choices: tuple[str, ...]) -> str:
     return f"{question}{_MANNER[kind]}"
 
 
+_COUNT = "number of "
 _MANNER = {
     Kind.TEXT: "",
-    Kind.NUMBER: " Answer with a number.",
+    Kind.NUMBER: "",  # asked for a number, a small model makes one up
     Kind.YES_NO: " Answer yes or no.",
     Kind.CHOICE: "",
     Kind.LIST: " Answer with a list, separated by commas.",

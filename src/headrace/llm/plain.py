@@ -121,7 +121,7 @@ def _single(request: CompletionRequest, question: Question, *reminder: Message) 
 
 
 def _with_question(text: Message, question: str) -> Message:
-    return Message("user", f"{text.content}\n\nQuestion: {question}")
+    return Message("user", f"Text: {text.content}\n\nQuestion: {question}")
 
 
 def _reminder(one: _Field) -> tuple[Message, ...]:

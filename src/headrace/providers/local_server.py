@@ -26,8 +26,9 @@ def main(port: str, weights: str, key_file: str) -> None:
     parameters.model.path = weights
     parameters.n_ctx, parameters.n_parallel = _SLOTS * _TOKENS_PER_SLOT, _SLOTS
     for threads in (parameters.cpuparams, parameters.cpuparams_batch):
-        threads.n_threads = max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0))))
-        threads.poll = 0  # threads that spin while they wait slow everything down where cores are shared
+        # The threads wait for one another at every step: on cores that the workers use too, fewer are faster.
+        threads.n_threads = max(1, min(_MOST_THREADS, _cores() // 2))
+        threads.poll = 0  # and none spins while it waits
     parameters.cache_ram_mib = _PROMPT_CACHE_MIB
     parameters.hostnames, parameters.port = ["127.0.0.1"], int(port)
     parameters.api_keys = [Path(key_file).read_text(encoding="ascii").strip()]
@@ -40,6 +41,10 @@ def main(port: str, weights: str, key_file: str) -> None:
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
     del server
     os._exit(0)  # nothing to save, and its threads need not wind down
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 if __name__ == "__main__":
