@@ -284,6 +284,21 @@ async def test_answers_are_kept_at_least_as_long_as_jobs(on: Scenario, state: Jo
     assert await on.stores.memo.load_answer("c" * 64) is None
 
 
+async def test_a_former_leader_prunes_nothing(on: Scenario) -> None:
+    """Under a term after which another began nothing goes; under the current one it does."""
+    former = await on.term(SECOND)
+    on.clock.advance(2 * SECOND)
+    current = await on.term()
+    await finish(on)
+    await on.batch(0)
+    on.clock.advance(KEEP.succeeded + SECOND)
+    current = await on.stores.sessions.lead(current.session, lease=DAY) or current
+
+    assert (await on.stores.jobs.prune_jobs(KEEP, limit=10, term=former)).total == 0
+    removed = (await on.stores.jobs.prune_jobs(KEEP, limit=10, term=current)).removed
+    assert (removed["jobs"], removed["batches"]) == (1, 1)
+
+
 async def test_sessions_are_listed_for_a_day_after_their_end(on: Scenario) -> None:
     """A session that ended is listed for a day; a live one always."""
     await on.worker(lease=MINUTE)

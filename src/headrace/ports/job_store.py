@@ -80,10 +80,13 @@ class JobStore(Protocol):
         """Return the stored steps of a job by name."""
         ...
 
-    async def prune_jobs(self, retention: Retention, *, limit: int, queue: str | None = None) -> Pruned:
+    async def prune_jobs(
+        self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None
+    ) -> Pruned:
         """Remove at most `limit` rows of each kind that are older than their retention.
 
         Finished jobs with their attempts and steps (those of a batch only once it is closed, a retry only once the
         job it repeats is gone, which would count as failed again without it), closed batches without jobs, expired keys and answers, sessions gone for a day. `queue` restricts it to jobs of a queue.
+        Under a `term` that is over nothing is removed; None is an operator, who needs none.
         """
         ...

@@ -1,6 +1,7 @@
 """The pruner: history leaves after its retention, in bounded slices, on the leader only.
 
-Guaranteed: nothing younger than its retention goes, and nothing of a batch that is not closed.
+Guaranteed: nothing younger than its retention goes, nothing of a batch that is not closed, and nothing once another
+process leads.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ class Pruner(Loop):
 
     async def step(self) -> None:
         """Prune once, if this process leads."""
-        if self._leadership.term is None:
+        term = self._leadership.term
+        if term is None:
             return
-        pruned = await self._stores.jobs.prune_jobs(self._retention, limit=SLICE)
+        pruned = await self._stores.jobs.prune_jobs(self._retention, limit=SLICE, term=term)
         if pruned.total:
             LOG.debug("pruned %s", pruned.removed)
         if any(count >= SLICE for count in pruned.removed.values()):

@@ -82,6 +82,10 @@ class MemoryJobStore:
         return dict(self._state.steps.get(job_id, {}))
 
     @atomic
-    async def prune_jobs(self, retention: Retention, *, limit: int, queue: str | None = None) -> Pruned:
-        """Remove what is older than its retention."""
+    async def prune_jobs(
+        self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None
+    ) -> Pruned:
+        """Remove what is older than its retention; nothing under a term that is over."""
+        if term is not None and not leads(self._state, term):
+            return Pruned()
         return prune_jobs(self._state, retention, limit=limit, queue=queue)

@@ -20,6 +20,7 @@ from headrace.stores.postgres.faults import lock_timed_out
 from headrace.stores.postgres.intake import spec_values
 from headrace.stores.postgres.rounds import no_batch
 from headrace.stores.postgres.rows import HEAD_STARTS
+from headrace.stores.postgres.terms import fetch_under
 
 
 class PostgresBatchStore:
@@ -125,7 +126,7 @@ class PostgresBatchStore:
         # Closing may have begun to cancel some; what it closed is not found again.
         for row in await self._database.fetch("find_unclosed", **leader):
             if row["state"] == BatchState.CANCELLING:
-                await self._database.fetch("settle_cancelled", batch_id=row["id"], limit=limit)
+                await fetch_under(self._database, term, "settle_cancelled", batch_id=row["id"], limit=limit)
                 closed += await self.close_batches([row["id"]])
         await self._database.fetch("abandon_batches", seal_timeout=seal_timeout, **leader)
         return closed

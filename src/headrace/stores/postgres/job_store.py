@@ -92,6 +92,8 @@ class PostgresJobStore:
         rows = await self._database.fetch("load_steps", job_id=job_id)
         return {row["name"]: row["value"] for row in rows}
 
-    async def prune_jobs(self, retention: Retention, *, limit: int, queue: str | None = None) -> Pruned:
+    async def prune_jobs(
+        self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None
+    ) -> Pruned:
         """Remove at most `limit` rows of each kind that are older than their retention."""
-        return await pruning.prune_jobs(self._database, retention, limit=limit, queue=queue)
+        return await pruning.prune_jobs(self._database, retention, limit=limit, queue=queue, term=term)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Retention
 from headrace.stores.postgres.database import Database
+from headrace.stores.postgres.terms import fetch_under
 
 #: How long a session that ended is still listed.
 SESSION_RETENTION = timedelta(days=1)
 
 
-async def prune_jobs(database: Database, retention: Retention, *, limit: int, queue: str | None) -> Pruned:
-    """Do what `JobStore.prune_jobs` promises; each kind of row in statements of its own."""
-    removed = {"jobs": await _prune_finished(database, retention, limit=limit, queue=queue)}
+async def prune_jobs(
+    database: Database, retention: Retention, *, limit: int, queue: str | None, term: LeaderTerm | None
+) -> Pruned:
+    """Do what `JobStore.prune_jobs` promises; each kind of row in transactions of its own."""
+    removed = {"jobs": await _prune_finished(database, retention, limit=limit, queue=queue, term=term)}
     if queue is None:
         kinds = {
             "batches": ("prune_batches", retention.succeeded),
@@ -22,16 +26,20 @@ async def prune_jobs(database: Database, retention: Retention, *, limit: int, qu
             "answers": ("prune_answers", retention.kept_answers),
         }
         for kind, (name, kept) in kinds.items():
-            removed[kind] = len(await database.fetch(name, retention=kept, limit=limit))
+            removed[kind] = len(await fetch_under(database, term, name, retention=kept, limit=limit))
     return Pruned(removed)
 
 
-async def _prune_finished(database: Database, retention: Retention, *, limit: int, queue: str | None) -> int:
+async def _prune_finished(
+    database: Database, retention: Retention, *, limit: int, queue: str | None, term: LeaderTerm | None
+) -> int:
     removed = before = 0
     kinds = [row for row in await database.fetch("list_finished_kinds") if queue in (None, row["queue"])]
     while removed < limit:
         for row in kinds:
-            rows = await database.fetch(
+            rows = await fetch_under(
+                database,
+                term,
                 "prune_finished",
                 queue=row["queue"],
                 state=row["state"],
