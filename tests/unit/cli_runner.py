@@ -95,7 +95,8 @@ def command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
     """Run commands on stores of their own, and undo what they did to this process."""
     line = CommandLine()
     monkeypatch.setenv("HEADRACE_QUEUE_URL", NOWHERE)
-    monkeypatch.delenv("HEADRACE_CONFIG", raising=False)
+    # Set first: only what was set here is taken back when a command sets it.
+    monkeypatch.setenv("HEADRACE_CONFIG", "")
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr("headrace.wiring.open_stores", line.open_stores)
