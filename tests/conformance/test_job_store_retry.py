@@ -48,14 +48,30 @@ async def test_a_waiting_job_belongs_to_no_session(on: Scenario) -> None:
 
 
 async def test_a_job_sent_back_queues_up_again(on: Scenario) -> None:
-    """A job that was released goes behind what is ready already, so that a job nobody can run blocks no other."""
-    session, job = await on.start()
+    """A job that failed or waited goes behind what is ready already, also without a delay: it blocks no other."""
+    session = await on.worker()
+    await on.enqueue(2)
+    charged, snoozed = await on.claim(session)
     on.clock.advance(SECOND)
     waiting = await on.enqueue(2)
     on.clock.advance(SECOND)
-    await on.end(session, job, state=JobState.READY)
+    await on.end(session, charged, state=JobState.READY, charged=True)
+    await on.end(session, snoozed, state=JobState.SCHEDULED)
 
-    assert [again.id for again in await on.claim(session)] == [*waiting, job.id]
+    assert [again.id for again in await on.claim(session)] == [*waiting, charged.id, snoozed.id]
+
+
+async def test_a_released_job_keeps_its_place(on: Scenario) -> None:
+    """Jobs that a stopping worker gives back run before those that became ready after them."""
+    session = await on.worker()
+    oldest = await on.enqueue(2)
+    jobs = await on.claim(session)
+    on.clock.advance(SECOND)
+    waiting = await on.enqueue(2)
+    on.clock.advance(SECOND)
+    await on.end(session, *jobs, state=JobState.READY)
+
+    assert [again.id for again in await on.claim(session)] == [*oldest, *waiting]
 
 
 async def test_only_charged_endings_count_as_failures(on: Scenario) -> None:
@@ -216,3 +232,16 @@ async def test_releases_at_once_are_applied_once(on: Scenario) -> None:
     assert sorted(answers) == [[]] * 7 + [[job.id]]
     assert (await on.job(job.id)).failures == 1
     assert len(await on.stores.inspect.get_attempts(job.id)) == 1
+
+
+async def test_a_cancel_comes_before_poison(on: Scenario) -> None:
+    """A job that was to be cancelled is, also when its attempt was the last lone crash allowed."""
+    session, job = await on.start()
+    for _ in range(2):
+        await on.end(session, job, state=JobState.READY, error=ERROR, lone_crash=True)
+        [job] = await on.claim(session)
+    await on.stores.control.cancel_job(job.id)
+    await on.end(session, job, state=JobState.READY, error=ERROR, lone_crash=True)
+
+    view = await on.job(job.id)
+    assert (view.state, view.error, view.crashes) == (JobState.CANCELLED, ERROR, 3)

@@ -129,6 +129,11 @@ class Completion:
     usage: str | None = None
     batch_id: UUID | None = None
 
+    @property
+    def released(self) -> bool:
+        """Whether the job goes back as it was, because its worker stops: it keeps its place among the ready ones."""
+        return self.state is JobState.READY and not self.charged and not self.delay
+
 
 class CancelAnswer(StrEnum):
     """What a cancel did."""

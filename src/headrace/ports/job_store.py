@@ -46,7 +46,9 @@ class JobStore(Protocol):
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds, in one transaction, and return their job ids.
 
-        An id that is missing from the answer was refused: the attempt had lost its job.
+        An id that is missing from the answer was refused: the attempt had lost its job. A job that would go back is
+        cancelled instead where that was requested, else failed after its third lone crash without progress. A
+        released one (READY, uncharged, without delay) keeps its place; any other queues up again.
         """
         ...
 

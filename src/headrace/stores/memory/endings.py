@@ -55,7 +55,11 @@ def _complete(state: State, job: Job, done: Completion) -> None:
         state.finish(job, JobState.FAILED, error=_POISON, usage=done.usage)
     else:
         state.record_attempt(job, _outcome(done), done.error)
-        state.wait(job, until=state.now() + done.delay)
+        if done.released:
+            assert job.sort_at is not None
+            state.make_ready(job, sort_at=job.sort_at)
+        else:
+            state.wait(job, until=state.now() + done.delay)
 
 
 def _outcome(done: Completion) -> str:

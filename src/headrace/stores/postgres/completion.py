@@ -68,6 +68,7 @@ async def _return(runner: Runner, session: UUID, completions: Sequence[Completio
         charged=[c.charged for c in completions],
         lone=[c.lone_crash for c in completions],
         progressed=[c.progressed for c in completions],
+        released=[c.released for c in completions],
         head_starts=HEAD_STARTS,
         max_lone_crashes=MAX_LONE_CRASHES,
         poison=encode_error(_POISON),

@@ -1,20 +1,21 @@
 -- End attempts without ending their jobs, each under its fence: scheduled after a delay, or ready again without one.
--- The third crash alone without progress fails the job instead; a job whose cancel was requested is cancelled.
+-- A job whose cancel was requested is cancelled instead; the third crash alone without progress fails it. A released
+-- job keeps its place: workers that stop must not send the oldest jobs to the back.
 -- Locks: the job rows in id order, before anything is written. Index: primary key (for the fence see finish_jobs).
 WITH held AS MATERIALIZED (
-  SELECT j.*, d.error, d.usage, d.delay, d.charged, d.lone,
+  SELECT j.*, d.error, d.usage, d.delay, d.charged, d.lone, d.released,
     CASE WHEN d.progressed THEN 0 ELSE j.lone_crashes END + d.lone::int AS alone,
     coalesce(%(now)s::timestamptz, now()) AS now
   FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(errors)s::json[], %(usages)s::json[], %(delays)s::interval[],
-      %(charged)s::boolean[], %(lone)s::boolean[], %(progressed)s::boolean[])
-      AS d (id, attempt, error, usage, delay, charged, lone, progressed)
+      %(charged)s::boolean[], %(lone)s::boolean[], %(progressed)s::boolean[], %(released)s::boolean[])
+      AS d (id, attempt, error, usage, delay, charged, lone, progressed, released)
     JOIN {schema}.jobs AS j ON j.id = d.id
   WHERE j.attempt = d.attempt AND j.session IS NOT DISTINCT FROM %(session)s::uuid
     AND j.state IS NOT DISTINCT FROM 'running'
   ORDER BY j.id
   FOR UPDATE OF j
 ), judged AS MATERIALIZED (
-  SELECT *, CASE WHEN alone >= %(max_lone_crashes)s::int THEN 'failed' WHEN cancel_requested THEN 'cancelled'
+  SELECT *, CASE WHEN cancel_requested THEN 'cancelled' WHEN alone >= %(max_lone_crashes)s::int THEN 'failed'
     WHEN delay > interval '0' THEN 'scheduled' ELSE 'ready' END AS verdict
   FROM held
 ), back AS (
@@ -22,7 +23,8 @@ WITH held AS MATERIALIZED (
   SET state = v.verdict, session = NULL, started_at = NULL, failures = j.failures + v.charged::int,
     crashes = j.crashes + v.lone::int, lone_crashes = v.alone,
     run_at = CASE v.verdict WHEN 'scheduled' THEN v.now + v.delay ELSE j.run_at END,
-    sort_at = v.now + v.delay - (%(head_starts)s::interval[])[j.priority + 1]
+    sort_at = CASE WHEN v.released THEN j.sort_at
+      ELSE v.now + v.delay - (%(head_starts)s::interval[])[j.priority + 1] END
   FROM judged AS v
   WHERE j.id = v.id AND v.verdict IN ('ready', 'scheduled')
 ), noted AS (
