@@ -67,7 +67,7 @@ class ProviderTimeoutError(ProviderError):
 
 
 class InvalidRequestError(ProviderError):
-    """The provider refused the request as it stands. Check the model's name and the parameters."""
+    """The provider refused the request. Check the model's name; without JSON schemas it needs HEADRACE_LLM_STYLE=json."""
 
     code = "llm_invalid_request"
 

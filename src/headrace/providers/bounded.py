@@ -10,8 +10,8 @@ from headrace.model.provider_errors import BadOutputError
 
 #: The longest answers of today's models are some hundred thousand tokens, a few MB.
 LARGEST_ANSWER = 8 * 1024 * 1024
-#: An error says what is wrong in a few lines.
-LARGEST_ERROR = 64 * 1024
+#: An error says what is wrong in a few lines, or in the page of a proxy.
+LARGEST_ERROR = 1024 * 1024
 
 
 async def bound_response(response: httpx2.Response) -> None:

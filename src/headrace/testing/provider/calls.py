@@ -110,7 +110,8 @@ def read_log(path: Path) -> Counter[str]:
     Counter({'6f1c…': 2, '90aa…': 1})
     """
     counts: Counter[str] = Counter()
-    for line in path.read_text(encoding="utf-8").splitlines():
+    # What follows the last line's end was being written when the server was killed.
+    for line in path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines():
         entry = json.loads(line)
         counts[entry["key"]] += entry["event"] == "received"
     return counts
