@@ -106,15 +106,16 @@ async def test_every_attempt_leaves_its_record(on: Scenario) -> None:
 
 
 async def test_outcomes_of_attempts_say_what_happened(on: Scenario) -> None:
-    """A record says `failed` for a charged ending, `released` for a free one, and the final state at the end."""
+    """`failed` for a charged ending, `crashed` for a lone crash, the final state at the end; no record of the rest."""
     session, job = await on.start()
-    for charged in (True, False):
-        await on.end(session, job, state=JobState.READY, charged=charged)
+    for ending in ({"charged": True}, {}, {"lone_crash": True}, {}):
+        await on.end(session, job, state=JobState.READY, **ending)
         [job] = await on.claim(session)
     await on.end(session, job)
 
     records = await on.stores.inspect.get_attempts(job.id)
-    assert [record.outcome for record in records] == ["failed", "released", "succeeded"]
+    outcomes = [(record.attempt, record.outcome) for record in records]
+    assert outcomes == [(1, "failed"), (3, "crashed"), (5, "succeeded")]
 
 
 async def test_a_job_that_ran_no_attempt_has_no_record(on: Scenario) -> None:

@@ -148,7 +148,10 @@ class CancelAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One ended attempt of a job: kept for attempts that did not end it, and for the one that did."""
+    """One ended attempt of a job, kept for those that failed or crashed and for the one that ended it.
+
+    `outcome` is `failed` or `crashed`, or the final state of the job.
+    """
 
     attempt: int
     outcome: str

@@ -20,7 +20,10 @@ class Inspect(Protocol):
         ...
 
     async def get_attempts(self, job_id: UUID) -> list[AttemptRecord]:
-        """Return the ended attempts of a job, oldest first, the final one included."""
+        """Return the attempts of a job that failed or crashed, and the one that ended it, oldest first.
+
+        Attempts that were released or snoozed left no record: their numbers are missing.
+        """
         ...
 
     async def final_jobs(self, job_ids: Sequence[UUID]) -> dict[UUID, JobView]:

@@ -54,18 +54,13 @@ def _complete(state: State, job: Job, done: Completion) -> None:
     elif job.lone_crashes >= POISON_CRASHES:
         state.finish(job, JobState.FAILED, error=_POISON, usage=done.usage)
     else:
-        state.record_attempt(job, _outcome(done), done.error)
+        if done.charged or done.lone_crash:
+            state.record_attempt(job, "crashed" if done.lone_crash else "failed", done.error)
         if done.released:
             assert job.sort_at is not None
             state.make_ready(job, sort_at=job.sort_at)
         else:
             state.wait(job, until=state.now() + done.delay)
-
-
-def _outcome(done: Completion) -> str:
-    if done.lone_crash:
-        return "crashed"
-    return "failed" if done.charged else "released"
 
 
 @dataclass(slots=True)

@@ -99,14 +99,14 @@ CREATE INDEX finished_jobs_age ON {schema}.finished_jobs (queue, state, finished
 -- Whether a final job was retried. Not unique: ending a job must never fail.
 CREATE INDEX finished_jobs_retry ON {schema}.finished_jobs (retry_of) WHERE retry_of IS NOT NULL;
 
--- Attempts that ended without ending their job; the one that ended it is the job's row in history.
+-- Attempts that failed or crashed without ending their job (releases and snoozes leave no row); the one that ended it is the job's row in history.
 CREATE TABLE {schema}.attempts (
   job_id uuid NOT NULL,
   attempt int NOT NULL,
   session uuid,
   started_at timestamptz,
   finished_at timestamptz NOT NULL,
-  outcome text NOT NULL,                       -- failed (charged) | released | crashed
+  outcome text NOT NULL,                       -- failed (charged) | crashed
   error json,
   CONSTRAINT attempts_pkey PRIMARY KEY (job_id, attempt)
 );
