@@ -38,7 +38,7 @@ class PostgresSessionStore:
 
     async def close_session(self, session: UUID) -> None:
         """End a session at once; what still runs under it may be rescued."""
-        await self.expire_sessions([session])
+        await self._database.fetch("close_session", session=session)
 
     async def sessions_on(self, host: str) -> list[tuple[UUID, ProcessId]]:
         """Return the live sessions whose process runs on `host`."""
