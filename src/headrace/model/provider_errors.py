@@ -67,7 +67,7 @@ class ProviderTimeoutError(ProviderError):
 
 
 class InvalidRequestError(ProviderError):
-    """The provider refused the request. Check the model's name; without JSON schemas it needs HEADRACE_LLM_STYLE=json."""
+    """The provider refused the request. Check the model's name, or set HEADRACE_LLM_STYLE=json if it has no schemas."""
 
     code = "llm_invalid_request"
 
