@@ -1,0 +1,103 @@
+"""What extraction needs of a language model, and what every way of asking gives back.
+
+`App.llm` has this shape; tests and other programs may bring their own object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from headrace.apps.papers.result import FieldResult, TokenCount
+
+M = TypeVar("M", bound=BaseModel)
+M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
+
+#: Raise it when a prompt or a way of asking changes; it stands in every result.
+PROMPT_VERSION = "papers-1"
+#: The style of a model that must be asked plainly; all others answer JSON.
+PLAIN = "plain"
+
+
+class UsageLike(Protocol):
+    """Tokens and calls of one ask."""
+
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def reused(self) -> int: ...
+
+
+class ExtractionLike(Protocol[M_co]):
+    """A validated answer."""
+
+    @property
+    def value(self) -> M_co: ...
+    @property
+    def usage(self) -> UsageLike: ...
+
+
+class CompletionLike(Protocol):
+    """A text answer."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def usage(self) -> UsageLike: ...
+
+
+class LanguageModel(Protocol):
+    """The part of `App.llm` that is used here."""
+
+    @property
+    def style(self) -> str:
+        """`plain` for a weak model; anything else can answer JSON."""
+        ...
+
+    @property
+    def model_name(self) -> str:
+        """For the record of the run."""
+        ...
+
+    async def extract_detailed(
+        self, model: type[M], *, prompt: str, system: str | None = None, temperature: float = 0.0
+    ) -> ExtractionLike[M]:
+        """An answer of the shape of `model`."""
+        ...
+
+    async def complete_detailed(
+        self,
+        *,
+        messages: Sequence[Mapping[str, str]],
+        stop: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+    ) -> CompletionLike:
+        """The continuation of a conversation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What one way of asking gives for one document."""
+
+    fields: dict[str, FieldResult]
+    usage: TokenCount
+    chunks: int = 1
+
+
+def counted(usage: UsageLike) -> TokenCount:
+    """The usage of one ask as a value of ours."""
+    return TokenCount(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        calls=usage.calls,
+        reused=usage.reused,
+    )
