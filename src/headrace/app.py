@@ -8,11 +8,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 from uuid import UUID
 
 from headrace.batch import Batch
 from headrace.definitions import TaskOptions, define_task
+from headrace.engine.context import Context
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
 from headrace.model.durations import parse_duration
@@ -35,8 +36,15 @@ Lifespan = Callable[["App"], AbstractAsyncContextManager[Any]]
 
 
 class TaskDecorator(Protocol):
-    """What `@app.task(...)` returns: a task of the function's arguments and result, async or not."""
+    """What `@app.task(...)` returns: a task of the function's arguments and result, async or not.
 
+    A context that comes first is not an argument of the task; one that stands elsewhere is for type checkers.
+    """
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
     @overload
@@ -85,6 +93,10 @@ class App:
 
     # Tasks
 
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
     @overload
     def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
     @overload

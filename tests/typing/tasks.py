@@ -1,0 +1,110 @@
+"""The public types, for the type checker only: mypy reads this file, nothing runs it.
+
+Every `assert_type` pins what a user sees; every ignored error is one that a user must see (mypy runs with
+`warn_unused_ignores`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, assert_type
+
+from headrace import App, Backoff, Batch, BatchItem, ClosePolicy, Context, Fail, JobHandle, Progress, Task
+from headrace.model.batch import BatchView
+from headrace.model.job import CancelAnswer, JobState
+
+app = App("memory://")
+
+
+class Summary:
+    """What a user's model may be."""
+
+
+@app.task
+async def summarise(text: str, *, words: int = 10) -> Summary:
+    """Be an async task."""
+    raise NotImplementedError
+
+
+@app.task(queue="cpu", cpu=True, retry=Backoff.exponential(max_attempts=3, cap="2m"), timeout="90s", priority="high")
+def count(text: str) -> int:
+    """Be a sync task with options."""
+    raise NotImplementedError
+
+
+@app.task
+async def with_context(ctx: Context, text: str) -> int | Fail:
+    """Take the context first: it is no argument of the task."""
+    assert_type(ctx.attempt, int)
+    assert_type(ctx.deadline, datetime)
+    assert_type(ctx.cancelled, bool)
+    assert_type(ctx.idempotency_key, str)
+    ctx.progress("half way")
+    await ctx.step("read", lambda: 1)
+    return Fail("no")
+
+
+@app.task(stall_timeout=5, delivery="at_most_once", concurrency=2)
+async def report(ctx: Context, batch_id: str) -> None:
+    """Be a callback with options and a context."""
+
+
+async def enqueue() -> None:
+    """Enqueue jobs."""
+    assert_type(await summarise.enqueue("a text", words=3), JobHandle[Summary])
+    assert_type(await count.enqueue(text="a text"), JobHandle[int])
+    assert_type(await with_context.enqueue("a text"), JobHandle[int | Fail])
+    assert_type(await report.enqueue(batch_id="1"), JobHandle[None])
+    job = await summarise.options(key="k", priority="bulk", run_at=timedelta(minutes=5)).enqueue("a text")
+    assert_type(await job.result(timeout="30s"), Summary)
+    assert_type(await job.status(), JobState)
+    assert_type(await job.cancel(), CancelAnswer)
+    assert_type(app.job("id"), JobHandle[Any])
+    await summarise.enqueue(5)  # type: ignore[arg-type]
+    await summarise.enqueue("a text", letters=3)  # type: ignore[call-arg]
+    await count.enqueue()  # type: ignore[call-arg]
+    await with_context.enqueue()  # type: ignore[call-arg]
+
+
+async def submit() -> None:
+    """Submit batches."""
+    batch = await app.submit(summarise, ["a", "b"], key="k", on_close=report, policy=ClosePolicy.fail_fast())
+    assert_type(batch, Batch)
+    assert_type(await batch.progress(), Progress)
+    assert_type(await batch.wait(30), BatchView)
+    assert_type(await batch.retry_failed(), int)
+    async for item in batch.results(follow=False):
+        assert_type(item, BatchItem)
+        assert_type(item.index, int)
+    found = await app.find_batch(summarise, "k")
+    assert_type(found, Batch | None)
+    await app.submit(summarise, ["a"], colour="red")  # type: ignore[call-arg]
+    await app.submit(summarise, ["a"], policy="always")  # type: ignore[arg-type]
+    await app.submit("summarise", ["a"])  # type: ignore[arg-type]
+
+
+async def work() -> None:
+    """Open the app."""
+    async with app as opened:
+        assert_type(opened, App)
+    async with app.worker(queues={"llm": 5}, grace="10s"):
+        pass
+    assert_type(app.find_task("summarise"), Task[Any, Any])
+
+
+def from_a_script() -> None:
+    """Use the app from synchronous code."""
+    job = app.sync(summarise.enqueue("a text"))
+    assert_type(app.sync(job.result()), Summary)
+    for item in app.sync.iterate(app.batch("id").results()):
+        assert_type(item, BatchItem)
+
+
+@app.task(colour="red")  # type: ignore[call-overload, untyped-decorator]
+def wrong_option() -> None:
+    """Name an option that is none."""
+
+
+@app.task(priority=None)  # type: ignore[call-overload, untyped-decorator]
+def wrong_value() -> None:
+    """Give an option a wrong value."""
