@@ -83,6 +83,7 @@ MISTAKES: dict[str, tuple[list[object], int, list[str]]] = {
     "a queue of no concurrency": (["worker", "cli_good", "--queue", "llm:0"], USAGE, ["NAME:N", "'llm:0'"]),
     "a queue of half a concurrency": (["worker", "cli_good", "--queue", "llm:1.5"], USAGE, ["NAME:N"]),
     "a worker on a wrong queue": (["worker", "cli_good", "--queue", "L L"], USAGE, ["[a-z0-9]"]),
+    "a queue twice": (["worker", "cli_good", "--queue", "a:1", "--queue", "a:2"], USAGE, ["--queue", "twice"]),
     "no concurrency": (["worker", "cli_good", "--concurrency", "0"], USAGE, ["0"]),
     "no processes": (["worker", "cli_good", "--processes", "0"], USAGE, ["0"]),
     "a grace that is none": (["worker", "cli_good", "--grace", "soon"], USAGE, ["duration", "'soon'"]),

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
 from headrace import App, Backoff, ClosePolicy, Progress
+from headrace.cli.pace import Pace
+from headrace.cli.watching import ending_text, progress_text
+from headrace.model.batch import BatchOutcome, BatchState, BatchView
 from tests.unit.cli_runner import CommandLine, as_client, command_line, working
 
 
@@ -186,3 +191,23 @@ def test_a_forged_cursor_is_refused(headrace: CommandLine, app: App) -> None:
     """A cursor that no page gave is a wrong value."""
     code, error = headrace.refusal("batch", "results", submit(app, 1), "--cursor", "'; drop")
     assert (code, error["code"], error["field"]) == (2, "invalid_input", "cursor")
+
+
+def test_progress_is_one_line_for_people() -> None:
+    """Counts, rate and time left stand in one line, which says nothing it does not know."""
+    created = datetime(2031, 1, 1, tzinfo=UTC)
+    view = BatchView(
+        uuid4(), None, "root", "sums", BatchState.OPEN, None, None, 1, ClosePolicy.always(), created, None, None
+    )
+    pace = Pace()
+    assert progress_text(view, Progress(None, succeeded=2), pace) == "2/?, 0 % [open]"
+    pace.note(0.0, 0)
+    pace.note(2.0, 5)
+    sealed = replace(view, state=BatchState.SEALED)
+    text = progress_text(sealed, Progress(10, succeeded=4, failed=1, running=3, waiting=2), pace)
+    assert text == "5/10, 50 %, 1 failed, 3 running, 2.5/s, 2.0s left"
+    closed = replace(
+        view, state=BatchState.CLOSED, outcome=BatchOutcome.PARTIAL, closed_at=created + timedelta(minutes=3)
+    )
+    assert ending_text(closed, Progress(5, succeeded=4, failed=1)) == "partial in 3m: 4 succeeded, 1 failed"
+    assert ending_text(closed, Progress(0)) == "partial in 3m: no items"

@@ -156,6 +156,9 @@ def test_the_address_hides_the_password(headrace: CommandLine) -> None:
     result = headrace("--url", "postgresql://app:hush@db.example:6432/jobs?password=hush", "doctor")
     assert "postgresql://app@db.example:6432/jobs, schema headrace" in result.stdout
     assert "hush" not in result.output
+    result = headrace("--url", "postgresql://app:hush@[db/jobs", "doctor")
+    assert "an address that cannot be read" in result.stdout
+    assert "hush" not in result.output
 
 
 def test_the_embedded_store_says_where_it_lies(

@@ -99,7 +99,11 @@ def shown_url(url: str) -> str:
     >>> shown_url("postgresql://app:secret@db.example:5432/jobs?password=other&sslmode=require")
     'postgresql://app@db.example:5432/jobs'
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # What the driver will refuse; where a password stands in it is not known.
+        return "an address that cannot be read"
     user = parts.netloc.rpartition("@")[0].partition(":")[0]
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{user + '@' if user else ''}{host}{parts.path}"

@@ -72,14 +72,23 @@ def worker(  # noqa: PLR0913 - click hands over one per option
     if log_level == "info":
         # A line per job is for `dev`, or for --log-level debug.
         logging.getLogger("headrace.jobs").setLevel(logging.WARNING)
-    options = WorkOptions(app, dict(queues), concurrency, grace, as_json, lifeline)
+    options = WorkOptions(app, _slots(queues), concurrency, grace, as_json, lifeline)
     settings = load_settings().worker
     count = processes or settings.count
     if count == 1:
         return run_worker(options)
     from headrace.cli.supervisor import supervise
 
-    return supervise(options, count, log_level=log_level, grace=grace or settings.shutdown_grace)
+    patience = settings.shutdown_grace if grace is None else grace
+    return supervise(options, count, log_level=log_level, grace=patience)
+
+
+def _slots(queues: tuple[tuple[str, int | None], ...]) -> dict[str, int | None]:
+    """Return slots by queue. Raises UsageError when a queue is given twice."""
+    slots = dict(queues)
+    if len(slots) < len(queues):
+        raise click.UsageError("a --queue is given twice")
+    return slots
 
 
 @click.command()
@@ -99,4 +108,4 @@ def dev(
 
     log_to_stderr("info", as_json=as_json, formatter=DevFormatter())
     logging.getLogger("headrace.jobs").setLevel(logging.INFO)
-    return run_worker(WorkOptions(app, dict(queues), concurrency, grace, as_json))
+    return run_worker(WorkOptions(app, _slots(queues), concurrency, grace, as_json))
