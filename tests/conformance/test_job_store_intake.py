@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
+
+import pytest
 
 from headrace.model.job import JobSpec, JobState, NewJob
 from tests.conformance.scenario import ARGS, MINUTE, SECOND, SPEC, Scenario
@@ -116,3 +120,45 @@ async def test_a_retried_insert_recognises_a_finished_job(on: Scenario) -> None:
     assert await on.stores.jobs.insert_jobs([new], retrying=True) == [new.id]
     assert await on.claim(session) == []
     assert (await on.job(new.id)).state is JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize("ending", ["finish", "return", "poison", "rescue", "rescue for good", "overdue", "cancel"])
+async def test_a_late_duplicate_changes_nothing_final(on: Scenario, ending: str) -> None:
+    """An id inserted again after its job ended is refused, or leaves without a trace however it ends."""
+    job = NewJob(replace(SPEC, at_most_once=ending == "rescue for good", timeout=MINUTE), ARGS)
+    await on.stores.jobs.insert_jobs([job])
+    session = await on.worker()
+    [first] = await on.claim(session)
+    await on.end(session, first, state=JobState.READY, charged=True)
+    await on.end(session, *await on.claim(session), result="1")
+    final, [failed, _] = await on.job(job.id), await on.stores.inspect.get_attempts(job.id)
+    assert await on.stores.jobs.insert_jobs([job]) == [job.id]
+
+    for _ in range(5):
+        await end_again(on, ending, job.id)
+    last = await on.worker()
+    await on.end(last, *await on.claim(last), result="3")
+    assert await on.job(job.id) == final
+    assert (await on.stores.inspect.get_attempts(job.id))[0] == failed
+    assert await on.claim(await on.worker()) == []
+    assert await on.stores.inspect.list_jobs(state=JobState.RUNNING) == []
+
+
+async def end_again(on: Scenario, ending: str, job_id: UUID) -> None:
+    """Let the job of a late duplicate, if there is one, end or go back once in some way."""
+    session = await on.worker(lease=SECOND)
+    if ending == "cancel":
+        await on.stores.control.cancel_job(job_id)
+        return
+    jobs = await on.claim(session)
+    if ending == "finish":
+        assert await on.end(session, *jobs, state=JobState.FAILED, charged=True) == [job.id for job in jobs]
+    elif ending == "return":
+        await on.end(session, *jobs, state=JobState.READY, charged=True)
+        await on.end(session, *await on.claim(session), result="2")
+    elif ending == "poison":
+        await on.end(session, *jobs, state=JobState.READY, lone_crash=True)
+    elif ending == "overdue":
+        await on.stores.jobs.fail_overdue_jobs(grace=-2 * MINUTE, limit=10, term=await on.term(SECOND))
+    on.clock.advance(2 * SECOND)
+    await on.stores.jobs.rescue_jobs(limit=10)

@@ -24,7 +24,8 @@ class JobStore(Protocol):
         A keyed job whose key is known with an equal body hash is not inserted: the stored id is returned. Another
         body raises ConflictError and inserts none of `jobs`; so does a key that another open transaction is inserting,
         with KeyHeldError, after a bounded wait for that transaction. `retrying` says that an earlier call with the same
-        ids ended without an answer: ids that are stored already, even as finished jobs, are then left alone.
+        ids ended without an answer: ids that are stored already, even as finished jobs, are then left alone. A late
+        duplicate without it may run a finished job again, but never changes what it ended as.
         """
         ...
 

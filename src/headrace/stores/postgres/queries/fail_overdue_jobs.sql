@@ -17,6 +17,7 @@ WITH overdue AS MATERIALIZED (
 ), noted AS (
   INSERT INTO {schema}.attempts (job_id, attempt, session, started_at, finished_at, outcome, error)
   SELECT id, attempt, session, started_at, now, 'failed', %(error)s::json FROM overdue WHERE verdict = 'ready'
+  ON CONFLICT (job_id, attempt) DO NOTHING
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING overdue AS o WHERE j.id = o.id AND o.verdict <> 'ready'
 ), ended AS (
@@ -27,5 +28,6 @@ WITH overdue AS MATERIALIZED (
     failures + 1, crashes, max_attempts, at_most_once, cancel_requested, verdict, queue, task, limit_key, args,
     %(error)s::json
   FROM overdue WHERE verdict <> 'ready'
+  ON CONFLICT (id) DO NOTHING
 )
 SELECT id, verdict, queue, batch_id FROM overdue

@@ -20,6 +20,7 @@ WITH lost AS MATERIALIZED (
 ), noted AS (
   INSERT INTO {schema}.attempts (job_id, attempt, session, started_at, finished_at, outcome, error)
   SELECT id, attempt, session, started_at, now, 'crashed', %(error)s::json FROM lost WHERE verdict = 'ready'
+  ON CONFLICT (job_id, attempt) DO NOTHING
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING lost AS l WHERE j.id = l.id AND l.verdict <> 'ready'
 ), ended AS (
@@ -30,5 +31,6 @@ WITH lost AS MATERIALIZED (
     failures, crashes + 1, max_attempts, at_most_once, cancel_requested, verdict, queue, task, limit_key, args,
     %(error)s::json
   FROM lost WHERE verdict <> 'ready'
+  ON CONFLICT (id) DO NOTHING
 )
 SELECT id, verdict, queue, batch_id FROM lost

@@ -33,6 +33,7 @@ WITH held AS MATERIALIZED (
   SELECT id, attempt, session, started_at, now,
     CASE WHEN lone THEN 'crashed' ELSE 'failed' END, error
   FROM judged WHERE verdict IN ('ready', 'scheduled') AND (lone OR charged)
+  ON CONFLICT (job_id, attempt) DO NOTHING
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING judged AS v WHERE j.id = v.id AND v.verdict IN ('failed', 'cancelled')
 ), ended AS (
@@ -43,5 +44,6 @@ WITH held AS MATERIALIZED (
     failures + charged::int, crashes + lone::int, max_attempts, at_most_once, cancel_requested, verdict, queue, task,
     limit_key, args, CASE verdict WHEN 'failed' THEN %(poison)s::json ELSE error END, usage
   FROM judged WHERE verdict IN ('failed', 'cancelled')
+  ON CONFLICT (id) DO NOTHING
 )
 SELECT id FROM judged

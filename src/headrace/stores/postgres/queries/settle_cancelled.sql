@@ -15,12 +15,14 @@ WITH unstarted AS MATERIALIZED (
   UPDATE {schema}.jobs AS j SET cancel_requested = true FROM running AS r WHERE j.id = r.id
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING unstarted AS u WHERE j.id = u.id RETURNING j.*
+), ended AS (
+  INSERT INTO {schema}.finished_jobs
+    (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, args)
+  SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, coalesce(%(now)s::timestamptz, now()), timeout,
+    ordinal, attempt, priority, failures, crashes, max_attempts, at_most_once, cancel_requested, 'cancelled', queue, task,
+    limit_key, args
+  FROM gone
+  ON CONFLICT (id) DO NOTHING
 )
-INSERT INTO {schema}.finished_jobs
-  (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
-   failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, args)
-SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, coalesce(%(now)s::timestamptz, now()), timeout,
-  ordinal, attempt, priority, failures, crashes, max_attempts, at_most_once, cancel_requested, 'cancelled', queue, task,
-  limit_key, args
-FROM gone
-RETURNING id
+SELECT id FROM gone
