@@ -128,7 +128,8 @@ class Database:
 
     async def _bound(self, transaction: Transaction) -> None:
         """Set for this transaction what other connections have set for their session."""
-        await transaction.fetch("set_lock_timeout", timeout=_milliseconds(self.options.lock_timeout))
+        lock, idle = self.options.lock_timeout, self.options.statement_timeout
+        await transaction.fetch("bound_transaction", lock_timeout=_milliseconds(lock), idle_timeout=_milliseconds(idle))
         if self.options.pinned:
             await transaction.fetch("pin_plans")
 
