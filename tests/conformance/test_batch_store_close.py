@@ -192,16 +192,21 @@ async def test_a_threshold_tolerates_its_number(on: Scenario) -> None:
 
 
 async def test_one_failure_too_many_stops_the_batch(on: Scenario) -> None:
-    """Beyond the threshold nothing more is claimed; once what is left is settled the batch closes as failed."""
+    """Beyond the threshold nothing more is claimed; what is left is settled, and the batch closes as failed once."""
     session = await on.worker()
     batch_id = await on.batch(10, policy=ClosePolicy.threshold(1), on_close=REPORT)
-    await on.work_off(session, [F, F])
+    await on.work_off(session, [F])
+    assert await close(on, batch_id) == []
+    assert (await on.view(batch_id)).state is BatchState.SEALED
+    jobs = await on.claim(session, 2)
+    await on.end(session, jobs[0], state=F)
     assert await close(on, batch_id) == []
 
     assert (await on.view(batch_id)).state is BatchState.CANCELLING
     assert await on.claim(session) == []
-    assert await on.stores.batches.settle_cancelled(batch_id, limit=ALL) == 8
+    await on.end(session, jobs[1], state=C)
     assert await close(on, batch_id) == [ClosedBatch(batch_id, BatchOutcome.FAILED, "reports")]
+    assert await close(on, batch_id) == []
     assert len(await callbacks(on)) == 1
 
 
@@ -209,9 +214,8 @@ async def test_fail_fast_stops_at_the_first_failure(on: Scenario) -> None:
     """One failure is one too many."""
     batch_id = await on.batch(3, policy=ClosePolicy.fail_fast())
     await on.work_off(await on.worker(), [S, F])
-    await close(on, batch_id)
 
-    assert (await on.view(batch_id)).state is BatchState.CANCELLING
+    assert [closed.outcome for closed in await close(on, batch_id)] == [BatchOutcome.FAILED]
 
 
 async def test_a_last_item_that_breaks_the_policy_fails_the_batch(on: Scenario) -> None:
@@ -244,9 +248,8 @@ async def test_an_open_batch_is_judged_when_it_is_sealed(on: Scenario) -> None:
     await close(on, batch_id)
     assert (await on.view(batch_id)).state is BatchState.OPEN
     await on.stores.batches.seal_batch(batch_id, total=2)
-    await close(on, batch_id)
 
-    assert (await on.view(batch_id)).state is BatchState.CANCELLING
+    assert [closed.outcome for closed in await close(on, batch_id)] == [BatchOutcome.FAILED]
 
 
 async def test_cancelled_items_do_not_count_as_failed(on: Scenario) -> None:
@@ -265,3 +268,28 @@ async def test_a_lost_worker_may_close_a_batch(on: Scenario) -> None:
     await on.stores.jobs.rescue_jobs(limit=10)
 
     assert [closed.outcome for closed in await close(on, batch_id)] == [BatchOutcome.FAILED]
+
+
+async def test_a_broken_policy_settles_its_batch_at_once(on: Scenario) -> None:
+    """The call that finds a policy exceeded cancels what has not started, more than one slice, and closes the batch."""
+    session = await on.worker()
+    batch_id = await on.batch(2_500, policy=ClosePolicy.fail_fast(), on_close=JobSpec("report", "reports"))
+    await on.work_off(session, [JobState.FAILED])
+
+    closed = await on.stores.batches.close_batches([batch_id])
+    assert closed == [ClosedBatch(batch_id, BatchOutcome.FAILED, "reports")]
+    progress = await on.stores.inspect.batch_progress(batch_id)
+    assert (progress.failed, progress.cancelled) == (1, 2_499)
+
+
+async def test_a_broken_policy_stops_what_runs(on: Scenario) -> None:
+    """Running items of a batch whose policy is exceeded are asked to stop at once; it closes after the last of them."""
+    session = await on.worker()
+    batch_id = await on.batch(3, policy=ClosePolicy.fail_fast())
+    failed, running = await on.claim(session, 2)
+    await on.end(session, failed, state=JobState.FAILED)
+
+    assert await on.stores.batches.close_batches([batch_id]) == []
+    assert (await on.stores.sessions.renew_session(session, lease=LEASE, stats={})).cancel_jobs == (running.id,)
+    await on.end(session, running, state=JobState.CANCELLED)
+    assert [closed.id for closed in await on.stores.batches.close_batches([batch_id])] == [batch_id]

@@ -25,7 +25,9 @@ async def sweep(on: Scenario, term: LeaderTerm, *, limit: int = 100) -> list[Clo
 async def test_a_sweep_closes_what_nobody_closed(on: Scenario) -> None:
     """A batch whose worker died between ack and close is closed by the sweep, with its callback, once."""
     term = await on.term()
-    done, busy = await on.batch(1, on_close=JobSpec("report", "reports")), await on.batch(1)
+    done = await on.batch(1, on_close=JobSpec("report", "reports"))
+    on.clock.advance(SECOND)
+    busy = await on.batch(1)
     await on.work_off(await on.worker(), [S])
 
     assert await sweep(on, term) == [ClosedBatch(done, BatchOutcome.SUCCEEDED, "reports")]
@@ -35,7 +37,7 @@ async def test_a_sweep_closes_what_nobody_closed(on: Scenario) -> None:
 
 
 async def test_a_sweep_settles_and_closes_what_is_being_cancelled(on: Scenario) -> None:
-    """Batches being cancelled are settled and closed, in however many sweeps the limit takes."""
+    """Batches being cancelled are settled and closed once."""
     term = await on.term()
     batch_id = await on.batch(5)
     await on.stores.batches.cancel_batch(batch_id)
@@ -44,6 +46,26 @@ async def test_a_sweep_settles_and_closes_what_is_being_cancelled(on: Scenario) 
     for _ in range(6):
         closed += await sweep(on, term, limit=2)
     assert [(batch.id, batch.outcome) for batch in closed] == [(batch_id, BatchOutcome.CANCELLED)]
+
+
+async def test_one_sweep_settles_many_items(on: Scenario) -> None:
+    """A batch of many more items than a slice is settled and closed in one sweep."""
+    term = await on.term()
+    batch_id = await on.batch(50)
+    await on.stores.batches.cancel_batch(batch_id)
+
+    assert [closed.id for closed in await sweep(on, term, limit=5)] == [batch_id]
+
+
+async def test_one_sweep_is_bounded(on: Scenario) -> None:
+    """What is left after twenty slices waits for the next sweep."""
+    term = await on.term()
+    batch_id = await on.batch(25)
+    await on.stores.batches.cancel_batch(batch_id)
+    assert await sweep(on, term, limit=1) == []
+    assert (await on.stores.inspect.batch_progress(batch_id)).cancelled == 20
+
+    assert [closed.id for closed in await sweep(on, term, limit=1)] == [batch_id]
 
 
 async def test_a_sweep_asks_running_items_to_stop(on: Scenario) -> None:

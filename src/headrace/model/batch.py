@@ -15,6 +15,9 @@ from headrace.model.job import JobError, JobSpec, JobState
 #: Items of one transaction; longer lists and generators are streamed in slices of `SLICE_ITEMS`.
 MAX_ATOMIC_ITEMS = 10_000
 SLICE_ITEMS = 1_000
+#: Items of a batch being cancelled that one transaction settles, and how many of these one call makes at most.
+SETTLE_ITEMS = 1_000
+MAX_SETTLE_SLICES = 20
 
 
 class BatchState(StrEnum):

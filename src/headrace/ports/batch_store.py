@@ -57,7 +57,9 @@ class BatchStore(Protocol):
     async def close_batches(self, batch_ids: Sequence[UUID]) -> list[ClosedBatch]:
         """Enforce close policies and close those of `batch_ids` that are sealed and done; return those closed.
 
-        The callback is inserted in the same statement, so once per round. Call after the completion's commit.
+        A batch whose policy is exceeded is being cancelled from then on: this call settles it (up to 20,000 items, the
+        rest is left to the sweep) and closes it if nothing of it runs. The callback is inserted in the same statement
+        as the close, so once per round. Call after the completion's commit.
         """
         ...
 
@@ -70,5 +72,9 @@ class BatchStore(Protocol):
         ...
 
     async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
-        """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed."""
+        """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed.
+
+        Batches being cancelled are settled in slices of `limit` items, at most 20 of each batch in one call. Under a
+        term that is over nothing happens.
+        """
         ...

@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
-from headrace.model.batch import BatchOutcome, BatchState, ClosedBatch
+from headrace.model.batch import MAX_SETTLE_SLICES, SETTLE_ITEMS, BatchOutcome, BatchState, ClosedBatch
 from headrace.model.job import JobState, NewJob
 from headrace.stores.memory.batches import find_batch
 from headrace.stores.memory.intake import insert_job
@@ -18,11 +18,12 @@ UNSTARTED = (JobState.READY, JobState.SCHEDULED, JobState.PARKED)
 
 
 def close_batches(state: State, batches: Iterable[Batch]) -> list[ClosedBatch]:
-    """Enforce the policies of `batches` and close those that are done."""
+    """Enforce the policies of `batches`, settling those that broke theirs, and close those that are done."""
     closed = []
     for batch in batches:
         if batch.state is BatchState.SEALED and _exceeded(batch):
             batch.state = BatchState.CANCELLING
+            settle(state, batch, SETTLE_ITEMS * MAX_SETTLE_SLICES)
         if batch.state in (BatchState.SEALED, BatchState.CANCELLING) and not batch.live:
             closed.append(_close(state, batch))
     return closed
@@ -75,11 +76,11 @@ def settle(state: State, batch: Batch, limit: int) -> int:
 
 
 def sweep_batches(state: State, *, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
-    """Close what is done, settle up to `limit` jobs of each batch being cancelled, abandon what is idle."""
+    """Close what is done, settle up to 20 times `limit` jobs of each batch being cancelled, abandon what is idle."""
     unclosed = [batch for batch in state.batches.values() if batch.state is not BatchState.CLOSED]
     closed = close_batches(state, unclosed)
     for batch in unclosed:
-        settle(state, batch, limit)
+        settle(state, batch, limit * MAX_SETTLE_SLICES)
     idle_since = state.now() - seal_timeout
     for batch in unclosed:
         if batch.state is BatchState.OPEN and batch.touched_at <= idle_since:

@@ -9,7 +9,15 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from headrace.model.batch import BatchOutcome, BatchState, ClosedBatch, NewBatch, Slice
+from headrace.model.batch import (
+    MAX_SETTLE_SLICES,
+    SETTLE_ITEMS,
+    BatchOutcome,
+    BatchState,
+    ClosedBatch,
+    NewBatch,
+    Slice,
+)
 from headrace.model.errors import ConflictError, KeyHeldError, StoreUnavailableError
 from headrace.model.ids import uuid7
 from headrace.model.job import JobSpec
@@ -102,10 +110,25 @@ class PostgresBatchStore:
 
     async def close_batches(self, batch_ids: Sequence[UUID]) -> list[ClosedBatch]:
         """Enforce close policies and close those of `batch_ids` that are sealed and done; return those closed."""
-        if not batch_ids:
-            return []
-        rows = await self._hot.fetch("close_batches", **_to_close(batch_ids))
-        return [ClosedBatch(row["id"], BatchOutcome(row["outcome"]), row["callback_queue"]) for row in rows]
+        closed, stopped = await self._close(batch_ids)
+        for batch_id in stopped:
+            await self._settle(batch_id, limit=SETTLE_ITEMS)
+        # Where nothing ran, settling ended the last of them.
+        return closed + (await self._close(stopped))[0]
+
+    async def _close(self, batch_ids: Sequence[UUID]) -> tuple[list[ClosedBatch], list[UUID]]:
+        """Return the batches that were closed, and those that are being cancelled from now on."""
+        rows = await self._hot.fetch("close_batches", **_to_close(batch_ids)) if batch_ids else []
+        closed = [row for row in rows if row["outcome"] is not None]
+        stopped = [row["id"] for row in rows if row["outcome"] is None]
+        return [ClosedBatch(row["id"], BatchOutcome(row["outcome"]), row["callback_queue"]) for row in closed], stopped
+
+    async def _settle(self, batch_id: UUID, *, limit: int, term: LeaderTerm | None = None) -> None:
+        """Settle a batch being cancelled slice by slice, up to a bound."""
+        for _ in range(MAX_SETTLE_SLICES):
+            settled = await fetch_under(self._database, term, "settle_cancelled", batch_id=batch_id, limit=limit)
+            if len(settled) < limit:
+                return
 
     async def cancel_batch(self, batch_id: UUID) -> None:
         """Start cancelling: nothing of the batch is claimed any more. A closed batch is left as it is."""
@@ -126,7 +149,7 @@ class PostgresBatchStore:
         # Closing may have begun to cancel some; what it closed is not found again.
         for row in await self._database.fetch("find_unclosed", **leader):
             if row["state"] == BatchState.CANCELLING:
-                await fetch_under(self._database, term, "settle_cancelled", batch_id=row["id"], limit=limit)
+                await self._settle(row["id"], limit=limit, term=term)
                 closed += await self.close_batches([row["id"]])
         await self._database.fetch("abandon_batches", seal_timeout=seal_timeout, **leader)
         return closed

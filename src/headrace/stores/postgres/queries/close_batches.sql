@@ -1,5 +1,5 @@
 -- Close the batches that are sealed (or being cancelled) and have no live job, and insert their callbacks; those whose
--- policy is exceeded while jobs are live start cancelling. Returns the closed ones.
+-- policy is exceeded while jobs are live start cancelling. Returns both; those being cancelled have no outcome.
 -- A closer that waited for the row of another writer checks `changes`: its count of live jobs would be stale.
 -- Locks: the batch rows, in the order given (the caller sorts by id); the new callback rows.
 -- Index: primary key, jobs_batch, finished_jobs_unsuccessful, finished_jobs_items.
@@ -16,6 +16,7 @@ WITH asked AS MATERIALIZED (
   UPDATE {schema}.batches AS b SET state = 'cancelling'
   FROM asked AS a
   WHERE b.id = a.id AND a.live AND a.exceeded AND b.state = 'sealed' AND b.changes = a.changes
+  RETURNING b.id
 ), closed AS (
   UPDATE {schema}.batches AS b
   SET state = 'closed', closed_at = coalesce(%(now)s::timestamptz, now()), outcome = CASE
@@ -41,3 +42,5 @@ WITH asked AS MATERIALIZED (
   WHERE c.on_close IS NOT NULL
 )
 SELECT id, outcome, on_close ->> 'queue' AS callback_queue FROM closed
+UNION ALL
+SELECT id, NULL, NULL FROM stopped
