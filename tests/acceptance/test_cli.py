@@ -80,7 +80,7 @@ def test_2_for_a_wrong_configuration(shared: Place) -> None:
 def test_3_when_nobody_answers(shared: Place, command: tuple[str, ...]) -> None:
     """A store that cannot be reached ends commands and workers with 3, also under the supervisor."""
     code, out, err = shared.at("postgresql://headrace:hush@127.0.0.1:9/nowhere").run(*command, "--json")
-    assert (code, out) == (3, "")
+    assert (code, out) == (3, ""), err
     assert '"store_unavailable"' in err
     assert "hush" not in err
 
