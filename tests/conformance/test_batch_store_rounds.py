@@ -12,7 +12,8 @@ import pytest
 from headrace.model.batch import BatchOutcome, BatchState, ClosePolicy, Progress
 from headrace.model.errors import ConflictError, NotFoundError
 from headrace.model.job import JobSpec, JobState
-from tests.conformance.scenario import ALL, SECOND, SPEC, Scenario, item, part
+from headrace.model.stats import Retention
+from tests.conformance.scenario import ALL, DAY, SECOND, SPEC, Scenario, item, part
 
 S, F, C = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
 REPORT = JobSpec("report", "reports")
@@ -264,21 +265,75 @@ async def test_a_policy_judges_each_round_by_what_stands(on: Scenario) -> None:
     assert [closed.outcome for closed in await on.stores.batches.close_batches([batch_id])] == [BatchOutcome.FAILED]
 
 
-async def test_a_retry_round_ends_a_named_round(on: Scenario) -> None:
-    """Once a retry opened a newer round, the key of an older one opens a round of its own again."""
-    session = await on.worker()
-    batch_id = await closed_batch(on, session, [F])
-    await on.stores.batches.reopen_batch(batch_id, key="more")
-    await on.stores.batches.append_slice(part(batch_id, 1, 1))
-    await on.stores.batches.seal_batch(batch_id, total=2)
-    await on.work_off(session, [S])
-    await on.stores.batches.close_batches([batch_id])
-    await on.stores.batches.retry_failed(batch_id)
-    await on.work_off(session, [S])
+async def extend(on: Scenario, batch_id: UUID, key: str, count: int) -> int:
+    """Append items in a round named `key`, as a submitter does that may have done so before; return how many came."""
+    first = await on.stores.batches.reopen_batch(batch_id, key=key)
+    slices = [part(batch_id, first + offset, 1) for offset in range(count)]
+    added = [await on.stores.batches.append_slice(one) for one in slices]
+    await on.stores.batches.seal_batch(batch_id, total=first + count, key=key)
+    return sum(added)
+
+
+async def end_all(on: Scenario, session: UUID, batch_id: UUID) -> None:
+    """Run what waits, and close the batch."""
+    await on.end(session, *await on.claim(session))
     await on.stores.batches.close_batches([batch_id])
 
-    assert await on.stores.batches.reopen_batch(batch_id, key="more") == 2
-    assert (await on.view(batch_id)).round == 4
+
+async def test_a_round_is_known_after_later_rounds(on: Scenario) -> None:
+    """Extending again under a former key adds nothing: after a retry, after another round, sealed or closed."""
+    session = await on.worker()
+    batch_id = await closed_batch(on, session, [F])
+    assert await extend(on, batch_id, "k", 2) == 2
+    assert await extend(on, batch_id, "k", 2) == 0
+    await end_all(on, session, batch_id)
+    await on.stores.batches.retry_failed(batch_id)
+    assert await extend(on, batch_id, "k", 2) == 0
+    await end_all(on, session, batch_id)
+    assert await extend(on, batch_id, "other", 1) == 1
+    assert await extend(on, batch_id, "k", 2) == 0
+    await end_all(on, session, batch_id)
+
+    assert await extend(on, batch_id, "k", 2) == 0
+    view = await on.view(batch_id)
+    assert (view.state, view.round, view.total) == (BatchState.CLOSED, 4, 4)
+    assert (await on.stores.inspect.batch_progress(batch_id)).succeeded == 4
+
+
+async def test_sealing_a_former_round_leaves_the_open_one_alone(on: Scenario) -> None:
+    """A round that is open and empty begins where the former one ended: sealing that one again does not seal it."""
+    session = await on.worker()
+    batch_id = await closed_batch(on, session, [S])
+    await extend(on, batch_id, "k", 2)
+    await on.stores.batches.reopen_batch(batch_id, key="open")
+    assert await extend(on, batch_id, "k", 2) == 0
+    assert (await on.view(batch_id)).state is BatchState.OPEN
+    await on.stores.batches.append_slice(part(batch_id, 3, 1))
+    await on.stores.batches.seal_batch(batch_id, total=1)
+    for total in (2, 4):
+        with pytest.raises(ConflictError):
+            await on.stores.batches.seal_batch(batch_id, total=total, key="k")
+
+    assert (await on.view(batch_id)).state is BatchState.OPEN
+    await on.stores.batches.seal_batch(batch_id, total=4, key="open")
+    assert (await on.view(batch_id)).total == 4
+
+
+async def test_the_names_of_rounds_go_with_their_batch(on: Scenario) -> None:
+    """Batches have rounds of the same name apart from one another, and pruning one leaves the other's."""
+    session = await on.worker()
+    first = await closed_batch(on, session, [S])
+    await extend(on, first, "k", 1)
+    await end_all(on, session, first)
+    on.clock.advance(8 * DAY)
+    second = await on.batch(0)
+    assert await extend(on, second, "k", 0) == 0
+    for _ in range(2):
+        await on.stores.jobs.prune_jobs(Retention(), limit=10)
+
+    assert await on.stores.inspect.get_batch(first) is None
+    assert await on.stores.batches.reopen_batch(second, key="k") == 0
+    assert (await on.view(second)).round == 2
 
 
 async def test_a_copy_keeps_its_specification(on: Scenario) -> None:

@@ -44,9 +44,9 @@ class Batches:
     async def extend(self, batch_id: UUID, texts: Texts, *, key: str, queue: str) -> None:
         """Append items in a new round named `key`; calling again with the same key and items changes nothing."""
         first = await with_retries(lambda _: self._stores.batches.reopen_batch(batch_id, key=key))
-        await self._stream(batch_id, first, texts, queue=queue)
+        await self._stream(batch_id, first, texts, queue=queue, key=key)
 
-    async def _stream(self, batch_id: UUID, first: int, texts: Texts, *, queue: str) -> None:
+    async def _stream(self, batch_id: UUID, first: int, texts: Texts, *, queue: str, key: str | None = None) -> None:
         """Send slices one by one, so that a generator is pulled only as fast as the store takes it."""
         ordinal = first
         async for part in _slices(texts):
@@ -54,7 +54,7 @@ class Batches:
             await with_retries(lambda _, piece=piece: self._stores.batches.append_slice(piece))  # type: ignore[misc]
             ordinal += len(part)
             self._hint(queue)
-        await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal))
+        await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal, key=key))
         await self._close(batch_id)
 
     async def seal(self, batch_id: UUID) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -93,6 +94,24 @@ class Slice:
     first: int
     args: tuple[str, ...]
     hash: str
+
+
+def former_total(firsts: Mapping[str, int], *, total: int, known: int, key: str | None) -> int | None:
+    """Return the total of a round that was sealed before a later one began; None for the latest round.
+
+    `firsts` are the first ordinals of the named rounds in their order, `known` counts what was appended by now. `key`
+    names the round; None is the first one if it can have ended at `total`, else the latest.
+
+    >>> former_total({"b": 2, "c": 5}, total=5, known=9, key="b")
+    5
+    >>> former_total({"b": 2, "c": 5}, total=9, known=9, key="c") is None
+    True
+    """
+    if key is None:
+        return total if total != known and total in firsts.values() else None
+    names = list(firsts)
+    following = names[names.index(key) + 1 :] if key in firsts else []
+    return firsts[following[0]] if following else None
 
 
 @dataclass(frozen=True, slots=True)

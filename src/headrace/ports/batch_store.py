@@ -35,15 +35,19 @@ class BatchStore(Protocol):
         """
         ...
 
-    async def seal_batch(self, batch_id: UUID, *, total: int) -> None:
-        """Declare the total. Raises ConflictError when it differs from what was appended or sealed before."""
+    async def seal_batch(self, batch_id: UUID, *, total: int, key: str | None = None) -> None:
+        """Declare the total. Raises ConflictError when it differs from what was appended or sealed before.
+
+        `key` names the round that `reopen_batch` opened; None is the first round, or whichever is open. A round that
+        was sealed before stays as it is, also while a later one is open.
+        """
         ...
 
     async def reopen_batch(self, batch_id: UUID, *, key: str) -> int:
         """Open a new round for more items and return the first ordinal to append at.
 
-        `key` names the round: the same key returns the same ordinal while that round is the latest, open or not.
-        Raises ConflictError while another round is open or the batch is being cancelled.
+        `key` names the round: the same key returns the same ordinal as long as the batch exists, whatever rounds
+        followed; appending its slices and sealing it again then changes nothing. Raises ConflictError while another round is open or the batch is being cancelled.
         """
         ...
 

@@ -89,7 +89,9 @@ class JobStore(Protocol):
         """Remove at most `limit` rows of each kind that are older than their retention.
 
         Finished jobs with their attempts and steps (those of a batch only once it is closed, a retry only once the
-        job it repeats is gone, which would count as failed again without it), closed batches without jobs, expired keys and answers, sessions gone for a day. `queue` restricts it to jobs of a queue.
+        job it repeats is gone, which would count as failed again without it), closed batches without jobs, expired
+        keys and answers (see `Retention.kept_answers`), sessions gone for a day. `queue` restricts it to jobs of a
+        queue.
         Under a `term` that is over nothing is removed; None is an operator, who needs none.
         """
         ...

@@ -33,9 +33,9 @@ class MemoryBatchStore:
         return batches.append_slice(self._state, part)
 
     @atomic
-    async def seal_batch(self, batch_id: UUID, *, total: int) -> None:
+    async def seal_batch(self, batch_id: UUID, *, total: int, key: str | None = None) -> None:
         """Declare the total."""
-        batches.seal_batch(self._state, batch_id, total)
+        batches.seal_batch(self._state, batch_id, total, key)
 
     @atomic
     async def reopen_batch(self, batch_id: UUID, *, key: str) -> int:

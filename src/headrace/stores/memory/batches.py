@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from headrace.model.batch import BatchState, NewBatch, Slice
+from headrace.model.batch import BatchState, NewBatch, Slice, former_total
 from headrace.model.errors import ConflictError, NotFoundError
 from headrace.model.ids import uuid7
 from headrace.model.job import JobState
@@ -93,32 +93,34 @@ def _overlaps(batch: Batch, part: Slice) -> bool:
     )
 
 
-def seal_batch(state: State, batch_id: UUID, total: int) -> None:
-    """Seal an open batch, or check that its total is the one it was sealed with."""
+def seal_batch(state: State, batch_id: UUID, total: int, key: str | None) -> None:
+    """Seal the open round of a batch, or check that the round named ended with this total."""
     batch = find_batch(state, batch_id)
     known = batch.appended if batch.total is None else batch.total
-    if total != known:
-        raise ConflictError(f"The batch holds {known} items, not {total}. Append what is missing, then seal it.")
-    if batch.state in APPENDABLE:
+    former = former_total(batch.rounds, total=total, known=known, key=key)
+    expected = known if former is None else former
+    if total != expected:
+        raise ConflictError(f"The batch holds {expected} items, not {total}. Append what is missing, then seal it.")
+    if former is None and batch.state in APPENDABLE:
         seal(state, batch)
 
 
 def reopen_batch(state: State, batch_id: UUID, key: str) -> int:
-    """Open a round named `key` and return its first ordinal; the latest round under its own name is returned as is."""
+    """Open a round named `key` and return its first ordinal; one that was opened before is left as it is."""
     batch = find_batch(state, batch_id)
-    if batch.round_key == key:
-        return batch.round_first
+    if key in batch.rounds:
+        return batch.rounds[key]
     if batch.state in (*APPENDABLE, BatchState.CANCELLING):
         raise ConflictError(f"The batch is {batch.state}: seal it, or wait until it is closed, and try again.")
     _open_round(batch, BatchState.OPEN)
     batch.total, batch.touched_at = None, state.now()
-    batch.round_key, batch.round_first = key, batch.appended
-    return batch.round_first
+    batch.rounds[key] = batch.appended
+    return batch.appended
 
 
 def _open_round(batch: Batch, state: BatchState) -> None:
     batch.state, batch.round = state, batch.round + 1
-    batch.outcome = batch.closed_at = batch.round_key = None
+    batch.outcome = batch.closed_at = None
 
 
 def retry_failed(state: State, batch_id: UUID) -> int:

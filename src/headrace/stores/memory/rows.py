@@ -63,8 +63,8 @@ class Batch:
     outcome: BatchOutcome | None = None
     total: int | None = None
     round: int = 1
-    round_key: str | None = None
-    round_first: int = 0
+    #: The first ordinal of each named round, in their order.
+    rounds: dict[str, int] = field(default_factory=dict)
     sealed_at: datetime | None = None
     closed_at: datetime | None = None
     #: (length, hash) of each slice by its first ordinal.

@@ -96,9 +96,9 @@ class PostgresBatchStore:
             await self._database.fetch("resume_batch", batch_id=part.batch_id)
         return True
 
-    async def seal_batch(self, batch_id: UUID, *, total: int) -> None:
+    async def seal_batch(self, batch_id: UUID, *, total: int, key: str | None = None) -> None:
         """Declare the total. Raises ConflictError when it differs from what was appended or sealed before."""
-        await self._database.run(lambda tx: rounds.seal_batch(tx, batch_id, total))
+        await self._database.run(lambda tx: rounds.seal_batch(tx, batch_id, total, key))
 
     async def reopen_batch(self, batch_id: UUID, *, key: str) -> int:
         """Open a new round for more items and return the first ordinal to append at."""

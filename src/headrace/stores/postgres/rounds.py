@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from headrace.model.batch import BatchState
+from headrace.model.batch import BatchState, former_total
 from headrace.model.errors import ConflictError, NotFoundError
 from headrace.model.ids import uuid7
 from headrace.stores.postgres.database import Row, Transaction
@@ -23,24 +23,30 @@ def no_batch(batch_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no batch {batch_id}. `headrace batch list` shows those that exist.")
 
 
-async def seal_batch(tx: Transaction, batch_id: UUID, total: int) -> None:
-    """Seal an open batch, or check that its total is the one it was sealed with."""
+async def seal_batch(tx: Transaction, batch_id: UUID, total: int, key: str | None) -> None:
+    """Seal the open round of a batch, or check that the round named ended with this total."""
     batch = await _lock(tx, batch_id)
+    firsts = await _rounds(tx, batch_id)
     known = batch["total"] if batch["total"] is not None else await _appended(tx, batch_id)
-    if total != known:
-        raise ConflictError(f"The batch holds {known} items, not {total}. Append what is missing, then seal it.")
-    await tx.fetch("seal_batch", batch_id=batch_id, total=total)
+    former = former_total(firsts, total=total, known=known, key=key)
+    expected = known if former is None else former
+    if total != expected:
+        raise ConflictError(f"The batch holds {expected} items, not {total}. Append what is missing, then seal it.")
+    if former is None:
+        await tx.fetch("seal_batch", batch_id=batch_id, total=total)
 
 
 async def reopen_batch(tx: Transaction, batch_id: UUID, key: str) -> int:
-    """Open a round named `key` and return its first ordinal; the latest round under its own name is returned as is."""
+    """Open a round named `key` and return its first ordinal; one that was opened before is left as it is."""
     batch = await _lock(tx, batch_id)
-    if batch["round_key"] == key:
-        return int(batch["round_first"])
+    known = await _rounds(tx, batch_id)
+    if key in known:
+        return known[key]
     if batch["state"] in (*_APPENDABLE, BatchState.CANCELLING):
         raise ConflictError(f"The batch is {batch['state']}: seal it, or wait until it is closed, and try again.")
     first = await _appended(tx, batch_id)
-    await tx.fetch("open_round", batch_id=batch_id, state=BatchState.OPEN, key=key, first=first)
+    await tx.fetch("open_round", batch_id=batch_id, state=BatchState.OPEN)
+    await tx.fetch("note_round", batch_id=batch_id, key=key, first=first)
     return first
 
 
@@ -85,7 +91,7 @@ async def retry_jobs(tx: Transaction, originals: Sequence[Row]) -> tuple[dict[UU
 
 
 async def _open_retry_round(tx: Transaction, batch_id: UUID) -> None:
-    await tx.fetch("open_round", batch_id=batch_id, state=BatchState.SEALED, key=None, first=None)
+    await tx.fetch("open_round", batch_id=batch_id, state=BatchState.SEALED)
 
 
 async def _insert_retries(tx: Transaction, originals: Sequence[UUID]) -> dict[UUID, UUID]:
@@ -93,6 +99,11 @@ async def _insert_retries(tx: Transaction, originals: Sequence[UUID]) -> dict[UU
     if copies:
         await tx.fetch("insert_retries", ids=list(copies.values()), originals=list(copies), head_starts=HEAD_STARTS)
     return copies
+
+
+async def _rounds(tx: Transaction, batch_id: UUID) -> dict[str, int]:
+    """Return the first ordinal of each named round, in their order."""
+    return {row["key"]: row["first"] for row in await tx.fetch("find_rounds", batch_id=batch_id)}
 
 
 async def _lock(tx: Transaction, batch_id: UUID) -> Row:

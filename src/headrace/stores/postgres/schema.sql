@@ -120,7 +120,7 @@ CREATE TABLE {schema}.steps (
   CONSTRAINT steps_pkey PRIMARY KEY (job_id, name)
 );
 
--- What a key was used for. Scopes are job:TASK and batch:TASK.
+-- What a key was used for. Scopes are job:TASK, batch:TASK, and round:BATCH with ROUND:FIRST ORDINAL as the body.
 CREATE TABLE {schema}.idempotency_keys (
   scope text NOT NULL,
   key text NOT NULL,
@@ -143,7 +143,6 @@ CREATE TABLE {schema}.batches (
   total int,                                   -- null while items are being appended
   max_failed int,                              -- the close policy; null: failures are never contagious
   round int NOT NULL DEFAULT 1,
-  round_first int NOT NULL DEFAULT 0,          -- the first ordinal of the round named round_key
   changes int NOT NULL DEFAULT 0,              -- rises when live jobs are added after sealing: closers compare it
   priority smallint NOT NULL,
   max_attempts smallint NOT NULL,
@@ -155,7 +154,6 @@ CREATE TABLE {schema}.batches (
   limit_key text,
   key text,
   body_hash text NOT NULL,
-  round_key text,
   on_close json,                               -- the specification of the callback
   CONSTRAINT batches_pkey PRIMARY KEY (id),
   CONSTRAINT batches_state_check CHECK (state IN ('open', 'sealed', 'cancelling', 'abandoned', 'closed')),

@@ -1,3 +1,3 @@
 -- Hold a batch and read it; what was appended before is counted afterwards, in a statement of its own.
 -- Locks: the batch row, against appending, closing and other rounds. Index: primary key.
-SELECT state, total, round, round_key, round_first FROM {schema}.batches WHERE id = %(batch_id)s FOR UPDATE
+SELECT state, total, round FROM {schema}.batches WHERE id = %(batch_id)s FOR UPDATE

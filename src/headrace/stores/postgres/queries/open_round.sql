@@ -1,8 +1,7 @@
--- Open the next round of a batch: open for more items under a key, or sealed for retries of what failed. `changes`
+-- Open the next round of a batch: open for more items, or sealed for retries of what failed. `changes`
 -- tells a closer that counted before that its count is stale. The caller holds the batch by lock_batch.
 -- Locks: the batch row. Index: primary key.
 UPDATE {schema}.batches
 SET state = %(state)s, round = round + 1, changes = changes + 1, outcome = NULL, closed_at = NULL,
-  round_key = %(key)s, round_first = coalesce(%(first)s::int, round_first),
   total = CASE WHEN %(state)s = 'open' THEN NULL ELSE total END, opened_at = coalesce(%(now)s::timestamptz, now())
 WHERE id = %(batch_id)s

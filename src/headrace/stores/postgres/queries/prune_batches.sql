@@ -11,5 +11,7 @@ WITH old AS MATERIALIZED (
 ), names AS (
   DELETE FROM {schema}.idempotency_keys AS k USING old AS o
   WHERE k.scope = 'batch:' || o.task AND k.key = o.key AND k.id = o.id
+), rounds AS (
+  DELETE FROM {schema}.idempotency_keys WHERE scope = ANY(ARRAY(SELECT 'round:' || id FROM old))
 )
 DELETE FROM {schema}.batches WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING id
