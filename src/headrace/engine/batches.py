@@ -39,6 +39,8 @@ class Batches:
         whole = replace(batch, body_hash=hash_text(batch.body_hash, *texts)) if batch.key is not None else batch
         batch_id = await with_retries(lambda _: self._stores.batches.create_batch(whole, texts))
         self._hint(batch.spec.queue)
+        if not texts and batch.on_close is not None:
+            self._hint(batch.on_close.queue)  # a batch without items is closed when it is created
         return batch_id
 
     async def extend(self, batch_id: UUID, texts: Texts, *, key: str, queue: str) -> None:

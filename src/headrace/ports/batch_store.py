@@ -47,7 +47,8 @@ class BatchStore(Protocol):
         """Open a new round for more items and return the first ordinal to append at.
 
         `key` names the round: the same key returns the same ordinal as long as the batch exists, whatever rounds
-        followed; appending its slices and sealing it again then changes nothing. Raises ConflictError while another round is open or the batch is being cancelled.
+        followed; appending its slices and sealing it again then changes nothing. Raises ConflictError while another
+        round is open or the batch is being cancelled.
         """
         ...
 
