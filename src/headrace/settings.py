@@ -35,7 +35,7 @@ class QueueSettings:
     url: str = field(default="", repr=False)
     #: schema that holds the tables
     schema: str = "headrace"
-    #: most connections of one process
+    #: most connections of one process, the one that listens and the one of its worker's heartbeat included; at least 4
     max_pool_size: int = 10
     #: length of a worker's lease: a dead worker's jobs run elsewhere after it
     visibility_timeout: timedelta = timedelta(seconds=12)
@@ -309,13 +309,13 @@ def _convert(where: str, raw: Any, kind: Any) -> Any:
 def _check_rules(settings: Settings) -> None:
     queue, worker = settings.queue, settings.worker
     positive = {
-        "queue.max_pool_size": queue.max_pool_size,
         "worker.count": worker.count,
         "worker.concurrency": worker.concurrency,
         "worker.batch_size": worker.batch_size,
     }
     for name, value in positive.items():
         _require(value >= 1, name, "must be at least 1", value)
+    _require(queue.max_pool_size >= 4, "queue.max_pool_size", "must be at least 4", queue.max_pool_size)
     _require(queue.type in ("postgres", "memory"), "queue.type", 'must be "postgres" or "memory"', queue.type)
     contradiction = queue.type == "memory" and queue.url not in ("", MEMORY_URL)
     _require(not contradiction, "queue.type", "must not be memory where queue.url names a server", queue.type)

@@ -148,7 +148,7 @@ MISTAKES = {
     "no wait between polls": ("[worker]\npoll_interval = '0s'", {}, ["worker.poll_interval", "longer than zero"]),
     "no wait between prunes": ("[recovery]\nprune_interval = 0", {}, ["recovery.prune_interval", "longer than zero"]),
     "no process": ("[worker]\ncount = 0", {}, ["worker.count", "at least 1", "0"]),
-    "no connection": ("", {"HEADRACE_QUEUE_MAX_POOL_SIZE": "0"}, ["queue.max_pool_size", "at least 1"]),
+    "too few connections": ("", {"HEADRACE_QUEUE_MAX_POOL_SIZE": "3"}, ["queue.max_pool_size", "at least 4", "3"]),
     "too many retries": ("[queue]\nmax_retries = 100", {}, ["queue.max_retries", "0 to 99", "100"]),
     "an unknown store": ("[queue]\ntype = 'sqlite'", {}, ["queue.type", "postgres", "memory", "sqlite"]),
     "a store of another kind": ("", {"HEADRACE_URL": "mysql://a:hush@db/app"}, ["queue.url", "postgresql://", "mysql"]),

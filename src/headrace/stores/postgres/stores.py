@@ -20,6 +20,9 @@ from headrace.stores.postgres.migrate import check_version
 from headrace.stores.postgres.notifier import PostgresNotifier
 from headrace.stores.postgres.session_store import PostgresSessionStore
 
+#: Connections of a worker's heartbeat, which must not wait for the pools.
+HEARTBEAT = 1
+
 
 async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database, keyword-only
     dsn: str,
@@ -35,18 +38,21 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
 ) -> Stores:
     """Open the store in `schema` of the database at `dsn` and check its version.
 
-    `pooled` is for a pooler in transaction mode: no named statements, no session settings, and LISTEN only on
-    `listen_dsn`, a way past the pooler. `auto_migrate` fills an empty database. `clock` replaces the database's
-    clock, for tests. Raises StoreUnavailableError when the database cannot be reached, StoreVersionError when its
-    schema is not the one this version needs.
+    `max_pool_size` bounds all connections together: the pools of hot statements and of others with at least one each,
+    the one that listens, and the one of a worker's heartbeat; below 4 it cannot hold. `pooled` is for a pooler in
+    transaction mode: no named statements, no session settings, and LISTEN only on `listen_dsn`, a way past the pooler.
+    `auto_migrate` fills an empty database. `clock` replaces the database's clock, for tests. Raises
+    StoreUnavailableError when the database cannot be reached, StoreVersionError when its schema is not the one this
+    version needs.
 
     >>> stores = await open_postgres_stores("postgresql://localhost/app")  # doctest: +SKIP
     """
     options = DatabaseOptions(dsn, schema=schema, max_pool_size=max_pool_size, pooled=pooled)
     if lock_timeout is not None:
         options = replace(options, lock_timeout=lock_timeout)
-    hot_size = max(1, max_pool_size // 2)
-    database = Database(replace(options, max_pool_size=max(1, max_pool_size - hot_size)), clock)
+    hears = listen and (listen_dsn is not None or not pooled)
+    hot_size, size = _pool_sizes(max_pool_size - HEARTBEAT - int(hears))
+    database = Database(replace(options, max_pool_size=size), clock)
     hot = Database(replace(options, max_pool_size=hot_size, pinned=True), clock)
     try:
         await check_version(database, auto_migrate=auto_migrate)
@@ -80,6 +86,12 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         foreign=PostgresForeignIntake(database),
         close=close,
     )
+
+
+def _pool_sizes(connections: int) -> tuple[int, int]:
+    """Return how many connections the hot statements and all others have, at least one each."""
+    hot = max(1, connections // 2)
+    return hot, max(1, connections - hot)
 
 
 def _notes(*, pooled: bool, listening: bool) -> list[str]:
