@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.apps.papers.locate import NO_MATCH, Match, align, locate
-from headrace.apps.papers.result import Alignment, FieldResult, Status
+from headrace.apps.papers.result import FieldResult, Status
 from headrace.apps.papers.sentences import Sentence
 from headrace.apps.papers.template import TemplateField, Value
 from headrace.apps.papers.values import UnfitValueError, fit
@@ -50,7 +50,7 @@ def settle(
     except UnfitValueError as error:
         return _unclear(claim, None, NO_MATCH, str(error))
     if value is None:
-        return _unclear(claim, None, NO_MATCH, "the model gave no value")
+        return _unclear(claim, None, NO_MATCH, "" if claim.note else "the model gave no value")
     if isinstance(value, list):
         return _settle_list(field, claim, value, sentences)
     place = _place(field, claim, value, sentences, relevance)
@@ -92,7 +92,7 @@ def _without_place(field: TemplateField, claim: Claim, value: Value) -> FieldRes
 
 
 def _unclear(claim: Claim, value: Value | None, match: Match, note: str) -> FieldResult:
-    note = f"{note}; {claim.note}" if claim.note else note
+    note = "; ".join(filter(None, [note, claim.note]))
     if claim.cited:
         return _with_quote(Status.UNCLEAR, value, claim.cited[0], match, note)
     return FieldResult(status=Status.UNCLEAR, note=note)
@@ -134,6 +134,3 @@ def _settle_list(field: TemplateField, claim: Claim, items: list[str], sentences
 def _short(value: object) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 120 else text[:117] + "…"
-
-
-__all__ = ["Alignment", "Claim", "settle"]

@@ -38,6 +38,7 @@ _JSON_TYPES: dict[str, dict[str, Any]] = {
     "boolean": {"type": "boolean"},
     "list": {"type": "array", "items": {"type": "string"}},
 }
+_NULLABLE_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 
 
 async def ask_numbered(llm: LanguageModel, template: Template, sentences: Sequence[Sentence]) -> Answers:
@@ -83,8 +84,8 @@ def _field_model(field: TemplateField) -> type[BaseModel]:
         f"Answer_{field.name}",
         status=(Annotated[Status, BeforeValidator(_status)], ...),
         sentences=(Annotated[list[int], BeforeValidator(_numbers)], ...),
-        value=(Annotated[object, WithJsonSchema(value_schema)], None),
-        note=(Annotated[object, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})], None),
+        value=(Annotated[Any, WithJsonSchema(value_schema)], None),
+        note=(Annotated[Any, WithJsonSchema(_NULLABLE_TEXT)], None),
     )
 
 

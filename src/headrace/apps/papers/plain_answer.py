@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from headrace.apps.papers.dates import dates_in
 from headrace.apps.papers.evidence import Claim
-from headrace.apps.papers.locate import align
-from headrace.apps.papers.quantities import numbers_in
-from headrace.apps.papers.result import Alignment, Status
+from headrace.apps.papers.quantities import Number, numbers_in
+from headrace.apps.papers.result import Status
 from headrace.apps.papers.sentences import Sentence
 from headrace.apps.papers.template import TemplateField
+from headrace.apps.papers.units import in_unit, measure
 from headrace.apps.papers.wording import STOP_WORDS, normal_form, stem, stems
 
 #: Longer answers are sentences, of which only the part that answers is the value.
@@ -20,10 +20,10 @@ SHORT_ANSWER_WORDS = 6
 _SILENT = re.compile(
     r"(?:not|none|never)\s+(?:reported|stated|given|mentioned|specified|said|available|provided|known|described|found)\b"
     r"|(?:unknown|none|unspecified|no information|no data|nothing|n/?a)\b\W*$"
-    r"|.{0,40}\b(?:does|do|did|is|was|were|are|has|have)(?: not|n't)\s+(?:been )?(?:say|state|mention|report|give|specif|known)"
+    r"|.{0,40}\b(?:does|do|did|is|was|were|are|has|have)(?: not|n't)\s+(?:been )?"
+    r"(?:say|state|mention|report|give|specif|known)"
 )
 _INAPPLICABLE = re.compile(r"not applicable\b")
-_WORD = re.compile(r"\w+(?:[-'’./]\w+)*|[%°]\w*")
 
 
 def read_answer(field: TemplateField, answer: str, sentences: Sequence[Sentence]) -> Claim:
@@ -31,7 +31,7 @@ def read_answer(field: TemplateField, answer: str, sentences: Sequence[Sentence]
 
     >>> field = TemplateField(name="funder", type="text", description="Who paid for the study")
     >>> text = [Sentence(1, "The work was funded by the Sleep Fund.", 0, 38, 1)]
-    >>> read_answer(field, "The work was funded by the Sleep Fund.", text).value
+    >>> read_answer(field, "The study was funded by the Sleep Fund.", text).value
     'Sleep Fund'
     >>> read_answer(field, "Not reported.", text).status
     <Status.NOT_REPORTED: 'not_reported'>
@@ -43,84 +43,87 @@ def read_answer(field: TemplateField, answer: str, sentences: Sequence[Sentence]
         return Claim(Status.NOT_APPLICABLE)
     match field.type:
         case "number" | "integer":
-            return Claim(Status.FOUND, _first_held(field, _numbers(answer), sentences) or answer)
+            return _number(field, answer, sentences)
         case "date":
-            dates = [found.text for found in dates_in(answer)]
-            return Claim(Status.FOUND, _first_held(field, dates, sentences) or answer)
+            dates = {found.iso for sentence in sentences for found in dates_in(sentence.text)}
+            said = [found for found in dates_in(answer) if any(date.startswith(found.iso) for date in dates)]
+            # The precise readings come first, but "2017–2018" begins with 2017.
+            best = min(said, key=lambda found: (-len(found.iso), found.start), default=None)
+            return Claim(Status.FOUND, best.iso if best else answer)
         case "text":
-            return Claim(Status.FOUND, _words_of_text(field, answer, sentences))
+            return Claim(Status.FOUND, _value_in(field, answer))
         case _:
             return Claim(Status.FOUND, answer)
 
 
-def _numbers(answer: str) -> list[str]:
-    return [" ".join([str(number.value), number.unit]).strip() for number in numbers_in(answer)]
+def _number(field: TemplateField, answer: str, sentences: Sequence[Sentence]) -> Claim:
+    """A weak model rambles on behind its answer, and forgets units: the first number that the text holds is meant."""
+    kind = measure(field.unit or "")
+    held = [number for sentence in sentences for number in numbers_in(sentence.text)]
+    if kind is not None:
+        held = [number for number in held if (found := measure(number.unit)) and found[0] == kind[0]]
+    for said in numbers_in(answer):
+        for number in held:
+            if _means(said, number):
+                unit = number.unit if measure(number.unit) else ""
+                return Claim(Status.FOUND, f"{number.value} {unit}".strip())
+    return Claim(Status.UNCLEAR, note=f"the model answered {answer[:60]!r}, which the text does not hold")
 
 
-def _first_held(field: TemplateField, candidates: Sequence[str], sentences: Sequence[Sentence]) -> str | None:
-    """A weak model rambles on behind its answer: the first candidate that the text holds is meant."""
-    from headrace.apps.papers.values import UnfitValueError, fit
-
-    for candidate in candidates:
-        try:
-            value = fit(field, candidate)
-        except UnfitValueError:
-            continue
-        if value is not None and any(
-            align(field, value, sentence.text).alignment is not Alignment.NONE for sentence in sentences
-        ):
-            return candidate
-    return None
+def _means(said: Number, held: Number) -> bool:
+    if measure(said.unit) is None:
+        return said.value == held.value
+    return in_unit(said.value, said.unit, held.unit) == held.value and measure(held.unit) is not None
 
 
-def _words_of_text(field: TemplateField, answer: str, sentences: Sequence[Sentence]) -> str:
-    answer = re.split(r"(?<=[a-z)])\.\s+(?=[A-Z])", answer.strip(), maxsplit=1)[0].rstrip(". ")
-    if len(answer.split()) <= SHORT_ANSWER_WORDS and not _begins_like_a_sentence(field, answer):
-        return answer
-    run = max((_longest_run(answer, sentence.line) for sentence in sentences), key=len, default=[])
-    piece = _telling_piece(field, run)
-    return piece or answer
+def _value_in(field: TemplateField, answer: str) -> str:
+    """The part of an answer that is the value: of a sentence, what stands behind the words of the question.
+
+    >>> field = TemplateField(name="length", type="text", description="How long the study lasted")
+    >>> _value_in(field, "The study lasted 8 weeks, which is short.")
+    '8 weeks'
+    """
+    first = re.split(r"(?<=[a-z0-9)])\.\s+(?=[A-Z])", answer.strip(), maxsplit=1)[0].rstrip(". ")
+    if not _is_sentence(field, first):
+        return first
+    clauses = re.split(r",\s|;\s|\s\(|\s(?:which|who|that|because|where)\s", first)
+    for clause in clauses:
+        piece = _telling_piece(field, clause)
+        if piece:
+            return piece
+    return first
 
 
-def _begins_like_a_sentence(field: TemplateField, answer: str) -> bool:
-    words = [stem(word) for word in normal_form(answer).split()]
-    own = set(stems(_label(field)))
-    return any(word in own for word in words) or words[:1] in (["it"], ["we"])
+def _is_sentence(field: TemplateField, answer: str) -> bool:
+    """Whether the answer is a sentence rather than a value: it begins like one and repeats the question."""
+    words = normal_form(answer).split()
+    own = set(stems(_wording(field)))
+    return len(words) > SHORT_ANSWER_WORDS or any(word.islower() and stem(word) in own for word in answer.split())
 
 
-def _label(field: TemplateField) -> str:
+def _wording(field: TemplateField) -> str:
     return f"{field.name.replace('_', ' ')} {field.description}"
 
 
-def _longest_run(answer: str, line: str) -> list[str]:
-    """The longest run of words that answer and line share, as the line writes them."""
-    have, wanted = _WORD.findall(line), [normal_form(word) for word in _WORD.findall(answer)]
-    folded = [normal_form(word) for word in have]
-    best: list[str] = []
-    lengths = [0] * (len(wanted) + 1)
-    for at, word in enumerate(folded):
-        row = [0] * (len(wanted) + 1)
-        for other, token in enumerate(wanted):
-            if token == word:
-                row[other + 1] = lengths[other] + 1
-                if row[other + 1] > len(best):
-                    best = have[at + 1 - row[other + 1] : at + 1]
-        lengths = row
-    return best
+def _telling_piece(field: TemplateField, clause: str) -> str:
+    """Cut the clause at the words of the question; of the pieces the one with the most to say, without its edges.
 
-
-def _telling_piece(field: TemplateField, run: Sequence[str]) -> str:
-    """Cut the run at the words of the question; of the pieces the one with the most to say, without its edges."""
-    own = set(stems(_label(field)))
+    A capital within the clause keeps its word: the Sleep Fund is a name, though the field is called funder.
+    """
+    own = set(stems(_wording(field)))
     pieces: list[list[str]] = [[]]
-    for word in run:
-        if stem(normal_form(word)) in own:
+    for word in clause.split():
+        if word.islower() and stem(normal_form(word)) in own:
             pieces.append([])
         else:
             pieces[-1].append(word)
-    best = max(pieces, key=lambda piece: sum(normal_form(word) not in STOP_WORDS for word in piece))
-    while best and normal_form(best[0]) in STOP_WORDS:
+    best = max(pieces, key=lambda piece: sum(_says_something(word) for word in piece))
+    while best and not _says_something(best[0]):
         best = best[1:]
-    while best and normal_form(best[-1]) in STOP_WORDS:
+    while best and not _says_something(best[-1]):
         best = best[:-1]
     return " ".join(best)
+
+
+def _says_something(word: str) -> bool:
+    return normal_form(word).strip(".,;:") not in STOP_WORDS

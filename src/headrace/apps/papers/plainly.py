@@ -1,85 +1,109 @@
 """The way to ask a weak model: one field at a time, plainly, and code finds the place of the answer.
 
-A worked form, then the text, then the field's label, which the model continues on its line. Measured on the local
-model: five fields in one JSON answer 2 to 3 right, this way 4 to 5; what it makes up does not stand in the text.
+A worked form, then the text, then the label of the field, which the model goes on to fill in. Where an answer does not
+stand in the text, the field is asked once more beside the few sentences that speak of it most. Categories and yes/no
+are read from the words of the text (see `by_words`): a small model's choice among options is close to chance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from headrace.apps.papers.asking import Answers, LanguageModel, counted
-from headrace.apps.papers.chunks import estimated_tokens
-from headrace.apps.papers.evidence import Claim, settle
+from headrace.apps.papers.by_words import decide_by_words
+from headrace.apps.papers.evidence import settle
 from headrace.apps.papers.plain_answer import read_answer
 from headrace.apps.papers.relevance import Relevance
 from headrace.apps.papers.result import FieldResult, Status, TokenCount
 from headrace.apps.papers.sentences import Sentence
+from headrace.apps.papers.showing import speaks_of, views
 from headrace.apps.papers.template import Template, TemplateField
-from headrace.apps.papers.wording import is_negation, normal_form, stem, stems, tokens
 
-#: Estimated tokens of text shown at once; a longer document is shown by its most relevant sentences.
-SHOWN_TOKENS = 1_200
 ANSWER_TOKENS = 32
 LIST_TOKENS = 64
 
+# Every kind of question once. A weak model repeats what it cannot answer: the values are such as papers rarely hold.
 _EXAMPLE_TEXT = (
-    "The bridge over the Ouse was built in 1894. It is 210 metres long and made of steel. About 9,000 cars cross it on"
-    " a working day. It was closed for two months in 2011 while the deck was replaced. The county paid for the repairs."
+    "The bridge over the Ouse was opened on 3 May 1894 for farm traffic. It is 210 metres long and made of steel. About"
+    " 9,000 cars cross it on a working day. In 2011 it was closed for two months while the deck was replaced. The"
+    " repairs were paid for by the county."
 )
 _EXAMPLE_FORM = (
+    "When the bridge was opened: 3 May 1894\nWhat the bridge was built for: farm traffic\n"
     "How long the bridge is: 210 metres\nHow many cars cross the bridge on a day: 9,000\n"
-    "What the bridge is made of: steel\nWho paid for the repairs: The county"
+    "How long the bridge was closed: two months\nWho paid for the repairs: the county"
 )
+
+
+@dataclass
+class _Questions:
+    """Asks one document's questions and adds up what they cost."""
+
+    llm: LanguageModel
+    usage: TokenCount = field(default_factory=TokenCount)
+
+    async def ask(self, label: str, shown: Sequence[Sentence], limit: int) -> str:
+        """The rest of the line that begins with the label."""
+        text = " ".join(sentence.line for sentence in shown)
+        messages = [
+            {"role": "user", "content": f"Text: {_EXAMPLE_TEXT}"},
+            {"role": "assistant", "content": _EXAMPLE_FORM},
+            {"role": "user", "content": f"Text: {text}"},
+            {"role": "assistant", "content": f"{label}:"},
+        ]
+        completion = await self.llm.complete_detailed(messages=messages, stop="\n", max_tokens=limit)
+        self.usage += counted(completion.usage)
+        line = completion.text.strip().partition("\n")[0]
+        # Some servers give the beginning of the line back with its end.
+        begun = line.lower().startswith(f"{label}:".lower())
+        return line[len(label) + 1 :].strip() if begun else line.strip()
 
 
 async def ask_plainly(llm: LanguageModel, template: Template, sentences: Sequence[Sentence]) -> Answers:
-    """Ask field by field. The text comes first and is the same for all fields of a short document: it is cached."""
+    """Ask field by field. The text stands before the label: what all fields of a document share is cached."""
     relevance = Relevance(sentences)
-    fields: dict[str, FieldResult] = {}
-    usage = TokenCount()
-    for field in template.fields:
-        shown = _shown(field, sentences, relevance)
-        scores = relevance.scores(field)
-        claim, cost = await _claim(llm, field, [sentences[at] for at in shown])
-        usage += cost
-        fields[field.name] = settle(field, claim, [sentences[at] for at in shown], [scores[at] for at in shown])
-    return Answers(fields, usage)
+    questions = _Questions(llm)
+    fields = {item.name: await _field(questions, item, sentences, relevance) for item in template.fields}
+    return Answers(fields, questions.usage)
 
 
-def _shown(field: TemplateField, sentences: Sequence[Sentence], relevance: Relevance) -> list[int]:
-    costs = [estimated_tokens(sentence.line) for sentence in sentences]
-    if sum(costs) <= SHOWN_TOKENS:
-        return list(range(len(sentences)))
-    scores = relevance.scores(field)
-    kept: list[int] = []
-    room = SHOWN_TOKENS
-    for at in sorted(range(len(sentences)), key=lambda at: (-scores[at], at)):
-        if costs[at] <= room:
-            kept.append(at)
-            room -= costs[at]
-    return sorted(kept)
+async def _field(
+    questions: _Questions, item: TemplateField, sentences: Sequence[Sentence], relevance: Relevance
+) -> FieldResult:
+    scores = relevance.scores(item)
+    if item.type in ("enum", "boolean"):
+        return decide_by_words(item, sentences, scores)
+    if not speaks_of(item, sentences):
+        kind = "date" if item.type == "date" else f"number in {item.unit}"
+        return FieldResult(status=Status.NOT_REPORTED, note=f"the text holds no {kind}")
+    first: FieldResult | None = None
+    for shown in views(item, sentences, scores):
+        seen = [sentences[at] for at in shown]
+        limit = LIST_TOKENS if item.type == "list" else ANSWER_TOKENS
+        answer = await questions.ask(item.plain_label, seen, limit)
+        result = settle(item, read_answer(item, answer, seen), sentences, scores)
+        if result.status is Status.FOUND and not _names_only_the_topic(item, result, sentences, scores):
+            return result
+        first = first or result
+    return _not_found(first)
 
 
-async def _claim(llm: LanguageModel, field: TemplateField, shown: Sequence[Sentence]) -> tuple[Claim, TokenCount]:
-    text = " ".join(sentence.line for sentence in shown)
-    messages = [
-        {"role": "user", "content": f"Text: {_EXAMPLE_TEXT}"},
-        {"role": "assistant", "content": _EXAMPLE_FORM},
-        {"role": "user", "content": f"Text: {text}"},
-        {"role": "assistant", "content": f"{field.label}:"},
-    ]
-    limit = LIST_TOKENS if field.type == "list" else ANSWER_TOKENS
-    completion = await llm.complete_detailed(messages=messages, stop="\n", max_tokens=limit)
-    answer = _without_label(completion.text, field)
-    return read_answer(field, answer, shown), counted(completion.usage)
+def _names_only_the_topic(
+    item: TemplateField, result: FieldResult, sentences: Sequence[Sentence], scores: Sequence[float]
+) -> bool:
+    """A weak model without an answer repeats what the text is about: words of several sentences, none on the field."""
+    if item.type != "text":
+        return False
+    words = str(result.value).casefold()
+    holders = [at for at, sentence in enumerate(sentences) if words in sentence.line.casefold()]
+    return len(holders) > 1 and not any(scores[at] for at in holders)
 
 
-def _without_label(text: str, field: TemplateField) -> str:
-    # Some servers give the beginning of the line back with its end.
-    line = text.strip().split("\n")[0].strip()
-    label = f"{field.label}:"
-    return line[len(label) :].strip() if line.lower().startswith(label.lower()) else line
-
-
-_ = (Claim, Status, is_negation, normal_form, stem, stems, tokens)
+def _not_found(result: FieldResult | None) -> FieldResult:
+    if result is None:
+        return FieldResult(status=Status.NOT_REPORTED, note="the document holds no sentence")
+    if result.status is Status.FOUND:
+        note = f"the model answered {result.value!r}, but no sentence that holds it speaks of the field"
+        return FieldResult(status=Status.UNCLEAR, note=note)
+    return result

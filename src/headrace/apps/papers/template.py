@@ -63,8 +63,12 @@ class TemplateField(BaseModel):
         >>> TemplateField(name="length", type="number", description="How long it is.", unit="m").label
         'How long it is (in m)'
         """
-        words = " ".join(self.description.split()).rstrip(".?:; ")
-        return f"{words} (in {self.unit})" if self.unit else words
+        return f"{self.plain_label} (in {self.unit})" if self.unit else self.plain_label
+
+    @property
+    def plain_label(self) -> str:
+        """The label without the unit: a weak model gives the unit of the text, and code converts it."""
+        return " ".join(self.description.split()).rstrip(".?:; ")
 
     @field_validator("description", "unit")
     @classmethod

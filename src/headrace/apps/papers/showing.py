@@ -1,0 +1,71 @@
+"""Which sentences a weak model is shown for a field: all of a short document, or the few that can hold the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from headrace.apps.papers.chunks import estimated_tokens
+from headrace.apps.papers.dates import dates_in
+from headrace.apps.papers.quantities import numbers_in
+from headrace.apps.papers.sentences import Sentence
+from headrace.apps.papers.template import TemplateField
+from headrace.apps.papers.units import measure
+
+#: Estimated tokens of text shown at once; of a longer document the most relevant sentences.
+SHOWN_TOKENS = 1_200
+#: Sentences shown when a field is asked closely.
+FEW = 2
+
+
+def views(field: TemplateField, sentences: Sequence[Sentence], scores: Sequence[float]) -> Iterator[list[int]]:
+    """Indexes of the sentences to show, one list for each time the field is asked.
+
+    Numbers with a unit and dates are asked closely from the start: few sentences hold one, and a weak model mistakes
+    every other number for it. Everything else is first asked beside the whole text.
+    """
+    able = _able(field, sentences)
+    if field.type == "date" or measure(field.unit or "") is not None:
+        yield _closest(able, scores, 1)
+        if len(able) > 1:
+            yield _closest(able, scores, FEW + 1)
+        return
+    whole = _fitting(sentences, scores)
+    yield whole
+    few = _closest(able, scores, FEW)
+    if field.type != "list" and few != whole:
+        yield few
+
+
+def speaks_of(field: TemplateField, sentences: Sequence[Sentence]) -> bool:
+    """Whether the text holds anything of the field's kind: a date, or a number in such a unit."""
+    return bool(_able(field, sentences))
+
+
+def _able(field: TemplateField, sentences: Sequence[Sentence]) -> list[int]:
+    kind = measure(field.unit or "")
+    if field.type == "date":
+        return [at for at, sentence in enumerate(sentences) if any(dates_in(sentence.text))]
+    if kind is not None:
+        return [at for at, sentence in enumerate(sentences) if _holds_kind(sentence, kind[0])]
+    return list(range(len(sentences)))
+
+
+def _holds_kind(sentence: Sentence, kind: str) -> bool:
+    return any((measured := measure(number.unit)) and measured[0] == kind for number in numbers_in(sentence.text))
+
+
+def _closest(able: Sequence[int], scores: Sequence[float], limit: int) -> list[int]:
+    return sorted(sorted(able, key=lambda at: (-scores[at], at))[:limit])
+
+
+def _fitting(sentences: Sequence[Sentence], scores: Sequence[float]) -> list[int]:
+    costs = [estimated_tokens(sentence.line) for sentence in sentences]
+    if sum(costs) <= SHOWN_TOKENS:
+        return list(range(len(sentences)))
+    kept: list[int] = []
+    room = SHOWN_TOKENS
+    for at in sorted(range(len(sentences)), key=lambda at: (-scores[at], at)):
+        if costs[at] <= room:
+            kept.append(at)
+            room -= costs[at]
+    return sorted(kept)
