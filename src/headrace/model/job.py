@@ -10,6 +10,9 @@ from uuid import UUID
 
 from headrace.model.ids import uuid7
 
+#: How long the key of a single job is remembered, whatever became of the job.
+KEY_LIFETIME = timedelta(days=7)
+
 
 class JobState(StrEnum):
     """`scheduled → ready → running → succeeded | failed | cancelled`; `running → parked → ready`."""

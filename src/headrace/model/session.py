@@ -7,6 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+#: How long a session that ended is still listed.
+SESSION_RETENTION = timedelta(days=1)
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:

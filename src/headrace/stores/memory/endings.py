@@ -11,17 +11,11 @@ from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
+from headrace.model.crashes import MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
 from headrace.model.job import Completion, JobError, JobState
 from headrace.model.stats import Rescued
 from headrace.stores.memory.rows import Job
 from headrace.stores.memory.state import State
-
-#: Crashes alone in a child process, without progress in between, after which a job is never run again.
-POISON_CRASHES = 3
-
-_WORKER_LOST = JobError("worker_lost", "the worker that ran this attempt died")
-_TIMEOUT = JobError("timeout", "the attempt ran far longer than its timeout and could not be stopped")
-_POISON = JobError("poison", f"the job's own process crashed {POISON_CRASHES} times without progress in between")
 
 
 def complete_jobs(state: State, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
@@ -51,8 +45,8 @@ def _complete(state: State, job: Job, done: Completion) -> None:
         state.finish(job, done.state, result=done.result, error=done.error, usage=done.usage)
     elif job.cancel_requested:
         state.finish(job, JobState.CANCELLED, error=done.error, usage=done.usage)
-    elif job.lone_crashes >= POISON_CRASHES:
-        state.finish(job, JobState.FAILED, error=_POISON, usage=done.usage)
+    elif job.lone_crashes >= MAX_LONE_CRASHES:
+        state.finish(job, JobState.FAILED, error=POISON, usage=done.usage)
     else:
         if done.charged or done.lone_crash:
             state.record_attempt(job, "crashed" if done.lone_crash else "failed", done.error)
@@ -99,11 +93,11 @@ def rescue_jobs(state: State, *, limit: int) -> Rescued:
     for job in _running(state, lambda job: not state.alive(job.session), limit):
         job.crashes += 1
         if job.cancel_requested:
-            sweep.end(state, job, JobState.CANCELLED, _WORKER_LOST)
+            sweep.end(state, job, JobState.CANCELLED, WORKER_LOST)
         elif job.spec.at_most_once:
-            sweep.end(state, job, JobState.FAILED, _WORKER_LOST)
+            sweep.end(state, job, JobState.FAILED, WORKER_LOST)
         else:
-            sweep.release(state, job, "crashed", _WORKER_LOST)
+            sweep.release(state, job, "crashed", WORKER_LOST)
     return sweep.answer()
 
 
@@ -113,11 +107,11 @@ def fail_overdue_jobs(state: State, *, grace: timedelta, limit: int) -> Rescued:
     for job in _running(state, lambda job: _overdue(state, job, grace), limit):
         job.failures += 1
         if job.cancel_requested:
-            sweep.end(state, job, JobState.CANCELLED, _TIMEOUT)
+            sweep.end(state, job, JobState.CANCELLED, OVERDUE)
         elif job.spec.at_most_once or job.failures >= job.spec.max_attempts:
-            sweep.end(state, job, JobState.FAILED, _TIMEOUT)
+            sweep.end(state, job, JobState.FAILED, OVERDUE)
         else:
-            sweep.release(state, job, "failed", _TIMEOUT)
+            sweep.release(state, job, "failed", OVERDUE)
     return sweep.answer()
 
 

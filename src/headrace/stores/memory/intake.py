@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from uuid import UUID
 
 from headrace.model.errors import ConflictError
-from headrace.model.job import NewJob
+from headrace.model.job import KEY_LIFETIME, NewJob
 from headrace.stores.memory.rows import Job, Key
 from headrace.stores.memory.state import State
-
-#: How long a job's key is remembered, whatever became of the job.
-KEY_LIFETIME = timedelta(days=7)
 
 
 def insert_jobs(state: State, jobs: Sequence[NewJob]) -> list[UUID]:

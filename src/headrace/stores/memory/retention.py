@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from itertools import islice
 from typing import TypeVar
 from uuid import UUID
 
 from headrace.model.batch import BatchState
 from headrace.model.job import JobState
+from headrace.model.session import SESSION_RETENTION
 from headrace.model.stats import Pruned, Retention
 from headrace.stores.memory.rows import Finished
 from headrace.stores.memory.state import State
-
-#: How long a session that ended is still listed.
-SESSION_RETENTION = timedelta(days=1)
 
 K = TypeVar("K")
 V = TypeVar("V")

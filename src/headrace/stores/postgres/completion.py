@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
 from uuid import UUID
 
-from headrace.model.job import Completion, JobError
+from headrace.model.crashes import MAX_LONE_CRASHES, POISON
+from headrace.model.job import Completion
 from headrace.stores.postgres.database import Database, Transaction
+from headrace.stores.postgres.queries import Runner
 from headrace.stores.postgres.rows import HEAD_STARTS, encode_error
-
-#: Crashes of a job's own child process, without progress between them, that make it a dead letter.
-MAX_LONE_CRASHES = 3
-_POISON = JobError("poison", f"the job's own process crashed {MAX_LONE_CRASHES} times without progress in between")
-
-
-class Runner(Protocol):
-    """Runs statements by name."""
-
-    async def fetch(self, name: str, /, **values: Any) -> Sequence[Any]:
-        """Run the statement `queries/NAME.sql` and return its rows."""
-        ...
 
 
 async def complete_jobs(database: Database, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
@@ -71,6 +60,6 @@ async def _return(runner: Runner, session: UUID, completions: Sequence[Completio
         released=[c.released for c in completions],
         head_starts=HEAD_STARTS,
         max_lone_crashes=MAX_LONE_CRASHES,
-        poison=encode_error(_POISON),
+        poison=encode_error(POISON),
     )
     return [row[0] for row in rows]

@@ -19,16 +19,13 @@ from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.faults import describe
 from headrace.stores.postgres.foreign_runners import RUNNERS, kind_of
 from headrace.stores.postgres.intake import insert_with
+from headrace.stores.postgres.queries import Runner
 
 _ACTIONS = "headrace.after_commit"
 
 
-class ForeignRunner(Protocol):
+class ForeignRunner(Runner, Protocol):
     """Runs statements on a connection that is not ours."""
-
-    async def fetch(self, name: str, /, **values: Any) -> Sequence[Any]:
-        """Run the statement `queries/NAME.sql` and return its rows."""
-        ...
 
     def savepoint(self) -> AbstractAsyncContextManager[Any]:
         """Open a savepoint, rolled back when the block raises."""

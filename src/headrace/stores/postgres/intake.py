@@ -7,28 +7,18 @@ The same statements run on the store's own connections and, for transactional en
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from headrace.model.errors import ConflictError, KeyHeldError
-from headrace.model.job import JobSpec, NewJob
+from headrace.model.job import KEY_LIFETIME, JobSpec, NewJob
 from headrace.model.priority import head_start
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.faults import lock_timed_out
+from headrace.stores.postgres.queries import Runner
 
-#: How long a key of a single job answers a second submit.
-KEY_LIFETIME = timedelta(days=7)
 #: Rows of one statement; more are inserted in several of one transaction.
 ROWS_PER_STATEMENT = 10_000
-
-
-class Runner(Protocol):
-    """Runs statements by name inside one transaction."""
-
-    async def fetch(self, name: str, /, **values: Any) -> Sequence[Any]:
-        """Run the statement `queries/NAME.sql` and return its rows, each indexable by position."""
-        ...
 
 
 async def insert_jobs(database: Database, jobs: Sequence[NewJob], *, retrying: bool) -> list[UUID]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from headrace.model.session import LeaderTerm
+from headrace.model.session import SESSION_RETENTION, LeaderTerm
 from headrace.model.stats import Pruned, Retention
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.terms import fetch_under
-
-#: How long a session that ended is still listed.
-SESSION_RETENTION = timedelta(days=1)
 
 
 async def prune_jobs(

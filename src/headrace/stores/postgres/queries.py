@@ -7,11 +7,11 @@ For asyncpg the names become `$1 … $n`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol
 
 from headrace.model.errors import InvalidInputError
 
@@ -32,6 +32,14 @@ class Query:
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
         """Return `values` in the order of the numbered form; a missing one is a KeyError."""
         return [values[name] for name in self.parameters]
+
+
+class Runner(Protocol):
+    """Runs statements by name: a pool, one transaction, or the caller's own connection."""
+
+    async def fetch(self, name: str, /, **values: Any) -> Sequence[Any]:
+        """Run the statement `queries/NAME.sql` and return its rows, each indexable by position."""
+        ...
 
 
 def check_schema(schema: str) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.model.job import JobError
+from headrace.model import crashes
 from headrace.model.stats import Rescued
 from headrace.stores.postgres.rows import encode_error
 
-WORKER_LOST = encode_error(JobError("worker_lost", "the worker that ran this attempt died"))
-OVERDUE = encode_error(
-    JobError("timeout", "the attempt ran far longer than its timeout and could not be stopped"),
-)
+WORKER_LOST = encode_error(crashes.WORKER_LOST)
+OVERDUE = encode_error(crashes.OVERDUE)
 
 
 def rescued(rows: Sequence[Any]) -> Rescued:
