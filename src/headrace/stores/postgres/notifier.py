@@ -17,7 +17,7 @@ from headrace.model.errors import HeadraceError
 from headrace.stores.postgres.connection import Connection
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.faults import sorted_faults
-from headrace.stores.postgres.subscribers import OnHint, Subscribers
+from headrace.subscribers import OnHint, Subscribers
 
 #: Least time between two hints of one topic to other processes.
 SPACING = 0.01

@@ -1,4 +1,4 @@
-"""Who listens for hints in this process, each on the event loop it subscribed on."""
+"""Who listens for hints in this process, each on the event loop it subscribed on; every notifier has one such list."""
 
 from __future__ import annotations
 
