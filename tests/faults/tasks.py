@@ -1,0 +1,139 @@
+"""The app of the worker processes, and the log its handlers keep: one line per effect, on disk before they go on.
+
+The log is the independent evidence: it knows nothing of the store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from asyncio import sleep
+from pathlib import Path
+from typing import Any
+
+from headrace import App, Backoff, Context
+
+#: The file of the effects, and the directory of the gates.
+LOG, GATES = "FAULTS_LOG", "FAULTS_GATES"
+
+app = App()
+
+
+def note(event: str, number: int = 0, **facts: Any) -> None:
+    """Write one line to the log and wait until it is on disk."""
+    line = {"event": event, "number": number, "pid": os.getpid(), "at": time.time(), **facts}
+    log = os.open(os.environ[LOG], os.O_APPEND | os.O_CREAT | os.O_WRONLY)
+    try:
+        os.write(log, json.dumps(line).encode() + b"\n")
+        os.fsync(log)
+    finally:
+        os.close(log)
+
+
+def gate_is_open(name: str) -> bool:
+    """Return whether the test has opened a gate."""
+    return (Path(os.environ[GATES]) / name).exists()
+
+
+def block(seconds: float) -> None:
+    """Hold the calling thread, and with it whatever runs on it."""
+    threading.Event().wait(seconds)
+
+
+@app.task
+async def effect(number: int, pause: float = 0.0) -> int:
+    """Do something that can be seen from outside, after a while."""
+    note("start", number)
+    await sleep(pause)
+    note("effect", number)
+    return number
+
+
+@app.task
+def effect_in_thread(number: int, pause: float = 0.0) -> int:
+    """Do it in a thread."""
+    note("start", number)
+    block(pause)
+    note("effect", number)
+    return number
+
+
+@app.task
+async def wait_at(gate: str, ctx: Context) -> int:
+    """Wait until the test opens a gate."""
+    note("start", ctx.attempt, gate=gate)
+    try:
+        while not gate_is_open(gate):
+            await sleep(0.01)
+    except BaseException:
+        note("stopped", ctx.attempt, gate=gate)
+        raise
+    note("effect", ctx.attempt, gate=gate)
+    return ctx.attempt
+
+
+@app.task(delivery="at_most_once")
+async def wait_once(gate: str) -> None:
+    """Wait at a gate, and must not be run again."""
+    note("start", gate=gate)
+    while not gate_is_open(gate):
+        await sleep(0.01)
+
+
+@app.task
+async def block_loop(gate: str, ctx: Context) -> int:
+    """Block the event loop of the worker until the test opens a gate, on the first attempt."""
+    note("start", ctx.attempt, gate=gate)
+    while ctx.attempt == 1 and not gate_is_open(gate):
+        block(0.05)
+    note("effect", ctx.attempt, gate=gate)
+    return ctx.attempt
+
+
+@app.task(timeout=1, retry=Backoff.fixed(0, max_attempts=2))
+async def stuck(gate: str, ctx: Context) -> int:
+    """Block the event loop beyond the timeout, so that the worker itself cannot end the attempt."""
+    note("start", ctx.attempt, gate=gate)
+    while ctx.attempt == 1 and not gate_is_open(gate):
+        block(0.05)
+    return ctx.attempt
+
+
+@app.task(retry=Backoff.fixed("50ms", max_attempts=2))
+async def steps(number: int, ctx: Context) -> list[Any]:
+    """Store a checkpoint, then wait at a gate on the first attempt."""
+    paid = await ctx.step("pay", lambda: _pay(number))
+    if ctx.attempt == 1:
+        while not gate_is_open("steps"):
+            await sleep(0.01)
+    return [paid, ctx.attempt]
+
+
+@app.task(cpu=True, retry=Backoff.fixed("50ms", max_attempts=2))
+def steps_in_child(number: int, ctx: Context) -> list[Any]:
+    """Store a checkpoint from a sync handler in a child process, then fail once."""
+    paid = app.sync(ctx.step("pay", lambda: _pay(number)))
+    if ctx.attempt == 1:
+        raise RuntimeError("after the step")
+    return [paid, os.getpid()]
+
+
+def _pay(number: int) -> str:
+    note("paid", number)
+    return f"receipt {number}"
+
+
+@app.task
+def kill_worker(number: int) -> None:
+    """Kill the process that runs it, whatever that is."""
+    note("start", number)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task
+async def report(batch_id: str) -> None:
+    """Be the callback of a batch."""
+    note("closed", batch=batch_id)
