@@ -15,7 +15,8 @@ class ForeignIntake(Protocol):
     async def insert_jobs_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[UUID]:
         """Insert on an asyncpg, psycopg or SQLAlchemy connection or session; the jobs exist iff that commits.
 
-        Raises InvalidInputError for a connection of another kind, ConflictError as `JobStore.insert_jobs`.
+        Raises InvalidInputError for a connection of another kind, ConflictError and KeyHeldError as
+        `JobStore.insert_jobs`.
         """
         ...
 
