@@ -121,7 +121,7 @@ async def test_a_stream_is_pulled_no_faster_than_the_store_takes_it(app: App, mo
         ahead.append(made - part.first)
         return True
 
-    async def sealed(batch_id: Any, *, total: int) -> None:
+    async def sealed(batch_id: Any, *, total: int, key: str | None = None) -> None:
         ahead.append(total)
 
     monkeypatch.setattr(store, "append_slice", note)
