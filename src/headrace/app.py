@@ -253,15 +253,20 @@ class App:
     async def transaction(self, connection: Any) -> AsyncIterator[Any]:
         """Begin a transaction on the caller's connection; jobs enqueued on it inside are hinted after its commit.
 
-        `connection`: of asyncpg, psycopg (async) or SQLAlchemy (async).
+        `connection`: of asyncpg, psycopg (async) or SQLAlchemy (async). One inside another is a savepoint: the
+        outermost hints. Raises InvalidInputError for any other connection.
         """
-        queues = self._transactions.setdefault(id(connection), [])
-        begin = connection.transaction if hasattr(connection, "transaction") else connection.begin
+        block = _begin(connection)
+        if id(connection) in self._transactions:
+            async with block:
+                yield connection
+            return
+        queues = self._transactions[id(connection)] = []
         try:
-            async with begin():
+            async with block:
                 yield connection
         finally:
-            self._transactions.pop(id(connection), None)
+            del self._transactions[id(connection)]
         for queue in dict.fromkeys(queues):
             self.runtime.stores.notifier.hint(f"queue:{queue}")
 
@@ -287,3 +292,13 @@ class App:
         from headrace.sync import SyncClient
 
         return SyncClient(self)
+
+
+def _begin(connection: Any) -> AbstractAsyncContextManager[Any]:
+    """Return a transaction of the caller's connection, not begun yet."""
+    begin = getattr(connection, "transaction", None) or getattr(connection, "begin", None)
+    block = begin() if callable(begin) else None
+    if not isinstance(block, AbstractAsyncContextManager):
+        rule = "must be an async connection of asyncpg or psycopg 3, or an async connection or session of SQLAlchemy"
+        raise InvalidInputError("connection", rule, f"{type(connection).__module__}.{type(connection).__name__}")
+    return block
