@@ -1,0 +1,91 @@
+"""Child processes on a shared store, and jobs that kill whatever runs them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headrace import App
+from headrace.model.errors import JobFailedError
+from headrace.model.job import JobState
+from tests.faults.checker import check
+from tests.faults.site import RECOVERY, Site
+from tests.faults.tasks import effect_in_thread, kill_worker, steps, steps_in_child
+from tests.waiting import wait_until
+
+
+async def test_a_killed_worker_costs_no_checkpoint(site: Site, app: App) -> None:
+    """What a step had stored before its worker was killed is not done again by the next one."""
+    victim = site.start_worker().wait_until_started()
+    async with app:
+        job = await steps.enqueue(1)
+
+        async def stored() -> bool:
+            return bool(await app.runtime.stores.jobs.load_steps(job.id))
+
+        await wait_until(stored)
+        site.start_workers(1)
+        victim.kill()
+        assert await job.result(RECOVERY) == ["receipt 1", 2]
+    assert site.counts("paid") == {1: 1}
+
+
+async def test_a_child_writes_its_checkpoints_itself(site: Site, app: App) -> None:
+    """A sync handler in a child process stores its step under the fence of its attempt; the retry reads it."""
+    worker = site.start_worker().wait_until_started()
+    async with app:
+        receipt, pid = await (await steps_in_child.enqueue(2)).result(20)
+    assert (receipt, pid == worker.pid) == ("receipt 2", False)
+    assert site.counts("paid") == {2: 1}
+
+
+async def test_a_job_that_kills_its_workers_becomes_a_dead_letter(site: Site, app: App) -> None:
+    """It takes two workers with it, then runs alone in child processes, and is convicted by those alone.
+
+    Its neighbours run again and succeed, and the workers that follow live.
+    """
+    async with app:
+        deadly = await kill_worker.enqueue(1)
+        neighbours = [await effect_in_thread.enqueue(number, 0.3) for number in range(10, 14)]
+        deaths = 0
+        worker = site.start_worker("--concurrency", "5").wait_until_started()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + 60
+        while not (view := await app.runtime.stores.inspect.get_job(deadly.id)).state.final:  # type: ignore[union-attr]
+            assert loop.time() < end, view
+            if worker.process.poll() is not None:
+                deaths += 1
+                worker = site.start_worker("--concurrency", "5").wait_until_started()
+            await asyncio.sleep(0.02)
+        assert view is not None
+        assert view.error is not None
+        assert (view.state, view.error.kind, view.failures, view.crashes) == (JobState.FAILED, "poison", 0, 5)
+        assert deaths == 2
+        assert [await neighbour.result(20) for neighbour in neighbours] == [10, 11, 12, 13]
+        assert worker.process.poll() is None
+        views = [await app.runtime.stores.inspect.get_job(neighbour.id) for neighbour in neighbours]
+        assert {view.failures for view in views if view} == {0}
+    workers = {one.pid for one in site.workers}
+    runs = site.effects("start")
+    alone = [line for line in runs if line["number"] == 1 and line["pid"] not in workers]
+    assert (len(alone), site.counts("start")[1]) == (3, 5)
+    assert (await check(site)).clean
+
+
+async def test_a_dead_letter_says_why(site: Site, app: App) -> None:
+    """Each crash of a poisonous job is kept with the job, and its handle raises with the kind."""
+    site.start_workers(2, "--concurrency", "1")
+    async with app:
+        job = await kill_worker.enqueue(1)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + 60
+        while not (await job.status()).final:
+            assert loop.time() < end
+            if all(worker.process.poll() is not None for worker in site.workers):
+                site.start_workers(1)
+            await asyncio.sleep(0.02)
+        try:
+            await job.result(1)
+        except JobFailedError as error:
+            assert "poison" in str(error)
+        records = await app.runtime.stores.inspect.get_attempts(job.id)
+    assert [record.outcome for record in records] == ["crashed"] * 4 + ["failed"]
