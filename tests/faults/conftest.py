@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from headrace import App
-from tests.backends.postgres import new_schema_name
+from headrace.stores.postgres import open_postgres_stores
+from tests.backends.postgres import empty_schema, stores_on
 from tests.backends.server import PostgresServer, shared_server
 from tests.faults import tasks
 from tests.faults.site import Site
@@ -24,9 +25,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
     """Return a system whose workers are started by the test."""
-    yield from _site(shared_server(), tmp_path)
+    async with empty_schema() as schema, stores_on(schema, None):
+        (tmp_path / "gates").mkdir()
+        site = Site(shared_server(), schema, tmp_path)
+        yield site
+        site.end()
 
 
 @pytest.fixture
@@ -38,26 +43,14 @@ def own_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def fragile_site(own_server: PostgresServer, tmp_path: Path) -> Iterator[Site]:
+async def fragile_site(own_server: PostgresServer, tmp_path: Path) -> AsyncIterator[Site]:
     """Return a system on a server that may be crashed."""
-    yield from _site(own_server, tmp_path)
-
-
-def _site(server: PostgresServer, root: Path) -> Iterator[Site]:
-    site = Site(server, new_schema_name(), root)
-    (root / "gates").mkdir()
-    # Made by this process, so that workers that start together find it.
-    subprocess.run(["headrace", "migrate"], env={**_path(), **site.environment}, check=True, capture_output=True)
+    stores = await open_postgres_stores(own_server.dsn, schema="site", auto_migrate=True)
+    await stores.close()
+    (tmp_path / "gates").mkdir()
+    site = Site(own_server, "site", tmp_path)
     yield site
     site.end()
-
-
-@cache
-def _path() -> dict[str, str]:
-    import os
-    import sys
-
-    return {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 @pytest.fixture

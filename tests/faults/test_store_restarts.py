@@ -48,13 +48,13 @@ async def settled(app: App) -> bool:
 
 
 async def test_restarts_under_load_lose_nothing(fragile_site: Site, app: App) -> None:
-    """PostgreSQL crashes three times while jobs are enqueued and run: every acknowledged id ends once, soon after."""
+    """PostgreSQL crashes twice while jobs are enqueued and run: every acknowledged id ends once, soon after."""
     site, submitters = fragile_site, Submitters()
     workers = site.start_workers(2, "--concurrency", "10")
     async with app:
         batch = await app.submit(effect, range(200), on_close=report)
         running = asyncio.create_task(submitters.run())
-        for _ in range(3):
+        for _ in range(2):
             await submitters.more()
             site.server.stop(signal.SIGQUIT)
             await asyncio.to_thread(site.server.start)
@@ -66,7 +66,7 @@ async def test_restarts_under_load_lose_nothing(fragile_site: Site, app: App) ->
         assert [worker.process.poll() for worker in workers] == [None, None]
     verdict = await check(site, submitters.acknowledged)
     assert verdict.clean, verdict
-    assert len(set(submitters.acknowledged)) == len(submitters.acknowledged) > 400
+    assert len(set(submitters.acknowledged)) == len(submitters.acknowledged) > 300
 
 
 async def test_a_worker_without_its_store_stops_its_handlers_before_the_lease_ends(

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import psycopg
@@ -95,7 +96,7 @@ async def test_a_job_exists_iff_the_transaction_commits(site: Site, working: App
 @pytest.mark.parametrize("way", WAYS)
 async def test_the_callers_rows_and_the_job_live_and_die_together(site: Site, working: App, way: Any) -> None:
     """A row of the caller and the job that goes with it are both there, or neither is."""
-    table = f'"{site.schema}".orders'
+    table = f"orders_{uuid4().hex}"
     async with way(site.server.dsn) as connection:
         await run(connection, f"CREATE TABLE {table} (id int)")
         for number in (1, 2):
@@ -110,6 +111,7 @@ async def test_the_callers_rows_and_the_job_live_and_die_together(site: Site, wo
     await wait_until(lambda: site.effects("effect"))
     async with by_asyncpg(site.server.dsn) as reader:
         assert [row["id"] for row in await reader.fetch(f"SELECT id FROM {table}")] == [2]
+        await reader.execute(f"DROP TABLE {table}")
     assert set(site.counts("effect")) == {2}
 
 
