@@ -118,9 +118,9 @@ class Site:
         self.workers.append(worker)
         return worker
 
-    def start_workers(self, count: int, *options: str) -> list[WorkerProcess]:
+    def start_workers(self, count: int, *options: str, environ: Mapping[str, str] | None = None) -> list[WorkerProcess]:
         """Start workers together and wait until all of them work."""
-        workers = [self.start_worker(*options) for _ in range(count)]
+        workers = [self.start_worker(*options, environ=environ) for _ in range(count)]
         return [worker.wait_until_started() for worker in workers]
 
     def start_script(self, code: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +19,8 @@ from tests.faults.site import LEASE, RECOVERY, RECOVERY_HERE, Site, WorkerProces
 from tests.faults.tasks import block_loop, effect, effect_in_thread, report, wait_at, wait_once
 from tests.waiting import wait_until
 
-SECOND = timedelta(seconds=1)
+#: So long that no test sees its end.
+LONG_LEASE = "10m"
 
 
 def started(site: Site, count: int = 1) -> Callable[[], bool]:
@@ -30,21 +30,20 @@ def started(site: Site, count: int = 1) -> Callable[[], bool]:
 
 async def test_jobs_of_a_killed_worker_run_on_the_other_at_once(site: Site, app: App) -> None:
     """A worker that dies on this host is noticed by its process id: its jobs run elsewhere before its lease ends."""
-    victim, other = site.start_workers(2, "--concurrency", "4")
+    victim, other = site.start_workers(
+        2, "--concurrency", "4", environ={"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": LONG_LEASE}
+    )
     async with app:
         batch = await app.submit(wait_at, [f"g{number}" for number in range(8)])
         await wait_until(started(site, 8))
         mine = {line["gate"] for line in site.effects("start") if line["pid"] == victim.pid}
         assert len(mine) == 4
-        loop = asyncio.get_running_loop()
         victim.kill()
-        killed_at = loop.time()
         # The other worker's own handlers make room, and it takes what the dead one had.
         for line in site.effects("start"):
             if line["pid"] == other.pid:
                 site.open(line["gate"])
         await wait_until(started(site, 12), RECOVERY_HERE)
-        assert loop.time() - killed_at < LEASE.total_seconds()
         for gate in mine:
             site.open(gate)
         assert (await batch.wait(20)).outcome is BatchOutcome.SUCCEEDED
