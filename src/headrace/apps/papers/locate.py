@@ -92,7 +92,7 @@ def align_text(value: str, text: str) -> Match:
     <Alignment.NORMALISED: 'normalised'>
     """
     value, line = " ".join(value.split()), " ".join(text.split())
-    if value and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", line):
+    if value and re.search(rf"(?<!\w)(?<!\d[.,]){re.escape(value)}(?!\w)(?![.,]\d)", line):
         return Match(Alignment.EXACT)
     wanted, have = _plain_tokens(value), _plain_tokens(line)
     if not wanted:
@@ -156,7 +156,7 @@ def _align_boolean(field: TemplateField, text: str) -> Match:
     """Yes and no do not stand in texts; a sentence that uses the words of the field speaks of it."""
     wanted = set(stems(field.name.replace("_", " ")))
     share = len(wanted & set(stems(text))) / len(wanted) if wanted else 0.0
-    return Match(Alignment.FUZZY, share) if share >= FUZZY_SHARE else NO_MATCH
+    return Match(Alignment.FUZZY, share) if share >= 0.5 else NO_MATCH
 
 
 def _align_list(items: Sequence[str], text: str) -> Match:

@@ -17,6 +17,7 @@ from headrace.apps.papers.merge import merge_field
 from headrace.apps.papers.result import FieldResult, Status, TokenCount
 from headrace.apps.papers.sentences import Sentence
 from headrace.apps.papers.template import Template, TemplateField
+from headrace.apps.papers.wording import storable
 
 #: Estimated tokens of one part: most papers are one call, and nothing drowns in the middle of a huge prompt.
 CHUNK_TOKENS = 16_000
@@ -130,5 +131,5 @@ _TYPE_WORDS = {
 def _settled(field: TemplateField, answer: Any, part: Sequence[Sentence]) -> FieldResult:
     by_number = {sentence.number: sentence for sentence in part}
     cited = tuple(by_number[number] for number in answer.sentences if number in by_number)
-    note = " ".join(str(answer.note).split())[:300] if answer.note else ""
+    note = storable(str(answer.note))[:300] if answer.note else ""
     return settle(field, Claim(answer.status, answer.value, cited, note), part)

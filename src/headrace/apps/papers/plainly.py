@@ -19,6 +19,7 @@ from headrace.apps.papers.result import FieldResult, Status, TokenCount
 from headrace.apps.papers.sentences import Sentence
 from headrace.apps.papers.showing import speaks_of, views
 from headrace.apps.papers.template import Template, TemplateField
+from headrace.apps.papers.wording import stems
 
 ANSWER_TOKENS = 32
 LIST_TOKENS = 64
@@ -26,8 +27,8 @@ LIST_TOKENS = 64
 # Every kind of question once. A weak model repeats what it cannot answer: the values are such as papers rarely hold.
 _EXAMPLE_TEXT = (
     "The bridge over the Ouse was opened on 3 May 1894 for farm traffic. It is 210 metres long and made of steel. About"
-    " 9,000 cars cross it on a working day. In 2011 it was closed for two months while the deck was replaced. The"
-    " repairs were paid for by the county."
+    " 9,000 cars cross it on a working day. It was closed for two months while the deck was replaced. The repairs were"
+    " paid for by the county."
 )
 _EXAMPLE_FORM = (
     "When the bridge was opened: 3 May 1894\nWhat the bridge was built for: farm traffic\n"
@@ -64,16 +65,26 @@ async def ask_plainly(llm: LanguageModel, template: Template, sentences: Sequenc
     """Ask field by field. The text stands before the label: what all fields of a document share is cached."""
     relevance = Relevance(sentences)
     questions = _Questions(llm)
-    fields = {item.name: await _field(questions, item, sentences, relevance) for item in template.fields}
+    fields: dict[str, FieldResult] = {}
+    for item in template.fields:
+        fields[item.name] = await _field(questions, item, _Text(sentences, relevance, tuple(fields.values())))
     return Answers(fields, questions.usage)
 
 
-async def _field(
-    questions: _Questions, item: TemplateField, sentences: Sequence[Sentence], relevance: Relevance
-) -> FieldResult:
-    scores = relevance.scores(item)
+@dataclass(frozen=True)
+class _Text:
+    """What is known of the document when a field is asked."""
+
+    sentences: Sequence[Sentence]
+    relevance: Relevance
+    #: The results of the fields asked before.
+    known: tuple[FieldResult, ...]
+
+
+async def _field(questions: _Questions, item: TemplateField, text: _Text) -> FieldResult:
+    sentences, scores = text.sentences, text.relevance.scores(item)
     if item.type in ("enum", "boolean"):
-        return decide_by_words(item, sentences, scores)
+        return decide_by_words(item, sentences, text.relevance)
     if not speaks_of(item, sentences):
         kind = "date" if item.type == "date" else f"number in {item.unit}"
         return FieldResult(status=Status.NOT_REPORTED, note=f"the text holds no {kind}")
@@ -83,27 +94,22 @@ async def _field(
         limit = LIST_TOKENS if item.type == "list" else ANSWER_TOKENS
         answer = await questions.ask(item.plain_label, seen, limit)
         result = settle(item, read_answer(item, answer, seen), sentences, scores)
-        if result.status is Status.FOUND and not _names_only_the_topic(item, result, sentences, scores):
+        if result.status is Status.FOUND and _repeats(item, result, text, scores):
+            note = f"the model answered {result.value!r} for another field too, and no sentence ties it to this one"
+            result = FieldResult(status=Status.UNCLEAR, note=note)
+        if result.status is Status.FOUND:
             return result
         first = first or result
-    return _not_found(first)
+    return first or FieldResult(status=Status.NOT_REPORTED, note="the document holds no sentence")
 
 
-def _names_only_the_topic(
-    item: TemplateField, result: FieldResult, sentences: Sequence[Sentence], scores: Sequence[float]
-) -> bool:
-    """A weak model without an answer repeats what the text is about: words of several sentences, none on the field."""
+def _repeats(item: TemplateField, result: FieldResult, text: _Text, scores: Sequence[float]) -> bool:
+    """A weak model without an answer repeats what the text is about, which is the answer to another field."""
     if item.type != "text":
         return False
-    words = str(result.value).casefold()
-    holders = [at for at, sentence in enumerate(sentences) if words in sentence.line.casefold()]
-    return len(holders) > 1 and not any(scores[at] for at in holders)
-
-
-def _not_found(result: FieldResult | None) -> FieldResult:
-    if result is None:
-        return FieldResult(status=Status.NOT_REPORTED, note="the document holds no sentence")
-    if result.status is Status.FOUND:
-        note = f"the model answered {result.value!r}, but no sentence that holds it speaks of the field"
-        return FieldResult(status=Status.UNCLEAR, note=note)
-    return result
+    words = set(stems(str(result.value)))
+    earlier = [set(stems(known.value)) for known in text.known if isinstance(known.value, str)]
+    if not any(words <= other for other in earlier):
+        return False
+    # A sentence that holds the words and speaks of this field makes the repetition a fact of the document.
+    return not any(score and words <= set(stems(one.text)) for one, score in zip(text.sentences, scores, strict=True))

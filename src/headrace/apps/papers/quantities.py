@@ -36,7 +36,11 @@ _DIGITS = re.compile(
 _WORDS = re.compile(
     rf"\b(?:a\s(?={_SCALE}))?(?:{_WORD}|{_SCALE})(?:(?:[-\s]|\sand\s)(?:{_WORD}|{_SCALE}))*\b", re.IGNORECASE
 )
-_UNIT = re.compile(rf"{_SPACE}?[-–]?(?P<unit>%|‰|per\s?cent\b|°\s?[CFK]\b|[A-Za-zµμΩÅ][\w²³⁻¹µμΩ]*(?:/[\w²³]+)*)")
+_UNIT_WORD = r"[A-Za-zµμΩÅ][A-Za-zµμΩÅ²³]*"
+_UNIT = re.compile(
+    rf"{_SPACE}?[-–]?(?P<unit>%|‰|per\s?cent\b|°\s?[CFK]\b"
+    rf"|{_UNIT_WORD}\d?(?:\s?[/·]\s?{_UNIT_WORD}\d?|{_SPACE}{_UNIT_WORD}(?:⁻[¹²³]|[-−]\d))*)"
+)
 
 
 @dataclass(frozen=True, slots=True)

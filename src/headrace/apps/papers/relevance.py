@@ -30,14 +30,14 @@ class Relevance:
         highest = max(raw, default=0.0)
         return [score / highest for score in raw] if highest else [0.0] * len(raw)
 
-    def top(self, field: TemplateField, limit: int) -> list[int]:
-        """Indexes of the `limit` most relevant sentences, in the order of the text."""
-        scores = self.scores(field)
-        ranked = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
-        return sorted(ranked[:limit])
+    def shares(self, words: Sequence[str]) -> list[float]:
+        """How much of these words' weight each sentence holds, 0 to 1; words that occur nowhere weigh most."""
+        wanted = frozenset(stems(" ".join(words)))
+        whole = sum(self._weight(word) for word in wanted)
+        return [sum(self._weight(word) for word in held & wanted) / whole if whole else 0.0 for held in self._stems]
 
     def _weight(self, word: str) -> float:
-        return math.log(1 + len(self._stems) / self._holders[word])
+        return math.log(1 + len(self._stems) / max(1, self._holders[word]))
 
     def _unit_bonus(self, unit: str, at: int) -> float:
         wanted = measure(unit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from headrace.apps.papers.chunks import estimated_tokens
@@ -11,10 +12,12 @@ from headrace.apps.papers.sentences import Sentence
 from headrace.apps.papers.template import TemplateField
 from headrace.apps.papers.units import measure
 
-#: Estimated tokens of text shown at once; of a longer document the most relevant sentences.
-SHOWN_TOKENS = 1_200
-#: Sentences shown when a field is asked closely.
-FEW = 2
+#: Estimated tokens of text shown at once; of a longer document the most relevant sentences. A weak model's context
+#: would hold more, but it loses the thread: about twenty sentences is what it can read.
+SHOWN_TOKENS = 500
+_WORD = re.compile(r"[^\W\d_]{2,}")
+#: Sentences shown where the closest one did not help.
+FEW = 3
 
 
 def views(field: TemplateField, sentences: Sequence[Sentence], scores: Sequence[float]) -> Iterator[list[int]]:
@@ -27,13 +30,11 @@ def views(field: TemplateField, sentences: Sequence[Sentence], scores: Sequence[
     if field.type == "date" or measure(field.unit or "") is not None:
         yield _closest(able, scores, 1)
         if len(able) > 1:
-            yield _closest(able, scores, FEW + 1)
+            yield _closest(able, scores, FEW)
         return
-    whole = _fitting(sentences, scores)
-    yield whole
-    few = _closest(able, scores, FEW)
-    if field.type != "list" and few != whole:
-        yield few
+    yield _fitting(sentences, scores)
+    if field.type != "list" and len(sentences) > 1 and any(scores):
+        yield _closest(able, scores, 1)
 
 
 def speaks_of(field: TemplateField, sentences: Sequence[Sentence]) -> bool:
@@ -59,13 +60,24 @@ def _closest(able: Sequence[int], scores: Sequence[float], limit: int) -> list[i
 
 
 def _fitting(sentences: Sequence[Sentence], scores: Sequence[float]) -> list[int]:
+    """All sentences; of a longer text its beginning, which sums a paper up, and the most relevant of the rest."""
     costs = [estimated_tokens(sentence.line) for sentence in sentences]
     if sum(costs) <= SHOWN_TOKENS:
         return list(range(len(sentences)))
+    worded = [at for at, sentence in enumerate(sentences) if len(_WORD.findall(sentence.text)) > 1]
+    beginning = _within(worded, costs, SHOWN_TOKENS // 2, skip=False)
+    room = SHOWN_TOKENS - sum(costs[at] for at in beginning)
+    rest = sorted((at for at in worded if at not in beginning), key=lambda at: (-scores[at], at))
+    return sorted(beginning + _within(rest, costs, room, skip=True))
+
+
+def _within(order: Sequence[int], costs: Sequence[int], room: int, *, skip: bool) -> list[int]:
+    """As many as fit, in this order; with `skip`, a sentence that does not fit is passed over."""
     kept: list[int] = []
-    room = SHOWN_TOKENS
-    for at in sorted(range(len(sentences)), key=lambda at: (-scores[at], at)):
+    for at in order:
         if costs[at] <= room:
             kept.append(at)
             room -= costs[at]
-    return sorted(kept)
+        elif not skip:
+            break
+    return kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from decimal import Decimal
 
 _PREFIXED = {
@@ -38,14 +40,23 @@ _BY_NAME = {name: (kind, Decimal(factor)) for kind, names in _PREFIXED.items() f
 def measure(unit: str) -> tuple[str, Decimal] | None:
     """What a unit measures and its size in the base unit of that; None for a word that is no known unit.
 
-    >>> measure("weeks"), measure("participants")
-    (('time in s', Decimal('604800')), None)
+    A compound such as m²/g measures only itself, in whatever notation.
+
+    >>> measure("weeks"), measure("participants"), measure("m² g⁻¹") == measure("m2/g")
+    (('time in s', Decimal('604800')), None, True)
     """
     name = unit.strip().replace("μ", "µ").replace("° ", "°").rstrip(".")
     for candidate in (name.lower(), name.lower().removesuffix("s")):
         if candidate in _BY_NAME and not (candidate == "mpa" and name != "MPa"):
             return _BY_NAME[candidate]
-    return None
+    compound = _compound(name)
+    return (compound, Decimal(1)) if compound is not None else None
+
+
+def _compound(unit: str) -> str | None:
+    plain = unicodedata.normalize("NFKC", unit).replace("−", "-").replace("^", "")
+    plain = re.sub(r"[\s·]([^\W\d]+)-1\b", r"/\1", plain)
+    return re.sub(r"\s*([/·])\s*", r"\1", plain) if re.search(r"[/·]|\d", plain) else None
 
 
 def in_unit(value: Decimal, unit: str, wanted: str | None) -> Decimal | None:

@@ -10,7 +10,7 @@ from headrace.apps.papers.dates import parse_date
 from headrace.apps.papers.quantities import numbers_in
 from headrace.apps.papers.template import TemplateField, Value
 from headrace.apps.papers.units import in_unit
-from headrace.apps.papers.wording import normal_form, stems
+from headrace.apps.papers.wording import normal_form, stems, storable
 
 MAX_VALUE_CHARS = 2_000
 _YES = frozenset({"yes", "true", "y", "1"})
@@ -46,7 +46,7 @@ def fit(field: TemplateField, raw: object) -> Value | None:
 
 
 def _text(raw: object) -> str:
-    text = " ".join(str(raw).split())[:MAX_VALUE_CHARS]
+    text = storable(str(raw))[:MAX_VALUE_CHARS]
     unquoted = text[1:-1] if len(text) > 1 and text[0] in "\"'“‘" and text[-1] in "\"'”’" else text
     # A full stop is the model's habit; the one of "et al." or "sp." is part of the name.
     return unquoted[:-1] if re.search(r"[^\W\d]{4,}\.$", unquoted) else unquoted

@@ -36,6 +36,16 @@ def normal_form(text: str) -> str:
     return " ".join(_MARKUP.sub("", _DASHES.sub("-", text)).casefold().split())
 
 
+def storable(text: str) -> str:
+    """A model's words without controls and half characters, on one line: databases and spreadsheets refuse those.
+
+    >>> storable("a\\x00b\\n  c\\ud800")
+    'ab c'
+    """
+    kept = (char for char in text if char.isspace() or unicodedata.category(char) not in ("Cc", "Cs"))
+    return " ".join("".join(kept).split())
+
+
 def tokens(text: str) -> list[str]:
     """Words and numbers in normal form, without punctuation; "1,200" is one token and reads 1200.
 

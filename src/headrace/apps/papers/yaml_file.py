@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,9 @@ class YamlFile:
         except RecursionError:
             raise TemplateError(f"{name} is nested too deeply; a template needs three levels.") from None
         except ValueError as error:  # such as the date 2021-02-30
-            raise TemplateError(f"{name} holds an impossible value: {error}. Put it in quotes.") from None
+            raise TemplateError(
+                f"{name} holds an impossible value: {error}. Correct it, or put it in quotes."
+            ) from None
 
     def line_of(self, path: Sequence[str | int]) -> int | None:
         """The line (from 1) of what `path` leads to; of its nearest parent where it is missing."""
@@ -105,10 +108,12 @@ def _refuse_repeated_keys(root: yaml.Node | None, name: str) -> None:
 
 
 def _refuse_half_characters(root: yaml.Node | None) -> None:
-    # "\\ud800" is a legal escape but no character; it would fail wherever the text is stored or sent.
+    # "\\ud800" and "\\0" are legal escapes, but no text: they would fail wherever it is stored or sent.
     for node in _nodes(root):
         if isinstance(node, yaml.ScalarNode):
             node.value.encode("utf-8")
+            if any(unicodedata.category(char) == "Cc" and char not in "\n\t" for char in node.value):
+                raise ValueError(f"a control character in {node.value!r:.60}")
 
 
 def _refuse_aliases(text: str, name: str) -> None:

@@ -26,4 +26,14 @@ def safe_text(text: str) -> str:
     text = _ILLEGAL.sub("�", text)
     if text.lstrip(" \u00a0").startswith(_DANGEROUS):
         text = f"'{text}"
-    return text if len(text) <= MAX_CELL_CHARS else text[: MAX_CELL_CHARS - len(_CUT)] + _CUT
+    return text if _excel_length(text) <= MAX_CELL_CHARS else _cut(text)
+
+
+def _cut(text: str) -> str:
+    whole = text.encode("utf-16-le")[: 2 * (MAX_CELL_CHARS - len(_CUT))]
+    return whole.decode("utf-16-le", "ignore") + _CUT
+
+
+def _excel_length(text: str) -> int:
+    # Excel counts UTF-16: signs beyond the basic plane are two.
+    return len(text.encode("utf-16-le")) // 2

@@ -17,6 +17,8 @@ from headrace.apps.papers.result import Status
 from headrace.apps.papers.template import TemplateField, Value
 
 _WIDEST = 60
+#: Excel keeps 15 digits; longer numbers are written as text rather than changed.
+_EXACT_BELOW = 10**15
 
 
 def write_xlsx(path: Path, report: Report) -> None:
@@ -123,7 +125,7 @@ def _write_cell(sheet: Worksheet, row: int, column: int, value: Value | None, st
         sheet.write_blank(row, column, None, style)
     elif isinstance(value, bool):
         sheet.write_boolean(row, column, value, style)
-    elif isinstance(value, int | float):
+    elif isinstance(value, int | float) and abs(value) < _EXACT_BELOW:
         sheet.write_number(row, column, value, style)
     elif isinstance(value, list):
         sheet.write_string(row, column, safe_text("; ".join(value)), style)
