@@ -279,6 +279,34 @@ async def test_a_policy_stops_a_batch_at_once(app: App, work: Work, policy: Clos
         assert (view.outcome, progress.succeeded, progress.failed) == (BatchOutcome.PARTIAL, 98, 2)
 
 
+async def test_acks_do_not_wait_for_a_batch_that_closes(app: App, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing, which may settle thousands of items, happens beside the acks; what ends meanwhile is closed after it."""
+    store = app.runtime.stores.batches
+    close, gate = store.close_batches, asyncio.Event()
+    asked: list[int] = []
+
+    async def slow(batch_ids: Any) -> Any:
+        asked.append(len(batch_ids))
+        await gate.wait()
+        return await close(batch_ids)
+
+    monkeypatch.setattr(store, "close_batches", slow)
+    first, others = await work.submit(1), [await work.submit(1) for _ in range(5)]
+    async with app.worker(concurrency=1):
+        await wait_until(lambda: asked)
+        for batch in others:
+
+            async def done(batch: Batch = batch) -> bool:
+                return (await batch.progress()).done == 1
+
+            await wait_until(done)
+        assert asked == [1]
+        gate.set()
+        for batch in (first, *others):
+            await batch.wait(10)
+    assert asked == [1, 5]
+
+
 async def test_a_batch_is_cancelled(app: App, work: Work) -> None:
     """Cancelling ends what has not started and stops what runs; the callback runs, and nothing else ever does."""
     work.gate(0, 1)

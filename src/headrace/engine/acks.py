@@ -16,7 +16,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from headrace.engine.attempt import describe
-from headrace.engine.closing import close_batches, settle_batch
+from headrace.engine.closing import close_batches
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.job import Completion, JobState
@@ -46,9 +46,8 @@ class Acks:
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
-        #: Batches with a failure since they were last looked at: it may have broken their policy.
-        self._failed: set[UUID] = set()
-        self._settling: set[asyncio.Task[None]] = set()
+        self._to_close: set[UUID] = set()
+        self._closer: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin sending."""
@@ -71,12 +70,14 @@ class Acks:
         return {(completion.job_id, completion.attempt) for completion in self._pending}
 
     async def drain(self) -> None:
-        """Wait until everything put so far is recorded or refused."""
+        """Wait until everything put so far is recorded or refused, and batches it finished are closed."""
         await self._idle.wait()
+        if self._closer is not None:
+            await self._closer
 
     async def stop(self) -> None:
         """Stop sending; what is pending is dropped (call `drain` first to keep it)."""
-        tasks = [*self._settling, *([self._task] if self._task is not None else [])]
+        tasks = [task for task in (self._task, self._closer) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -154,27 +155,19 @@ class Acks:
         of a retry when its job or batch was cancelled meanwhile, or when it was the last crash allowed.
         """
         self._stores.notifier.hint("done")
-        self._failed |= {done.batch_id for done in part if done.batch_id and done.state is JobState.FAILED}
         waiting = {completion.batch_id for completion in self._pending}
         ended = {done.batch_id for done in part if done.batch_id and done.batch_id not in waiting}
-        try:
-            closed = await close_batches(self._stores, ended)
-        except Exception as error:
-            LOG.warning("could not try to close batches; the aggregator will: %s", error)
-            return
-        self._telemetry.count("headrace.batches.close", len(closed))
-        for batch_id in (self._failed & ended) - closed:
-            self._settle_soon(batch_id)
-        self._failed -= ended
+        self._to_close |= ended
+        if self._to_close and (self._closer is None or self._closer.done()):
+            # Beside the acks, which must not wait for it: a batch that broke its policy is settled in the same call.
+            self._closer = asyncio.create_task(self._close_all(), name="headrace-close")
 
-    def _settle_soon(self, batch_id: UUID) -> None:
-        """Settle beside the acks, which must not wait for it."""
-        task = asyncio.create_task(self._settle(batch_id), name="headrace-settle")
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
-
-    async def _settle(self, batch_id: UUID) -> None:
-        try:
-            await settle_batch(self._stores, batch_id)
-        except Exception as error:
-            LOG.warning("could not settle batch %s; the aggregator will: %s", batch_id, error)
+    async def _close_all(self) -> None:
+        while self._to_close:
+            ended, self._to_close = self._to_close, set()
+            try:
+                closed = await close_batches(self._stores, ended)
+            except Exception as error:
+                LOG.warning("could not try to close batches; the aggregator will: %s", error)
+            else:
+                self._telemetry.count("headrace.batches.close", len(closed))

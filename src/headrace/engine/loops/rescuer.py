@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from headrace.engine.closing import close_batches, settle_batch
+from headrace.engine.closing import close_batches
 from headrace.engine.host import is_gone, this_host
 from headrace.engine.loops.loop import Loop
 from headrace.engine.telemetry import Telemetry
@@ -53,7 +53,4 @@ async def follow_up(stores: Stores, rescued: Rescued) -> None:
         stores.notifier.hint(f"queue:{queue}")
     if rescued.failed:
         stores.notifier.hint("done")
-    closed = await close_batches(stores, rescued.batches)
-    if rescued.failed:
-        for batch_id in rescued.batches - closed:
-            await settle_batch(stores, batch_id)
+    await close_batches(stores, rescued.batches)
