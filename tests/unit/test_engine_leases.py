@@ -362,9 +362,9 @@ async def test_a_step_of_a_late_attempt_is_refused() -> None:
 
 
 async def test_two_attempts_of_a_job_may_overlap_in_one_worker() -> None:
-    """A sweep may end an attempt that its worker still runs; the same worker then runs the next one beside it."""
+    """A sweep may end an attempt that its worker still runs; the next one runs beside it, and both slots come free."""
     app = quick_app()
-    gate = asyncio.Event()
+    gate, meeting = asyncio.Event(), asyncio.Barrier(2)
     entered: list[int] = []
 
     @app.task
@@ -374,7 +374,8 @@ async def test_two_attempts_of_a_job_may_overlap_in_one_worker() -> None:
             await gate.wait()
         return ctx.attempt
 
-    async with app, app.worker(grace=5) as worker:
+    meet = app.task(name="meet")(meeting.wait)
+    async with app, app.worker(concurrency=2, grace=5) as worker:
         job = await work.options(timeout=0.1).enqueue()
         stores = app.runtime.stores
         await wait_until(lambda: entered == [1])
@@ -389,3 +390,6 @@ async def test_two_attempts_of_a_job_may_overlap_in_one_worker() -> None:
         gate.set()
         await wait_until(lambda: worker.quiet)
         assert shift_of(worker).running == 0
+        # Two that need both slots at once.
+        pair = [await meet.enqueue() for _ in range(2)]
+        assert sorted([await one.result(10) for one in pair]) == [0, 1]

@@ -198,6 +198,16 @@ async def test_a_class_of_errors_has_its_own_policy(app: App) -> None:
     assert (await until_final(app, other)).failures == 3
 
 
+async def test_the_attempts_of_the_task_bound_every_policy(app: App) -> None:
+    """The policy of an error class may ask for more attempts than its task has: the task's number counts."""
+
+    async def fail() -> None:
+        raise ConnectionError("busy")
+
+    policy = Backoff.fixed(0, max_attempts=2).on(ConnectionError, Backoff.fixed(0, max_attempts=9))
+    assert (await until_final(app, await start(app, fail, retry=policy))).failures == 2
+
+
 async def test_never_ends_at_once(app: App) -> None:
     """An error class in `never` fails the job on its first attempt."""
 
