@@ -167,7 +167,7 @@ class Core(RuleBasedStateMachine):
     @precondition(lambda self: self.batches)
     @rule(which=some, how=st.sampled_from(["reopen", "retry", "cancel", "settle"]), limit=counts)
     def steer_batch(self, which: int, how: str, limit: int) -> None:
-        batch_id, batches = self.batches[which % len(self.batches)], self.stores.batches
+        batch_id, batches = self.batches[-1 - which % min(len(self.batches), 3)], self.stores.batches
         before = self.snapshot()
         try:
             match how:
@@ -177,6 +177,7 @@ class Core(RuleBasedStateMachine):
                     run(batches.retry_failed(batch_id))
                 case "cancel":
                     run(batches.cancel_batch(batch_id))
+                    self.claim_as_a_live_worker("left", 8, twice=False)
                 case _:
                     run(batches.settle_cancelled(batch_id, limit=limit))
         except ConflictError:
@@ -435,7 +436,7 @@ class Core(RuleBasedStateMachine):
         self.note_closed(run(self.stores.batches.sweep_batches(term=term, seal_timeout=LEASE, limit=ALL)))
 
 
-Core.TestCase.settings = settings(max_examples=80, stateful_step_count=50, database=None)
+Core.TestCase.settings = settings(max_examples=60, stateful_step_count=50, database=None)
 
 
 class TestInvariants(Core.TestCase):  # type: ignore[misc,name-defined]
