@@ -1,0 +1,68 @@
+"""The pins in requirements/ are those that pyproject.toml asks for, each with its hashes and nobody's index."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FILES = sorted((ROOT / "requirements").glob("*.txt"))
+PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^ ;\\]+)")
+
+
+def entries(file: Path) -> list[str]:
+    """Return the requirements of a pinned file, each with its hashes on one line."""
+    text = re.sub(r"\\\n\s*", " ", file.read_text(encoding="utf-8"))
+    return [line for line in text.splitlines() if line and not line.startswith(("#", " "))]
+
+
+def pins(name: str) -> dict[str, str]:
+    """Return the pinned version of each package of a file."""
+    found = [PIN.match(entry) for entry in entries(ROOT / "requirements" / name)]
+    return {canonicalize_name(match[1]): match[2] for match in found if match is not None}
+
+
+def asked(*, dev: bool) -> list[Requirement]:
+    """Return what pyproject.toml asks for at run time, or for development."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    groups = PROJECT["dependency-groups"]
+    lines = [*PROJECT["project"]["dependencies"], *extras["papers"], *groups["build"]]
+    if dev:
+        lines += [*(line for extra in extras.values() for line in extra)]
+        lines += [line for line in groups["dev"] if isinstance(line, str)]
+    return [Requirement(line) for line in lines]
+
+
+@pytest.mark.parametrize(("name", "dev"), [("runtime.txt", False), ("dev.txt", True)])
+def test_every_dependency_is_pinned_within_its_bounds(name: str, dev: bool) -> None:
+    """Whoever changes a dependency is reminded to run `make requirements`."""
+    pinned = pins(name)
+    loose = [
+        str(requirement)
+        for requirement in asked(dev=dev)
+        if not requirement.specifier.contains(pinned.get(canonicalize_name(requirement.name), "0"), prereleases=True)
+    ]
+    assert loose == []
+
+
+def test_development_runs_on_the_versions_that_users_get() -> None:
+    """Both kinds of environment pin the packages they share alike."""
+    dev = pins("dev.txt")
+    assert {name: dev.get(name) for name in pins("runtime.txt")} == pins("runtime.txt")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.name))
+def test_every_pin_has_hashes_and_no_source(file: Path) -> None:
+    """What is installed is what was pinned, from whichever index the machine uses."""
+    assert entries(file)
+    for entry in entries(file):
+        assert PIN.match(entry)
+        assert "--hash=sha256:" in entry
+        assert "://" not in entry
