@@ -55,7 +55,7 @@ def parse_date(text: str) -> str | None:
     ('2021-03-05', '2019', None)
     """
     found = next(iter(dates_in(text)), None)
-    if found is None or (len(found.iso) == 4 and re.search(_MONTH + r"|\d\W+\d", text, re.IGNORECASE)):
+    if found is None or (len(found.iso) == 4 and re.search(_MONTH + r"|\d[-./]\d\d?(?!\d)", text, re.IGNORECASE)):
         return None
     return found.iso
 

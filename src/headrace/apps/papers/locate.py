@@ -136,12 +136,21 @@ def _align_number(field: TemplateField, value: Decimal, text: str) -> Match:
         given = in_unit(number.value, number.unit, field.unit)
         if given is None and number.value == value:
             clash = f"the text says {number.text} {number.unit}, the field is in {field.unit}"
-        if given is None or given != value:
+        if given is None or not _agree(given, value, converted=given != number.value):
             continue
         literal = number.value == value and number.text == str(value)
         found = Match(Alignment.EXACT if literal else Alignment.NORMALISED)
         best = max(best, found, key=lambda match: match.score)
     return best if best.alignment is not Alignment.NONE else Match(Alignment.NONE, 0.0, clash)
+
+
+def _agree(given: Decimal, value: Decimal, *, converted: bool) -> bool:
+    if given == value or not converted:
+        return given == value
+    # 18 days are 2.5714… weeks: a converted number may be rounded, but not to a whole.
+    digits = value.as_tuple().exponent
+    rounded = isinstance(digits, int) and -12 < digits < 0 and round(given, -digits) == value
+    return rounded or abs(given - value) <= abs(given) / 10**6
 
 
 def _align_date(value: str, text: str) -> Match:

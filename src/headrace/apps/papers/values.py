@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from headrace.apps.papers.dates import parse_date
 from headrace.apps.papers.quantities import numbers_in
@@ -72,7 +72,8 @@ def _measured(field: TemplateField, text: str) -> Decimal:
     value = in_unit(number.value, number.unit, field.unit)
     if value is None:
         raise UnfitValueError(f"{text[:60]!r} cannot be given in {field.unit}")
-    return value
+    # A conversion may give endless digits; what was not converted keeps all of its own.
+    return value if value == number.value else Context(prec=10).plus(value)
 
 
 def _boolean(raw: object) -> bool:
