@@ -51,9 +51,9 @@ class QueueSettings:
     enable_persistence: bool = True
     #: states that losing every job is acceptable
     unsafe_no_persistence: bool = False
-    #: key prefix of the Redis store
+    #: key prefix of the Redis store (no effect yet: PostgreSQL needs none)
     stream_prefix: str = "headrace"
-    #: worker group of the Redis store
+    #: worker group of the Redis store (no effect yet: PostgreSQL needs none)
     consumer_group: str = "headrace"
 
 

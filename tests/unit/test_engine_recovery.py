@@ -9,6 +9,7 @@ from headrace import App
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.job import Claim, ClaimedJob
 from headrace.stores.memory.job_store import MemoryJobStore
+from tests.waiting import wait_until
 
 
 async def test_a_claim_whose_answer_was_lost_is_found_and_run(monkeypatch: Any) -> None:
@@ -67,3 +68,37 @@ async def test_each_item_is_streamed_once_however_often_the_stream_looks() -> No
         batch = await app.submit(wait_a_little, range(20))
         indexes = [item.index async for item in batch.results()]
     assert sorted(indexes) == list(range(20))
+
+
+async def test_found_jobs_count_against_the_slots(monkeypatch: Any) -> None:
+    """After a lost answer no more is claimed than what is found leaves free."""
+    app = App("memory://")
+    gate, running, most = asyncio.Event(), 0, 0
+
+    @app.task
+    async def hold(number: int) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await gate.wait()
+        running -= 1
+        return number
+
+    claim_jobs, lost = MemoryJobStore.claim_jobs, []
+
+    async def lose_the_first(self: MemoryJobStore, claim: Claim) -> list[ClaimedJob]:
+        assert claim.limit > 0
+        jobs = await claim_jobs(self, claim)
+        if jobs and not lost:
+            lost.extend(jobs)
+            raise StoreUnavailableError
+        return jobs
+
+    monkeypatch.setattr(MemoryJobStore, "claim_jobs", lose_the_first)
+    async with app.worker(queues={"default": 4}):
+        batch = await app.submit(hold, range(12))
+        await wait_until(lambda: running == 4)
+        gate.set()
+        await batch.wait("20s")
+    assert lost
+    assert most == 4

@@ -167,7 +167,11 @@ class Acks:
             ended, self._to_close = self._to_close, set()
             try:
                 closed = await close_batches(self._stores, ended)
-            except Exception as error:
-                LOG.warning("could not try to close batches; the aggregator will: %s", error)
+            except StoreUnavailableError as error:
+                LOG.warning("could not try to close batches, trying again: %s", error)
+                self._to_close |= ended
+                await asyncio.sleep(RETRY_SECONDS)
+            except Exception:
+                LOG.exception("could not try to close batches; the aggregator will")
             else:
                 self._telemetry.count("headrace.batches.close", len(closed))

@@ -104,12 +104,15 @@ class Claimer:
             await self._wait(self._freed, self._poll_interval)
         if backlog and 0 < self._free < self._batch_size // 4:
             await asyncio.sleep(REFILL_SECONDS)
-        return min(self._free, self._batch_size)
+        return max(0, min(self._free, self._batch_size))
 
     async def _claim(self, limit: int) -> int:
         try:
             if self._in_doubt:
                 await self._recover()
+                limit = min(limit, self._free)
+                if limit < 1:
+                    return 0
             jobs = await self._jobs.claim_jobs(replace(self._whole_claim, limit=limit))
         except StoreUnavailableError as error:
             LOG.warning("cannot claim from %s, trying again: %s", self.queue, error)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from headrace.model.errors import ConfigError, StoreUnavailableError
+from headrace.model.errors import ConfigError, KeyHeldError, StoreUnavailableError
 from headrace.model.job import NewJob
 from headrace.ports.stores import Stores
 
@@ -41,21 +41,74 @@ class _Waiting:
     stored: asyncio.Future[UUID]
 
 
-class Client:
-    """Inserts jobs. One insert is under way at a time; what arrives meanwhile goes with the next."""
+class _Lane:
+    """Gathers concurrent inserts: one is under way at a time, and what arrives meanwhile goes with the next."""
 
-    def __init__(self, stores: Stores) -> None:
-        self._stores = stores
+    def __init__(self, insert: Callable[[Sequence[NewJob]], Awaitable[list[UUID]]]) -> None:
+        self._insert = insert
         self._waiting: list[_Waiting] = []
         self._sender: asyncio.Task[None] | None = None
 
     async def enqueue(self, job: NewJob) -> UUID:
-        """Insert one job and return the id under which it is stored. Raises ConflictError, StoreUnavailableError."""
+        """Insert one job with those of other callers; a refused row fails only its own caller."""
         waiting = _Waiting(job, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._send_all(), name="headrace-enqueue")
         return await waiting.stored
+
+    async def _send_all(self) -> None:
+        part: list[_Waiting] = []
+        try:
+            while self._waiting:
+                part, self._waiting = self._waiting[:MAX_INSERT], self._waiting[MAX_INSERT:]
+                await self._send(part)
+        except BaseException as error:
+            # The loop is ending: nobody is left waiting.
+            for waiting in [*part, *self._waiting]:
+                _fail(waiting, error)
+            self._waiting = []
+            raise
+
+    async def _send(self, part: list[_Waiting]) -> None:
+        try:
+            ids = await self._insert([waiting.job for waiting in part])
+        except Exception as error:
+            await self._refuse(part, error)
+            return
+        for waiting, job_id in zip(part, ids, strict=True):
+            if not waiting.stored.done():
+                waiting.stored.set_result(job_id)
+
+    async def _refuse(self, part: list[_Waiting], error: Exception) -> None:
+        """Find the row that is refused: by halves, or, where each try waits for somebody's key, all at once."""
+        if len(part) == 1 or getattr(error, "transient", False):
+            for waiting in part:
+                _fail(waiting, error)
+        elif isinstance(error, KeyHeldError):
+            await asyncio.gather(*(self._send([waiting]) for waiting in part))
+        else:
+            middle = len(part) // 2
+            await self._send(part[:middle])
+            await self._send(part[middle:])
+
+
+class Client:
+    """Inserts jobs, and hints their queues."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        # Apart: a key that another transaction holds must not make jobs without one wait.
+        self._keyed = _Lane(self.enqueue_many)
+        self._unkeyed = _Lane(self.enqueue_many)
+
+    async def enqueue(self, job: NewJob) -> UUID:
+        """Insert one job and return the id under which it is stored.
+
+        Raises ConflictError, KeyHeldError, StoreUnavailableError.
+        """
+        lane = self._unkeyed if job.key is None else self._keyed
+        return await lane.enqueue(job)
 
     async def enqueue_many(self, jobs: Sequence[NewJob]) -> list[UUID]:
         """Insert jobs in one transaction and return the ids under which they are stored."""
@@ -74,42 +127,6 @@ class Client:
         if hint:
             foreign.after_commit(connection, lambda: self._hint([job]))
         return job_id
-
-    async def _send_all(self) -> None:
-        part: list[_Waiting] = []
-        try:
-            while self._waiting:
-                part, self._waiting = self._waiting[:MAX_INSERT], self._waiting[MAX_INSERT:]
-                # Apart: a key that another transaction holds must not make jobs without one wait.
-                for alike in ([one for one in part if one.job.key is None], [one for one in part if one.job.key]):
-                    if alike:
-                        await self._send(alike)
-        except BaseException as error:
-            # The loop is ending: nobody is left waiting.
-            for waiting in [*part, *self._waiting]:
-                _fail(waiting, error)
-            self._waiting = []
-            raise
-
-    async def _send(self, part: list[_Waiting]) -> None:
-        try:
-            ids = await self.enqueue_many([waiting.job for waiting in part])
-        except Exception as error:
-            await self._refuse(part, error)
-            return
-        for waiting, job_id in zip(part, ids, strict=True):
-            if not waiting.stored.done():
-                waiting.stored.set_result(job_id)
-
-    async def _refuse(self, part: list[_Waiting], error: Exception) -> None:
-        """A refused row fails only its own caller: halve the insert until the row stands alone."""
-        if len(part) == 1 or getattr(error, "transient", False):
-            for waiting in part:
-                _fail(waiting, error)
-            return
-        middle = len(part) // 2
-        await self._send(part[:middle])
-        await self._send(part[middle:])
 
     def _hint(self, jobs: Sequence[NewJob]) -> None:
         for queue in {job.spec.queue for job in jobs}:

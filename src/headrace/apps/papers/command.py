@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -13,14 +14,16 @@ from typing import Any
 import click
 
 from headrace import App, Progress
+from headrace.apps.papers.errors import OutputError
 from headrace.apps.papers.job import register
 from headrace.apps.papers.run import Run, RunOptions, collect, follow, open_run
 
 EXTRACT_HELP = """Extract the fields of a template from every document below DIR.
 
-Writes OUT.xlsx and OUT.jsonl (or both into OUT when it is a folder). Every value comes with its quote, page and
-offsets. Ctrl-C, a crash or a reboot loses nothing: the same command goes on and pays for nothing twice. Documents
-added later are extracted by the same command; a changed template extracts anew.
+Writes results.xlsx and results.jsonl into the folder OUT. Every value comes with its quote, page and offsets.
+
+Ctrl-C, a crash or a reboot loses nothing: the same command goes on and pays for nothing twice. Documents added later
+are extracted by the same command; a changed template extracts anew.
 
 \b
 Examples:
@@ -53,6 +56,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
     """Extract, write the results, and return a summary of the run."""
     from headrace.apps.papers.report import build_report, write_report
 
+    check_folder(options.out)
     app = App()
     task = register(app)
     async with app:
@@ -64,6 +68,18 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
     if not quiet:
         _tell(summary)
     return summary
+
+
+def check_folder(out: Path) -> None:
+    """Make the folder of the results before anything is asked. Raises OutputError."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise OutputError(
+            f"--out must be a folder that can be written, got {out} ({error.strerror}); name another"
+        ) from None
 
 
 async def _watch(app: App, run: Run, *, concurrency: int | None, quiet: bool) -> None:

@@ -5,6 +5,7 @@ HeadraceError
 │   ├── TemplateError            the template file breaks a rule (file, path, rule, value, fix)
 │   ├── NoDocumentsError         nothing to extract from
 │   ├── FolderError              the folder cannot be listed
+│   ├── OutputError              the results cannot be written where they should
 │   └── ReaderPluginError        an installed document reader cannot be used
 └── MissingSourceError           a worker does not find what the command noted for it
 """
@@ -28,6 +29,12 @@ class NoDocumentsError(ConfigError):
 
 class FolderError(ConfigError):
     """The folder of documents cannot be listed. Name a folder that exists and that you may read."""
+
+    code = "invalid_input"
+
+
+class OutputError(ConfigError):
+    """The results cannot be written there. Name a folder that you may write with --out."""
 
     code = "invalid_input"
 
