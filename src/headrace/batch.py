@@ -91,7 +91,7 @@ class Batch:
                 yield self._typed(item, view.task)
             if closed or not follow:
                 return
-            await patience.wait(view.queue, since=mark)
+            await patience.wait(view, since=mark)
 
     def _typed(self, item: BatchItem, task_name: str) -> BatchItem:
         task = self._app.registry.get(task_name)
@@ -171,7 +171,7 @@ class _Reader:
 
 
 class _Patience:
-    """Waits between reads, and warns once when nobody works on the queue."""
+    """Waits between reads, and warns once when nobody works on the queue or the batch was never completed."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -183,7 +183,7 @@ class _Patience:
         """Something came: read soon again."""
         self._pause, self._waited = FIRST_PAUSE, 0.0
 
-    async def wait(self, queue: str, *, since: int) -> None:
+    async def wait(self, view: BatchView, *, since: int) -> None:
         """Wait for a change after the mark `since`."""
         started = asyncio.get_running_loop().time()
         await self._app.runtime.waiters.change(at_most=self._pause, since=since)
@@ -191,7 +191,12 @@ class _Patience:
         self._pause = min(self._pause * 1.5, LONGEST_PAUSE)
         if self._waited >= WORKER_WARNING_SECONDS and not self._warned:
             self._warned = True
-            await self._warn_without_worker(queue)
+            if view.state in (BatchState.OPEN, BatchState.ABANDONED):
+                LOG.warning(
+                    "batch %s is %s: its submitter has not ended its items; submit again with the same key to go on, "
+                    "or declare it complete with seal(), or cancel() it", view.id, view.state
+                )  # fmt: skip
+            await self._warn_without_worker(view.queue)
 
     async def _warn_without_worker(self, queue: str) -> None:
         try:
