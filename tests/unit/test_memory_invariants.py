@@ -394,7 +394,8 @@ class Core(RuleBasedStateMachine):
             assert run(self.stores.jobs.load_steps(job_id))[name] == value
 
     def batches_add_up_and_fire_once_per_close(self, jobs: list[JobView]) -> None:
-        callbacks = Counter(job.args["args"][0] for job in jobs if job.task == "callback")
+        # A callback that somebody retries by hand is a job of theirs, not a second callback of the close.
+        callbacks = Counter(job.args["args"][0] for job in jobs if job.task == "callback" and job.retry_of is None)
         for batch_id in self.batches:
             progress = run(self.stores.inspect.batch_progress(batch_id))
             items = len(run(self.stores.inspect.batch_args(batch_id)))
