@@ -6,6 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.apps.papers.dates import dates_in
+from headrace.apps.papers.documents.cleaning import clean_characters, join_broken_words
+from headrace.apps.papers.quantities import numbers_in
 from headrace.apps.papers.sentences import MAX_SENTENCE_CHARS, sentence_spans
 from tests.unit.papers_files import document_of, sentences_of
 
@@ -106,3 +109,16 @@ def test_endless_text_is_cut() -> None:
     assert len(sentences) > 5
     assert all(len(sentence.text) <= MAX_SENTENCE_CHARS for sentence in sentences)
     assert {word for sentence in sentences for word in sentence.text.split()} == {"word"}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "piece",
+    [" ", ".", "1,", "1.", "- ", "a-\n", "a\n", "A. ", "e.g. ", "12 200 ", "10^", "May 1", "5 m-1 ", "|", "(", "ten-"],
+)
+def test_hostile_texts_take_linear_time(piece: str) -> None:
+    """A text that repeats one piece is cleaned, cut and searched in no more than a moment."""
+    text = piece * (300_000 // len(piece))
+    sentence_spans(join_broken_words(clean_characters(text)))
+    assert sum(1 for _ in numbers_in(text[:50_000])) <= 100_000
+    assert sum(1 for _ in dates_in(text[:50_000])) <= 50_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from headrace.apps.papers.asking import PLAIN, PROMPT_VERSION, LanguageModel
 from headrace.apps.papers.documents.model import Document
 from headrace.apps.papers.numbered import ask_numbered
@@ -18,7 +20,7 @@ async def extract_document(document: Document, template: Template, llm: Language
     Equal documents, templates and models ask equal questions, so a repeated extraction reuses the paid answers.
     Raises what the model's provider raises; everything wrong with an answer is a field that is `unclear`.
     """
-    sentences = split_document(document)
+    sentences = await asyncio.to_thread(split_document, document)
     ask = ask_plainly if llm.style == PLAIN else ask_numbered
     answers = await ask(llm, template, sentences)
     return DocumentResult(

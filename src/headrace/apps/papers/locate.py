@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from headrace.apps.papers.dates import dates_in
 from headrace.apps.papers.quantities import numbers_in
@@ -102,16 +103,18 @@ def align_text(value: str, text: str) -> Match:
     return _fuzzy(wanted[:MAX_FUZZY_TOKENS], have[: 2 * MAX_FUZZY_TOKENS])
 
 
-def _plain_tokens(text: str) -> list[str]:
+@lru_cache(maxsize=10_000)  # every field of a document looks at the same sentences
+def _plain_tokens(text: str) -> tuple[str, ...]:
     """Tokens with number words as digits: "six weeks" and "6 weeks" are the same."""
-    found = []
-    for token in tokens(text):
-        number = next(numbers_in(token), None) if token.isalpha() else None
-        found.append(str(number.value) if number is not None and number.text == token else token)
-    return found
+    return tuple(_as_digits(token) for token in tokens(text))
 
 
-def _fuzzy(wanted: list[str], have: list[str]) -> Match:
+def _as_digits(token: str) -> str:
+    number = next(numbers_in(token), None) if token.isalpha() else None
+    return str(number.value) if number is not None and number.text == token else token
+
+
+def _fuzzy(wanted: Sequence[str], have: Sequence[str]) -> Match:
     wanted_stems, have_stems = [stem(token) for token in wanted], [stem(token) for token in have]
     if len(set(wanted_stems) & set(have_stems)) < FUZZY_SHARE * len(set(wanted_stems)):
         return NO_MATCH  # far the most sentences; the table below is not needed for them

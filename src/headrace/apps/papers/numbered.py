@@ -5,6 +5,7 @@ One call per part of the document. Numbers of sentences cannot be invented into 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -53,9 +54,7 @@ async def ask_numbered(llm: LanguageModel, template: Template, sentences: Sequen
         extraction = await llm.extract_detailed(shape, prompt=prompt, system=SYSTEM)
         usage += counted(extraction.usage)
         claims = [getattr(extraction.value, name) for name in shape.model_fields]
-        found.append(
-            {field.name: _settled(field, claim, part) for field, claim in zip(template.fields, claims, strict=True)}
-        )
+        found.append(await asyncio.to_thread(_settle_all, template, claims, part))
     fields = {field.name: merge_field(field, [part[field.name] for part in found]) for field in template.fields}
     return Answers(fields, usage, len(parts))
 
@@ -126,6 +125,10 @@ _TYPE_WORDS = {
     "boolean": "true or false",
     "list": "list of texts",
 }
+
+
+def _settle_all(template: Template, claims: Sequence[Any], part: Sequence[Sentence]) -> dict[str, FieldResult]:
+    return {field.name: _settled(field, claim, part) for field, claim in zip(template.fields, claims, strict=True)}
 
 
 def _settled(field: TemplateField, answer: Any, part: Sequence[Sentence]) -> FieldResult:

@@ -7,6 +7,7 @@ are read from the words of the text (see `by_words`): a small model's choice amo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -82,25 +83,31 @@ class _Text:
 
 
 async def _field(questions: _Questions, item: TemplateField, text: _Text) -> FieldResult:
-    sentences, scores = text.sentences, text.relevance.scores(item)
+    scores = text.relevance.scores(item)
     if item.type in ("enum", "boolean"):
-        return decide_by_words(item, sentences, text.relevance)
-    if not speaks_of(item, sentences):
+        return await asyncio.to_thread(decide_by_words, item, text.sentences, text.relevance)
+    if not speaks_of(item, text.sentences):
         kind = "date" if item.type == "date" else f"number in {item.unit}"
         return FieldResult(status=Status.NOT_REPORTED, note=f"the text holds no {kind}")
     first: FieldResult | None = None
-    for shown in views(item, sentences, scores):
-        seen = [sentences[at] for at in shown]
+    for shown in views(item, text.sentences, scores):
+        seen = [text.sentences[at] for at in shown]
         limit = LIST_TOKENS if item.type == "list" else ANSWER_TOKENS
         answer = await questions.ask(item.plain_label, seen, limit)
-        result = settle(item, read_answer(item, answer, seen), sentences, scores)
-        if result.status is Status.FOUND and _repeats(item, result, text, scores):
-            note = f"the model answered {result.value!r} for another field too, and no sentence ties it to this one"
-            result = FieldResult(status=Status.UNCLEAR, note=note)
+        result = await asyncio.to_thread(_judge, item, answer, seen, text)
         if result.status is Status.FOUND:
             return result
         first = first or result
     return first or FieldResult(status=Status.NOT_REPORTED, note="the document holds no sentence")
+
+
+def _judge(item: TemplateField, answer: str, seen: Sequence[Sentence], text: _Text) -> FieldResult:
+    scores = text.relevance.scores(item)
+    result = settle(item, read_answer(item, answer, seen), text.sentences, scores)
+    if result.status is not Status.FOUND or not _repeats(item, result, text, scores):
+        return result
+    note = f"the model answered {result.value!r} for another field too, and no sentence ties it to this one"
+    return FieldResult(status=Status.UNCLEAR, note=note)
 
 
 def _repeats(item: TemplateField, result: FieldResult, text: _Text, scores: Sequence[float]) -> bool:

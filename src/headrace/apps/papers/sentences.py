@@ -15,6 +15,9 @@ from headrace.apps.papers.documents.model import Document
 #: A longer stretch without an end of sentence (a table, a list of references) is cut at a space.
 MAX_SENTENCE_CHARS = 1_200
 
+#: So far back of a full stop its word is looked for.
+_LOOK_BACK = 80
+
 Span = tuple[int, int]
 
 _LINE = re.compile(r"[^\n]+")
@@ -22,7 +25,7 @@ _LINE = re.compile(r"[^\n]+")
 _ITEM = re.compile(r"\s*(?:[-*+•·▪◦–—]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z][)]\s+|#{1,6}\s+|>\s+|\|)")
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _ONLY_MARKS = re.compile(r"[\W_]*")
-_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)|[。！？]+[」』”）]*")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)|[。！？]+[」』”）]*")
 _WORD_BEFORE = re.compile(r"([^\s(\[\"'“‘«]*)$")
 #: Never end a sentence, whatever follows.
 _NEVER_END = re.compile(
@@ -101,7 +104,7 @@ def _blocks(text: str) -> Iterator[Span]:
 
 def _breaks(text: str, block: Span, line: re.Match[str], widest: int) -> bool:
     start, end = block
-    before = text[text.rfind("\n", start, end) + 1 if "\n" in text[start:end] else start : end]
+    before = text[max(start, text.rfind("\n", start, end) + 1) : end]
     gap = text[end : line.start()]
     return (
         gap.count("\n") > 1
@@ -141,7 +144,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], stop: int) -> bo
         return False
     if not match[0].startswith(".") or match[0].startswith(("..", "…")):
         return True
-    before = text[start : match.start()]
+    before = text[max(start, match.start() - _LOOK_BACK) : match.start()]
     found = _WORD_BEFORE.search(before)
     word = found[1] if found else ""
     return not _is_abbreviation(word, before[: len(before) - len(word)], following)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
-_BREAK = re.compile(r"([^\W\d_]+|\d+)[-\u2010]\n(\w+)")
+_BREAK = re.compile(r"((?<![^\W\d_])[^\W\d_]++|(?<!\d)\d++)[-\u2010]\n(\w+)")
 _INVISIBLE = re.compile("[\u200b\u2060\ufeff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: First parts that keep their hyphen: "double-blind" broken at its hyphen is not "doubleblind".
 _KEEPS_HYPHEN = re.compile(
@@ -31,7 +31,7 @@ def clean_characters(text: str) -> str:
     text = _INVISIBLE.sub("", re.sub("\u00ad\n?", "", text))
     text = unicodedata.normalize("NFC", text)
     text = "".join(char for char in text if _is_kept(char))
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[^\S\n]+\n", "\n", text)).strip()
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"(?<![^\S\n])[^\S\n]++\n", "\n", text)).strip()
 
 
 def join_broken_words(text: str, vocabulary: str | None = None) -> str:

@@ -121,13 +121,14 @@ def _write_sheet(workbook: Workbook, name: str, header: Sequence[str], rows: Ite
 
 def _write_cell(sheet: Worksheet, row: int, column: int, value: Value | None, style: Any) -> None:
     """Numbers stay numbers; everything else is text, never a formula or a link."""
-    if value is None or value == "":
-        sheet.write_blank(row, column, None, style)
-    elif isinstance(value, bool):
-        sheet.write_boolean(row, column, value, style)
-    elif isinstance(value, int | float) and abs(value) < _EXACT_BELOW:
-        sheet.write_number(row, column, value, style)
-    elif isinstance(value, list):
-        sheet.write_string(row, column, safe_text("; ".join(value)), style)
-    else:
-        sheet.write_string(row, column, safe_text(str(value)), style)
+    match value:
+        case None | "":
+            sheet.write_blank(row, column, None, style)
+        case bool():
+            sheet.write_boolean(row, column, value, style)
+        case int() | float() if abs(value) < _EXACT_BELOW:
+            sheet.write_number(row, column, value, style)
+        case list():
+            sheet.write_string(row, column, safe_text("; ".join(value)), style)
+        case _:
+            sheet.write_string(row, column, safe_text(str(value)), style)
