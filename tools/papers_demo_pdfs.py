@@ -10,19 +10,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import reportlab
-import reportlab.rl_config
 from PIL import Image, ImageDraw
 from reportlab.lib.pagesizes import A5
 from reportlab.lib.utils import ImageReader
-from reportlab.pdfbase import pdfmetrics
-from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 FOLDER = Path(__file__).parents[1] / "src/headrace/apps/papers/demo/documents"
-FONT = "Vera"
+FONT = "Helvetica"  # every reader has it: nothing is embedded, and the files stay small
 
-# Lines as a typesetter breaks them: words hyphenated, fi and fl as one sign, a new page in the middle of the text.
+# Lines as a typesetter breaks them: words hyphenated, a new page in the middle of the text.
 BALANCE_TRAINING = """\
 Balance training with music in care homes
 
@@ -43,7 +39,7 @@ sions, the others 66 %. The number of falls fell from 1.9 to
 1.3 per resident and year. Grip strength did not differ
 (p = 0.44). There were no serious injuries during training.
 Funding
-The trial was \ufb01nanced by the National Ageing Programme.
+The trial was financed by the National Ageing Programme.
 """
 SALT_SUBSTITUTE = """\
 A salt substitute in village kitchens
@@ -86,8 +82,6 @@ def scan(path: Path, text: str) -> None:
 
 def main(folder: Path) -> None:
     """Write the three files."""
-    reportlab.rl_config.useA85 = 0  # plain binary streams are a fifth smaller
-    pdfmetrics.registerFont(TTFont(FONT, str(Path(reportlab.__file__).parent / "fonts/Vera.ttf")))
     typeset(folder / "balance-training.pdf", BALANCE_TRAINING)
     typeset(folder / "salt-substitute.pdf", SALT_SUBSTITUTE)
     scan(folder / "scanned-page.pdf", SCANNED)

@@ -23,7 +23,7 @@ def test_the_folder_shows_every_kind_of_row() -> None:
     files = [path for path in (DEMO / "documents").rglob("*") if path.is_file()]
     assert len(files) <= 12
     assert {path.suffix for path in files} == {".txt", ".md", ".pdf"}
-    assert all(path.stat().st_size <= 24_000 for path in files)
+    assert all(path.stat().st_size <= 20_000 for path in files)
     assert selection.duplicate_count == 1
     assert selection.problems == ()
     read = [read_document(found.path) for found in selection.documents]
