@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -248,10 +250,13 @@ class Core(RuleBasedStateMachine):
         state=st.sampled_from([state for state in JobState if state is not JobState.PARKED]),
         delay=delays,
         crash=st.sampled_from([None, None, False, True]),
+        forged=st.sampled_from(["", "", "", "session", "attempt"]),
     )
-    def complete(self, which: int, state: JobState, delay: timedelta, crash: bool | None) -> None:
+    def complete(self, which: int, state: JobState, delay: timedelta, crash: bool | None, forged: str = "") -> None:
         """End an attempt, of now or of long ago; `crash` is None, or whether the crash came after progress."""
         session, job = self.held[-1 - which % min(len(self.held), 12)]
+        session = uuid4() if forged == "session" else session
+        job = replace(job, attempt=job.attempt + which % 3 - 1) if forged == "attempt" else job
         now = self.job(job.id)
         owned = (now.state, now.attempt, now.session) == (JobState.RUNNING, job.attempt, session)
         before = None if owned else self.snapshot()
@@ -264,6 +269,22 @@ class Core(RuleBasedStateMachine):
         )  # fmt: skip
         assert run(self.stores.jobs.complete_jobs(session, [done, done])) == ([job.id] if owned else [])
         assert owned or self.snapshot() == before
+
+    @rule(
+        states=st.lists(st.sampled_from([JobState.SUCCEEDED, JobState.FAILED]), min_size=1, max_size=8),
+        retry=st.booleans(),
+    )
+    def finish_a_round(self, states: list[JobState], retry: bool) -> None:
+        """Do what workers mostly do: claim, end everything, close what is done; then perhaps retry the failures."""
+        before = len(self.held)
+        self.claim_as_a_live_worker("left", len(states), twice=False)
+        for (session, job), state in zip(self.held[before:], states, strict=False):
+            done = Completion(job.id, job.attempt, state, charged=state is JobState.FAILED)
+            assert run(self.stores.jobs.complete_jobs(session, [done])) == [job.id]
+        self.close_batches()
+        for batch_id in self.batches[-3:] if retry else ():
+            with suppress(ConflictError):
+                run(self.stores.batches.retry_failed(batch_id))
 
     @precondition(lambda self: self.held)
     @rule(which=some, name=st.sampled_from("st"), value=st.integers(0, 3).map(str))
@@ -437,7 +458,7 @@ class Core(RuleBasedStateMachine):
         self.note_closed(run(self.stores.batches.sweep_batches(term=term, seal_timeout=LEASE, limit=ALL)))
 
 
-Core.TestCase.settings = settings(max_examples=60, stateful_step_count=50, database=None)
+Core.TestCase.settings = settings(max_examples=80, stateful_step_count=50, database=None)
 
 
 class TestInvariants(Core.TestCase):  # type: ignore[misc,name-defined]
