@@ -458,7 +458,7 @@ class Core(RuleBasedStateMachine):
         self.note_closed(run(self.stores.batches.sweep_batches(term=term, seal_timeout=LEASE, limit=ALL)))
 
 
-Core.TestCase.settings = settings(max_examples=80, stateful_step_count=50, database=None)
+Core.TestCase.settings = settings(max_examples=50, stateful_step_count=50, database=None)
 
 
 class TestInvariants(Core.TestCase):  # type: ignore[misc,name-defined]
