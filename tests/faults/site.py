@@ -43,8 +43,8 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The process that runs the handlers."""
-        return int(self.events("started")[0]["pid"])
+        """The process that was started; it runs the handlers, unless it is isolated."""
+        return self.process.pid
 
     def events(self, event: str) -> list[dict[str, Any]]:
         """Return what it announced so far."""

@@ -119,7 +119,13 @@ def steps_in_child(number: int, ctx: Context) -> list[Any]:
     paid = app.sync(ctx.step("pay", lambda: _pay(number)))
     if ctx.attempt == 1:
         raise RuntimeError("after the step")
-    return [paid, os.getpid()]
+    return [paid, os.getpid(), ctx.attempt]
+
+
+@app.task(cpu=True)
+async def steps_in_child_async(number: int, ctx: Context) -> list[Any]:
+    """Store a checkpoint from an async handler in a child process."""
+    return [await ctx.step("pay", lambda: _pay(number)), os.getpid(), ctx.attempt]
 
 
 def _pay(number: int) -> str:

@@ -9,7 +9,7 @@ from headrace.model.errors import JobFailedError
 from headrace.model.job import JobState
 from tests.faults.checker import check
 from tests.faults.site import RECOVERY, Site
-from tests.faults.tasks import effect_in_thread, kill_worker, steps, steps_in_child
+from tests.faults.tasks import effect_in_thread, kill_worker, steps, steps_in_child, steps_in_child_async
 from tests.waiting import wait_until
 
 
@@ -30,12 +30,14 @@ async def test_a_killed_worker_costs_no_checkpoint(site: Site, app: App) -> None
 
 
 async def test_a_child_writes_its_checkpoints_itself(site: Site, app: App) -> None:
-    """A sync handler in a child process stores its step under the fence of its attempt; the retry reads it."""
-    worker = site.start_worker().wait_until_started()
+    """Handlers in one child, sync and async, store steps under the fence of their attempt over the same connections."""
+    worker = site.start_worker("--concurrency", "1").wait_until_started()
     async with app:
-        receipt, pid = await (await steps_in_child.enqueue(2)).result(20)
-    assert (receipt, pid == worker.pid) == ("receipt 2", False)
-    assert site.counts("paid") == {2: 1}
+        receipt, pid, attempt = await (await steps_in_child.enqueue(2)).result(20)
+        assert (receipt, pid == worker.pid, attempt) == ("receipt 2", False, 2)
+        assert await (await steps_in_child_async.enqueue(3)).result(20) == ["receipt 3", pid, 1]
+        assert await (await steps_in_child.enqueue(4)).result(20) == ["receipt 4", pid, 2]
+    assert site.counts("paid") == {2: 1, 3: 1, 4: 1}
 
 
 async def test_a_job_that_kills_its_workers_becomes_a_dead_letter(site: Site, app: App) -> None:
@@ -47,14 +49,15 @@ async def test_a_job_that_kills_its_workers_becomes_a_dead_letter(site: Site, ap
         deadly = await kill_worker.enqueue(1)
         neighbours = [await effect_in_thread.enqueue(number, 0.3) for number in range(10, 14)]
         deaths = 0
-        worker = site.start_worker("--concurrency", "5").wait_until_started()
+        # Not waited for: it may be dead before it can say that it works.
+        worker = site.start_worker("--concurrency", "5")
         loop = asyncio.get_running_loop()
         end = loop.time() + 60
         while not (view := await app.runtime.stores.inspect.get_job(deadly.id)).state.final:  # type: ignore[union-attr]
             assert loop.time() < end, view
             if worker.process.poll() is not None:
                 deaths += 1
-                worker = site.start_worker("--concurrency", "5").wait_until_started()
+                worker = site.start_worker("--concurrency", "5")
             await asyncio.sleep(0.02)
         assert view is not None
         assert view.error is not None
@@ -73,15 +76,16 @@ async def test_a_job_that_kills_its_workers_becomes_a_dead_letter(site: Site, ap
 
 async def test_a_dead_letter_says_why(site: Site, app: App) -> None:
     """Each crash of a poisonous job is kept with the job, and its handle raises with the kind."""
-    site.start_workers(2, "--concurrency", "1")
     async with app:
         job = await kill_worker.enqueue(1)
+        for _ in range(2):
+            site.start_worker("--concurrency", "1")
         loop = asyncio.get_running_loop()
         end = loop.time() + 60
         while not (await job.status()).final:
             assert loop.time() < end
             if all(worker.process.poll() is not None for worker in site.workers):
-                site.start_workers(1)
+                site.start_worker()
             await asyncio.sleep(0.02)
         try:
             await job.result(1)

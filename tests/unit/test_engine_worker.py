@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -127,6 +129,31 @@ async def test_a_handler_that_ignores_its_stop_does_not_hold_the_worker(monkeypa
         view = await view_of(app, job)
         end.set()
         assert (view.state, view.failures) == (JobState.READY, 0)
+
+
+STUCK_THREAD = """
+import asyncio, threading
+from headrace import App
+app = App("memory://")
+entered = threading.Event()
+@app.task
+def stuck():
+    entered.set()
+    threading.Event().wait()
+async def main():
+    async with app.worker(grace=0):
+        await stuck.enqueue()
+        while not entered.is_set():
+            await asyncio.sleep(0.01)
+asyncio.run(main())
+print("ended")
+"""
+
+
+def test_a_script_ends_although_a_handler_thread_does_not() -> None:
+    """Python waits for no thread of a handler: a process whose worker has stopped can exit."""
+    ended = subprocess.run([sys.executable, "-c", STUCK_THREAD], capture_output=True, text=True, timeout=40, check=True)
+    assert ended.stdout == "ended\n"
 
 
 async def test_a_worker_starts_and_stops_in_any_order() -> None:
