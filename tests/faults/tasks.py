@@ -123,6 +123,13 @@ def steps_in_child(number: int, ctx: Context) -> list[Any]:
 
 
 @app.task(cpu=True)
+def hold_in_child() -> None:
+    """Run in a child until somebody ends it."""
+    note("start")
+    block(600)
+
+
+@app.task(cpu=True)
 async def steps_in_child_async(number: int, ctx: Context) -> list[Any]:
     """Store a checkpoint from an async handler in a child process."""
     return [await ctx.step("pay", lambda: _pay(number)), os.getpid(), ctx.attempt]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from headrace import App
 from headrace.model.errors import JobFailedError
 from headrace.model.job import JobState
 from tests.faults.checker import check
-from tests.faults.site import RECOVERY, Site
-from tests.faults.tasks import effect_in_thread, kill_worker, steps, steps_in_child, steps_in_child_async
+from tests.faults.site import RECOVERY, RECOVERY_HERE, Site
+from tests.faults.tasks import effect_in_thread, hold_in_child, kill_worker, steps, steps_in_child, steps_in_child_async
 from tests.waiting import wait_until
 
 
@@ -38,6 +39,18 @@ async def test_a_child_writes_its_checkpoints_itself(site: Site, app: App) -> No
         assert await (await steps_in_child_async.enqueue(3)).result(20) == ["receipt 3", pid, 1]
         assert await (await steps_in_child.enqueue(4)).result(20) == ["receipt 4", pid, 2]
     assert site.counts("paid") == {2: 1, 3: 1, 4: 1}
+
+
+async def test_children_die_with_a_killed_worker(site: Site, app: App) -> None:
+    """kill -9 of a worker ends the handlers in its children too: their jobs run elsewhere, and must not run twice."""
+    worker = site.start_worker().wait_until_started()
+    async with app:
+        await hold_in_child.enqueue()
+        await wait_until(lambda: site.effects("start"))
+        [line] = site.effects("start")
+        assert line["pid"] != worker.pid
+        worker.kill()
+        await wait_until(lambda: not Path(f"/proc/{line['pid']}").exists(), RECOVERY_HERE)
 
 
 async def test_a_job_that_kills_its_workers_becomes_a_dead_letter(site: Site, app: App) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headrace import App, Batch
+from headrace.engine.loops.heartbeat import EXIT_LEASE_LOST
 from headrace.model.batch import BatchOutcome
 from headrace.model.errors import JobFailedError
 from headrace.model.job import JobState
@@ -120,6 +121,29 @@ async def test_a_frozen_worker_is_fenced(site: Site, app: App) -> None:
         assert await (await effect.enqueue(7)).result(20) == 7
     assert sorted(line["number"] for line in site.effects("effect") if line.get("gate")) == [1, 2]
     assert (await check(site)).clean
+
+
+async def test_a_worker_whose_threads_outlive_its_lease_exits(site: Site, app: App) -> None:
+    """Nothing stops a thread: a worker that lost its lease while one runs on ends itself, before its jobs run twice."""
+    [worker] = site.start_workers(1)
+    async with app:
+        job = await effect_in_thread.enqueue(1, 4 * LEASE.total_seconds())
+        await wait_until(started(site))
+        worker.signal(signal.SIGSTOP)
+        await stale(app)
+        worker.signal(signal.SIGCONT)
+        assert worker.wait() == EXIT_LEASE_LOST
+        assert await job.status() in (JobState.READY, JobState.RUNNING)
+    assert site.effects("effect") == []
+
+
+async def stale(app: App) -> None:
+    """Wait until the lease of the only session has ended."""
+
+    async def ended() -> bool:
+        return not any(session.alive for session in await app.runtime.stores.inspect.list_sessions())
+
+    await wait_until(ended)
 
 
 async def test_short_freezes_cost_nothing(site: Site, app: App) -> None:
