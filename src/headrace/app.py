@@ -14,6 +14,7 @@ from uuid import UUID
 from headrace.batch import Batch
 from headrace.definitions import TaskOptions, define_task
 from headrace.engine.context import Context
+from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
 from headrace.model.durations import parse_duration
@@ -232,12 +233,12 @@ class App:
         return None if view is None else Batch(self, view.id)
 
     def job(self, job_id: UUID | str) -> JobHandle[Any]:
-        """Return a handle on a job by id."""
-        return JobHandle(self, job_id if isinstance(job_id, UUID) else UUID(job_id))
+        """Return a handle on a job by id. Raises InvalidInputError for what is no id."""
+        return JobHandle(self, job_id if isinstance(job_id, UUID) else parse_id("job id", job_id))
 
     def batch(self, batch_id: UUID | str) -> Batch:
-        """Return a handle on a batch by id."""
-        return Batch(self, batch_id if isinstance(batch_id, UUID) else UUID(batch_id))
+        """Return a handle on a batch by id. Raises InvalidInputError for what is no id."""
+        return Batch(self, batch_id if isinstance(batch_id, UUID) else parse_id("batch id", batch_id))
 
     def find_task(self, name: str) -> Task[Any, Any]:
         """Return a task by name. Raises NotFoundError naming those there are."""

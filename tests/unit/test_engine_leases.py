@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from headrace import App, Context
+from headrace.clock import SystemClock
 from headrace.engine import worker as worker_module
 from headrace.engine.loops import heartbeat
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
@@ -98,6 +99,28 @@ async def test_a_heartbeat_that_cannot_renew_reports_before_the_lease_ends() -> 
     assert 0 < beat.until_lease_end() <= 2
 
 
+async def test_a_renewal_that_hangs_is_tried_again_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link that died silently costs half of what is left, and the next try saves the lease."""
+    watched = Watched(length=600 * MILLISECONDS)
+    clock = SystemClock()
+    beat = Heartbeat(watched.lease, clock, renewed_at=clock.monotonic())
+    store = Renewals(alive)
+    hung = 0
+
+    async def renew(session: UUID, *, lease: timedelta, stats: dict[str, Any]) -> Renewal:
+        nonlocal hung
+        hung += 1
+        if hung == 1:
+            await asyncio.Event().wait()
+        beat.stop()
+        return alive()
+
+    store.renew_session = renew  # type: ignore[method-assign]
+    monkeypatch.setattr(heartbeat, "SHORTEST_TRY", 0.05)
+    await asyncio.wait_for(beat.run(store), 10)  # type: ignore[arg-type]
+    assert (hung, watched.lost.is_set()) == (2, False)
+
+
 async def test_any_surprise_in_a_renewal_is_survived_until_the_deadline() -> None:
     """An error nobody expected does not end the heartbeat; when it lasts, the loss is reported in time."""
     watched = Watched()
@@ -137,8 +160,6 @@ async def test_a_renewal_brings_the_jobs_to_cancel() -> None:
 
 def hosted(watched: Watched, sessions: Any) -> HeartbeatThread:
     """Return a heartbeat in a thread whose store is opened by `sessions`, on a real clock."""
-    from headrace.clock import SystemClock
-
     clock = SystemClock()
     return HeartbeatThread(Heartbeat(watched.lease, clock, renewed_at=clock.monotonic()), sessions)
 

@@ -240,3 +240,12 @@ def test_a_closed_app_says_how_to_open_it() -> None:
         _ = app.runtime
     assert isinstance(caught.value, HeadraceError)
     assert "app.sync" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "17", "not-an-id", "0198-zz", 5, None], ids=repr)
+def test_what_is_no_id_is_refused(text: Any) -> None:
+    """A handle is made of an id; anything else is named, with the form an id has."""
+    app = quick_app()
+    for find, named in ((app.job, "job id"), (app.batch, "batch id")):
+        with pytest.raises(InvalidInputError, match=named):
+            find(text)

@@ -16,7 +16,9 @@ import pytest
 
 from headrace import App, Context
 from headrace.engine import shift
+from headrace.engine.loops.leadership import Leadership
 from headrace.model.errors import ConfigError, InvalidInputError
+from headrace.model.ids import uuid7
 from headrace.model.job import JobState
 from headrace.wiring import make_worker
 from tests.unit.engine_app import QUICK, quick_app, shift_of, until_final, until_state, view_of
@@ -60,6 +62,26 @@ async def test_a_stopping_worker_lets_handlers_end(monkeypatch: pytest.MonkeyPat
         views = [await view_of(app, job) for job in jobs]
     assert [view.state for view in views] == [JobState.SUCCEEDED, JobState.READY, JobState.READY]
     assert [view.attempt for view in views] == [1, 0, 0]
+
+
+async def test_a_stopping_leader_hands_over_at_once() -> None:
+    """A worker that waits for its handlers leads no more: another can do what a leader does meanwhile."""
+    app = quick_app()
+    gate = Gate(app)
+    async with app, app.worker(grace=20) as worker:
+        await gate.task.enqueue()
+        await wait_until(lambda: gate.running and worker._leadership.term)
+        stopping = asyncio.ensure_future(worker.stop(timedelta(seconds=20)))
+        heir = Leadership(app.runtime.stores, uuid7())
+
+        async def leads() -> bool:
+            await heir.step()
+            return heir.term is not None
+
+        await wait_until(leads)
+        assert gate.running == 1
+        gate.open.set()
+        await stopping
 
 
 async def test_after_the_grace_jobs_are_released_uncharged() -> None:

@@ -19,7 +19,7 @@ def parse_id(field: str, text: str) -> UUID:
     """Return the UUID of `text`. Raises InvalidInputError."""
     try:
         return UUID(text)
-    except ValueError:
+    except (ValueError, AttributeError, TypeError):
         raise InvalidInputError(field, "must be an id such as 01980000-0000-7000-8000-000000000000", text) from None
 
 

@@ -131,6 +131,9 @@ class Worker:
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
+        # First, so that another process leads while this one waits for its handlers.
+        with contextlib.suppress(StoreUnavailableError):
+            await self._leadership.resign()
         await self._end_shifts(grace)
         await asyncio.gather(
             *(executor.close() for executor in self._factory.executors.values()), self._factory.alone.close()
@@ -144,7 +147,6 @@ class Worker:
                 await lost.abandon()
             if shift is not None:
                 await shift.stop(grace)
-            await self._leadership.resign()
 
     @property
     def quiet(self) -> bool:

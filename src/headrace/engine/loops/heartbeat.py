@@ -31,6 +31,8 @@ LOG = logging.getLogger("headrace.heartbeat")
 STOP_MARGIN = timedelta(seconds=2)
 #: sysexits.h EX_TEMPFAIL: the supervisor starts a new process
 EXIT_LEASE_LOST = 75
+#: Seconds of one try to renew, unless the deadline is nearer.
+SHORTEST_TRY = 0.5
 #: At a stop the thread may close its connection this long.
 JOIN_SECONDS = 2.0
 
@@ -91,7 +93,8 @@ class Heartbeat:
         """Renew once; return False when the lease is lost."""
         sent_at = self._clock.monotonic()
         try:
-            async with asyncio.timeout(self.remaining()):
+            # Half of what is left: over a link that died silently a second try is worth more than a longer wait.
+            async with asyncio.timeout(max(self.remaining() / 2, min(self.remaining(), SHORTEST_TRY))):
                 renewal = await sessions.renew_session(
                     self.lease.session, lease=self.lease.length, stats=self.lease.stats()
                 )
