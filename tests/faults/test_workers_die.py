@@ -278,5 +278,7 @@ async def test_a_campaign_of_kills_loses_nothing(site: Site, app: App) -> None:
     verdict = await check(site)
     assert (verdict.clean, kills) == (True, 8), verdict
     assert set(site.counts("effect")) == set(range(800))
-    again = site.counts("start").total() - 800
-    assert 0 < again <= kills * 10
+    # Cut in the middle: at most what ran. What had ended and was not yet recorded runs again besides: slots are freed
+    # before the ack.
+    cut = site.counts("start").total() - site.counts("effect").total()
+    assert 0 < cut <= kills * 10
