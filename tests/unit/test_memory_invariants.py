@@ -271,11 +271,12 @@ class Core(RuleBasedStateMachine):
         assert owned or self.snapshot() == before
 
     @rule(
-        states=st.lists(st.sampled_from([JobState.SUCCEEDED, JobState.FAILED]), min_size=1, max_size=8),
+        states=st.lists(st.sampled_from([JobState.SUCCEEDED, JobState.FAILED]), min_size=1, max_size=4),
         retry=st.booleans(),
     )
     def finish_a_round(self, states: list[JobState], retry: bool) -> None:
-        """Do what workers mostly do: claim, end everything, close what is done; then perhaps retry the failures."""
+        """Submit an urgent batch, end what a worker claims then, close what is done; perhaps retry the failures."""
+        self.submit(JobSpec("work", "left", priority=0), len(states), None, callback=True)
         before = len(self.held)
         self.claim_as_a_live_worker("left", len(states), twice=False)
         for (session, job), state in zip(self.held[before:], states, strict=False):
@@ -458,7 +459,7 @@ class Core(RuleBasedStateMachine):
         self.note_closed(run(self.stores.batches.sweep_batches(term=term, seal_timeout=LEASE, limit=ALL)))
 
 
-Core.TestCase.settings = settings(max_examples=50, stateful_step_count=50, database=None)
+Core.TestCase.settings = settings(max_examples=70, stateful_step_count=40, database=None)
 
 
 class TestInvariants(Core.TestCase):  # type: ignore[misc,name-defined]
