@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headrace.model.batch import BatchState
 from headrace.model.errors import ConflictError, FenceLostError
-from headrace.model.job import Completion, JobState
+from headrace.model.job import Completion, JobState, NewJob
 from headrace.stores.memory.rows import Finished, Job
 from headrace.testing.simulation.faults import Request
 from headrace.testing.simulation.referee import Referee
@@ -155,7 +155,7 @@ class JobRules:
         if error is not None:
             if moved:
                 self._breach("refused inserts change nothing", f"{error} after {moved} were inserted")
-            if isinstance(error, ConflictError) and all(self._known(job)[1] == job.body_hash for job in jobs if job.key):
+            if isinstance(error, ConflictError) and not self._conflict(jobs):
                 self._breach("same key, same id", "a key was refused though no other body used it")
             return
         for job, stored in zip(jobs, result, strict=True):
@@ -166,9 +166,19 @@ class JobRules:
             if job.key is not None and self._known(job, insert=True) != (stored, job.body_hash):
                 self._breach("same key, same id", f"key {job.key} was given {stored} after {self._known(job)}")
 
-    def _known(self, job: Any, *, insert: bool = False) -> tuple[UUID, str]:
+    def _conflict(self, jobs: list[NewJob]) -> bool:
+        """Whether a key of these jobs stands for another body, stored before or among themselves."""
+        bodies: dict[tuple[str, str], str] = {}
+        for job in jobs:
+            if job.key is not None:
+                place = (job.spec.task, job.key)
+                if bodies.setdefault(place, self._known(job)[1]) != job.body_hash:
+                    return True
+        return False
+
+    def _known(self, job: NewJob, *, insert: bool = False) -> tuple[UUID, str]:
         known = (job.id, job.body_hash)
-        place = (job.spec.task, job.key)
+        place = (job.spec.task, job.key or "")
         return self._keys.setdefault(place, known) if insert else self._keys.get(place, known)
 
     def _forget_pruned(self) -> None:

@@ -22,7 +22,7 @@ from headrace.ports.stores import Stores
 from headrace.testing.simulation.clocks import ActorClock
 from headrace.testing.simulation.executions import EXECUTIONS, Executions
 from headrace.testing.simulation.handlers import MAIN, SIDE, LoneChild, registry
-from headrace.testing.simulation.loop import Actor, VirtualLoop
+from headrace.testing.simulation.loop import WORLD, Actor, VirtualLoop
 from headrace.testing.simulation.machine import ProcessTable
 from headrace.testing.simulation.referee import Referee
 from headrace.testing.simulation.scenario import LEASE_SECONDS, Place, Scenario
@@ -64,13 +64,13 @@ class Processes:
         #: Set once the faults are over: children of suspects live on.
         self.healed = False
 
-    def start(self, number: int, *, new: bool = False) -> None:
-        """Start a worker at a place, unless one is there; `new` gives it the newest code."""
+    def start(self, number: int) -> None:
+        """Start a worker at a place, unless one is there; once the faults are over it has the newest code."""
         if self.current[number] is not None:
             return
         place = self._scenario.places[number]
         actor = self.add_actor(f"w{number}.{len(self.actors)}", place.host, rate=place.rate, offset=place.offset)
-        process = Process(place, actor, self._worker(place, actor, new=new or place.new))
+        process = Process(place, actor, self._worker(place, actor, new=self.healed or place.new))
         self.current[number] = process
         context = actor.context()
         context.run(EXECUTIONS.set, self._executions)
@@ -90,7 +90,11 @@ class Processes:
         except StoreUnavailableError:
             # A command that cannot start ends; its supervisor starts it again.
             self.crash(number)
-            self._loop.call_at_world_time(self._loop.now + RESTART_SECONDS, self.start, number)
+            self.start_later(number, RESTART_SECONDS)
+
+    def start_later(self, number: int, seconds: float) -> None:
+        """Start a worker at a place some time from now, as a supervisor does."""
+        self._loop.call_at_world_time(self._loop.now + seconds, self.start, number, context=WORLD.context())
 
     def _worker(self, place: Place, actor: Actor, *, new: bool) -> Worker:
         clock = ActorClock(self._loop, actor, timedelta(seconds=place.wrong))
@@ -136,7 +140,7 @@ class Processes:
             return
         self._referee.note(process.actor, "freezes for", seconds)
         self._loop.freeze(process.actor)
-        self._loop.call_at_world_time(self._loop.now + seconds, self.thaw, process)
+        self._loop.call_at_world_time(self._loop.now + seconds, self.thaw, process, context=WORLD.context())
 
     def thaw(self, process: Process) -> None:
         """Let a frozen worker go on."""
@@ -159,4 +163,4 @@ class Processes:
         self._referee.note(process.actor, "has stopped")
         if self.current[number] is process:
             self.crash(number)
-            self._loop.call_at_world_time(self._loop.now + RESTART_SECONDS, self.start, number)
+            self.start_later(number, RESTART_SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 from uuid import UUID
 
@@ -44,18 +43,21 @@ class Referee(Observer):
         self.violation: tuple[str, str] | None = None
         self.rules: list[Rules] = []
         self.network: Network
-        self.on_breach: Callable[[], None] = loop.stop
+        #: Nothing is noted or judged any more.
+        self.over = False
 
     def breach(self, invariant: str, what: str) -> None:
         """An invariant does not hold: the run ends here. Only the first one counts."""
-        if self.violation is None:
+        if not self.over:
             self.violation = (invariant, what)
             self.note("BREACH", invariant, what)
-            self.on_breach()
+            self.over = True
+            self.loop.stop()
 
     def note(self, *what: object) -> None:
         """Add a line to the trace."""
-        self.trace.add(self.loop.now, *what)
+        if not self.over:
+            self.trace.add(self.loop.now, *what)
 
     def before(self, request: Request) -> None:
         """A call arrives."""

@@ -36,7 +36,7 @@ class Rest:
                 world.processes.thaw(process)
             if number == 0 and process is not None and not process.place.new:
                 world.processes.crash(number)
-        world.processes.start(0, new=True)
+        world.processes.start(0)
         self._later(SETTLE_AT, self._settle)
         self._later(SETTLE_AT + LOOK_SECONDS, self._look)
 

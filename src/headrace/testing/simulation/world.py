@@ -109,7 +109,7 @@ class World:
         match mishap.kind:
             case "crash":
                 self.processes.crash(mishap.place)
-                self._at(self.loop.now + mishap.seconds, self.processes.start, mishap.place)
+                self.processes.start_later(mishap.place, mishap.seconds)
             case "freeze":
                 self.processes.freeze(mishap.place, mishap.seconds)
             case "stop":
@@ -139,6 +139,7 @@ def run_seed(seed: int, *, traced: bool = False) -> Run:
         try:
             world.play()
         finally:
+            world.referee.over = True
             world.loop.dispose([WORLD, *world.processes.actors])
             WORLD.tasks.clear()
     referee = world.referee
