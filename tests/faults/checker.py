@@ -276,7 +276,7 @@ _TABLES = {
     "live": f"SELECT {_OF_JOBS} FROM jobs",
     "final": f"SELECT {_OF_JOBS}, result::text FROM finished_jobs",
     "batches": "SELECT id, state, round, total, on_close::text FROM batches",
-    "sessions": "SELECT id, expires_at FROM sessions",
+    "sessions": "SELECT id, pid, expires_at FROM sessions",
     "steps": "SELECT job_id, value::text FROM steps",
 }
 _DIGESTS = "SELECT id, md5(f::text) AS digest FROM finished_jobs AS f"
