@@ -214,6 +214,17 @@ class Campaign:
         self.tally.recoveries.append(time.monotonic() - began)
         return self.tally.recoveries[-1]
 
+    async def taken_over(self, actor: Actor, within: timedelta) -> float:
+        """Wait until nothing runs any more under the sessions of a process that died or froze; return the seconds."""
+        began = time.monotonic()
+
+        async def none_left() -> bool:
+            return await checker.count_running(self.site.server.dsn, self.site.schema, actor.pid) == 0
+
+        await wait_until(none_left, within, message=f"the jobs of {actor.pid} to be taken over")
+        self.tally.recoveries.append(time.monotonic() - began)
+        return self.tally.recoveries[-1]
+
     async def more(self, jobs: int, timeout: timedelta = timedelta(seconds=60)) -> None:
         """Wait until so many more jobs are acknowledged."""
         target = self.acknowledged_jobs() + jobs
