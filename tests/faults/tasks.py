@@ -58,6 +58,12 @@ async def effect(number: int, pause: float = 0.0) -> int:
 
 
 @app.task
+async def nap(seconds: float) -> None:
+    """Do nothing for a while, and leave no line."""
+    await sleep(seconds)
+
+
+@app.task
 def effect_in_thread(number: int, pause: float = 0.0) -> int:
     """Do it in a thread."""
     note("start", number)
