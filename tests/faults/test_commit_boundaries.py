@@ -1,0 +1,33 @@
+"""Processes that die before and after every commit, and between the statements of every transaction."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+from tests.faults.campaign import campaign
+from tests.faults.campaign_boundaries import EXEMPT, ROUTES, boundaries, visit_all
+from tests.faults.failpoints import port_verbs, writing_statements
+from tests.faults.site import Site
+
+SEED = int(os.environ.get("FAULTS_SEED", "1"))
+
+
+def test_every_verb_and_statement_that_writes_has_a_boundary() -> None:
+    """A new verb of a port, or a new statement that writes or locks, has to be added to the campaign."""
+    assert set(ROUTES) == {*port_verbs(), *writing_statements()} - EXEMPT
+
+
+async def test_a_kill_at_every_commit_boundary_loses_and_doubles_nothing(fragile_site: Site) -> None:
+    """kill -9 before and after each verb and each statement: what was begun is ended once, by whoever goes on."""
+    chosen = boundaries()
+    Random(SEED).shuffle(chosen)
+    async with campaign(fragile_site, SEED) as run:
+        await run.workers(2, leads=False, HEADRACE_RECOVERY_CHECK_INTERVAL="2s")
+        run.load(2)
+        await visit_all(run, chosen)
+        await run.more(0)
+        verdict = await run.verdict()
+        missed = set(chosen) - {line["boundary"] for line in run.fired()}
+    assert verdict.clean, verdict
+    assert not missed
