@@ -23,6 +23,23 @@ def memory_mib(pid: int) -> dict[str, float]:
     return {"rss": sizes["Rss"] / 1024, "pss": sizes["Pss"] / 1024}
 
 
+def tree_memory_mib(pid: int) -> dict[str, float]:
+    """Return the memory of a process and of all below it."""
+    total = {"rss": 0.0, "pss": 0.0}
+    for member in (pid, *_descendants(pid)):
+        try:
+            sizes = memory_mib(member)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        total = {kind: total[kind] + sizes[kind] for kind in total}
+    return total
+
+
+def _descendants(pid: int) -> list[int]:
+    children = _children(pid)
+    return [*children, *(below for child in children for below in _descendants(child))]
+
+
 def _ticks(pid: int) -> int:
     try:
         text = (_PROC / str(pid) / "stat").read_text("ascii", errors="replace")

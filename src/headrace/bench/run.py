@@ -65,7 +65,7 @@ async def _measure(turn: Turn, entry: Entry, plan: Plan, server: BenchServer) ->
     try:
         order = Order(
             contender=turn.contender.partition("@")[0], workload=turn.workload, dsn=dsn, redis=plan.redis,
-            jobs=turn.jobs, server_pid=server.pid, source=entry.source,
+            jobs=turn.jobs, seconds=turn.seconds, server_pid=server.pid, source=entry.source,
         )  # fmt: skip
         return await _ask_child(order)
     finally:
