@@ -86,7 +86,9 @@ class Bench:
         """Empty all tables and return a connection."""
         connection = await asyncpg.connect(self.server.dsn)
         await connection.execute(RAW_TABLE)
-        await connection.execute(f"TRUNCATE {SCHEMA}.jobs, {SCHEMA}.finished_jobs, {SCHEMA}.batches, {SCHEMA}.batch_slices")
+        await connection.execute(
+            f"TRUNCATE {SCHEMA}.jobs, {SCHEMA}.finished_jobs, {SCHEMA}.batches, {SCHEMA}.batch_slices"
+        )
         await connection.execute("CHECKPOINT")
         return connection
 
@@ -236,23 +238,26 @@ async def latency(bench: Bench, rounds: int) -> None:
     with bench.worker() as worker:
         await lines(worker, "started")
         async with bench.app():
-            for turn in range(rounds):
-                handles, sends = [], []
+            for _ in range(rounds):
+                handles, sends, raws = [], [], []
                 server, client = bench.server_cpu(), cpu_of(worker.pid)
                 for _ in range(200):
                     sent = time.monotonic_ns()
                     handles.append(await stamp.enqueue(sent))
                     sends.append((time.monotonic_ns() - sent) / 1e6)
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.025)
+                    sent = time.monotonic_ns()
+                    await connection.execute(RAW_SINGLE, uuid7(), "{}")
+                    raws.append((time.monotonic_ns() - sent) / 1e6)
+                    await asyncio.sleep(0.025)
                 server, client = bench.server_cpu() - server, cpu_of(worker.pid) - client
                 took = sorted([await handle.result() / 1e6 for handle in handles][10:])
                 print(
                     f"enqueue → start, 20/s: p50 {took[len(took) // 2]:.2f} p90 {took[int(len(took) * 0.9)]:.2f} "
                     f"p99 {took[int(len(took) * 0.99)]:.2f} max {took[-1]:.2f} ms; enqueue itself p50 "
-                    f"{statistics.median(sends):.2f} ms; CPU ms a job: server {server * 5:.2f} worker {client * 5:.2f}",
+                    f"{statistics.median(sends):.2f} ms, a raw insert between {statistics.median(raws):.2f} ms; CPU ms a job: server {server * 5:.2f} worker {client * 5:.2f}",
                     flush=True,
                 )
-                del turn
     await connection.close()
 
 
@@ -282,7 +287,9 @@ async def fan(bench: Bench, rounds: int) -> None:
                     f"{(time.process_time() - own) * 1e3:.0f} worker {(cpu_of(worker.pid) - client) * 1e3:.0f} "
                     f"server {(bench.server_cpu() - server) * 1e3:.0f}", flush=True,
                 )  # fmt: skip
-            print(f"1 → 1,000 → 1: median {statistics.median(took):.0f} ms ({min(took):.0f}–{max(took):.0f})", flush=True)
+            print(
+                f"1 → 1,000 → 1: median {statistics.median(took):.0f} ms ({min(took):.0f}–{max(took):.0f})", flush=True
+            )
     await connection.close()
 
 

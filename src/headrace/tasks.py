@@ -142,7 +142,9 @@ class TaskCall(Generic[P, R]):
         """Make one durable job per item; see `Task.enqueue_many`. All options but `key` are for every one of them."""
         app, definition = self.task.app, self.task.definition
         if self.key is not None:
-            rule = "names one job, so it cannot go with enqueue_many; use app.submit(key=…), or enqueue each with its own"
+            rule = (
+                "names one job, so it cannot go with enqueue_many; use app.submit(key=…), or enqueue each with its own"
+            )
             raise InvalidInputError("key", rule, self.key)
         texts = definition.codec.encode_items(items, spread=spread)
         texts = [text async for text in texts] if isinstance(texts, AsyncIterable) else list(texts)
@@ -159,7 +161,11 @@ class TaskCall(Generic[P, R]):
 
 
 async def _enqueue(
-    task: Task[Any, Any], spec: JobSpec, args: Sequence[Any], kwargs: Mapping[str, Any], call: TaskCall[Any, Any] | None = None
+    task: Task[Any, Any],
+    spec: JobSpec,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    call: TaskCall[Any, Any] | None = None,
 ) -> JobHandle[Any]:
     app, definition = task.app, task.definition
     text = definition.codec.encode(args, kwargs)

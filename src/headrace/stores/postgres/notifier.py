@@ -18,7 +18,7 @@ from headrace.model.errors import HeadraceError
 from headrace.stores.postgres.connection import Connection
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.faults import sorted_faults
-from headrace.subscribers import OnHint, Subscribers
+from headrace.subscribers import OnHint, Subscribers, running_loop
 
 #: A hint that follows the last one of its topic within this time is part of a flood; no caller that waits for the
 #: answer to a job before it enqueues the next is so fast.
@@ -61,11 +61,7 @@ class PostgresNotifier:
         if self._closed:
             return
         self._subscribers.tell(topic)
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
+        if running_loop() is self._loop:
             self._hint_others(topic)
         else:
             with contextlib.suppress(RuntimeError):  # our loop was closed: there is nothing left to send with
