@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.stores.postgres.notifier import _MANY_TOPICS, CREDIT, FLOOD_SPACING, _Pace
+from headrace.stores.postgres.notifier import _MANY_TOPICS, CREDIT, FLOOD, FLOOD_SPACING, _Pace
 
 
 def leaving(gap: float, seconds: float) -> list[float]:
@@ -23,10 +23,18 @@ def test_a_call_that_waits_for_the_answer_to_the_last_one_is_not_held_up() -> No
     assert set(leaving(0.05, 3.0)) == {0.0}
 
 
+def test_two_hints_at_once_are_no_flood() -> None:
+    """A job that ends and closes its batch gives two hints within a moment; cycle after cycle none is held up."""
+    pace = _Pace()
+    for cycle in range(1_000):
+        for offset in (0.0, 0.001):
+            assert pace.wait("done", cycle * 0.006 + offset, coalesced=False) == 0.0
+
+
 def test_a_flood_of_hints_is_spaced() -> None:
     """Hints that come faster than anybody can answer leave at once at first, then every 10 ms."""
     waits = leaving(0.0005, 2.0)
-    at_once = CREDIT / FLOOD_SPACING
+    at_once = FLOOD + CREDIT / FLOOD_SPACING
     assert waits[:4] == [0.0] * 4
     assert 2.0 / FLOOD_SPACING * 0.9 < len(waits) <= 2.0 / FLOOD_SPACING + at_once + 2
     assert max(waits) <= 2 * FLOOD_SPACING

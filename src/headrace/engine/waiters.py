@@ -51,13 +51,13 @@ class Waiters:
     async def change(self, *, at_most: float, since: int | None = None, looked: float = 0.0) -> None:
         """Wait for a hint that something ended after the mark `since` (default: now), at most `at_most` seconds.
 
-        `looked`: the seconds that the caller's last look took. As long passes before the next one, so that hints in
-        quick succession never keep the store busier with looks than half the time.
+        `looked`: the seconds that the caller's last look took. Twice as long passes before the next one, so that hints
+        in quick succession never keep the store busier with looks than a third of the time.
         """
         await self._listen()
         since = self._changes if since is None else since
         if looked:
-            await asyncio.sleep(min(looked, at_most))
+            await asyncio.sleep(min(2 * looked, at_most))
         try:
             async with asyncio.timeout(at_most):
                 while self._changes == since:

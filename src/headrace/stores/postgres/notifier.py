@@ -20,9 +20,9 @@ from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.faults import sorted_faults
 from headrace.subscribers import OnHint, Subscribers, running_loop
 
-#: A hint that follows the last one of its topic within this time is part of a flood; no caller that waits for the
-#: answer to a job before it enqueues the next is so fast.
-FLOOD_GAP = 0.002
+#: So many hints of a topic, each within this time of the last, are a flood. A caller that waits for the answer to a
+#: job before it enqueues the next is not so fast; a job that ends and closes its batch gives two at once.
+FLOOD, FLOOD_GAP = 4, 0.002
 #: How often the hints of a topic may leave, in a flood and otherwise, on average over the time in `CREDIT`.
 FLOOD_SPACING, SPACING, CREDIT = 0.01, 0.0025, 0.08
 _MANY_TOPICS = 1_000
@@ -154,17 +154,18 @@ class _Pace:
     """When the hints of a topic may leave: each costs its spacing, and up to `CREDIT` may be owed."""
 
     def __init__(self) -> None:
-        #: By topic: when it was hinted last, and when nothing is owed any more.
-        self._topics: dict[str, tuple[float, float]] = {}
+        #: By topic: when it was hinted last, how many came close behind one another, when nothing is owed any more.
+        self._topics: dict[str, tuple[float, int, float]] = {}
 
     def wait(self, topic: str, now: float, *, coalesced: bool) -> float | None:
         """Return how long a hint has to wait, 0 for not at all; None when it goes with one that is to leave anyway."""
-        last, free_at = self._topics.get(topic, (-1.0, now))
+        last, close, free_at = self._topics.get(topic, (-1.0, 0, now))
+        close = close + 1 if now - last < FLOOD_GAP else 0
         if coalesced:
-            self._topics[topic] = now, free_at
+            self._topics[topic] = now, close, free_at
             return None
         if topic not in self._topics and len(self._topics) >= _MANY_TOPICS:
-            self._topics = {name: state for name, state in self._topics.items() if state[1] > now}
-        free_at = max(free_at, now) + (FLOOD_SPACING if now - last < FLOOD_GAP else SPACING)
-        self._topics[topic] = now, free_at
+            self._topics = {name: state for name, state in self._topics.items() if state[2] > now}
+        free_at = max(free_at, now) + (FLOOD_SPACING if close >= FLOOD else SPACING)
+        self._topics[topic] = now, close, free_at
         return max(0.0, free_at - now - CREDIT)
