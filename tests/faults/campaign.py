@@ -178,9 +178,9 @@ class Campaign:
         """Start a submitter of one operation."""
         return self._start(submit, points, {}, [token, operation, str(self.stopping)])
 
-    def load(self, lanes: int, name: str = "load") -> Actor:
-        """Start a submitter that goes on in several lanes until the campaign ends."""
-        return self._start(submit, (), {}, [f"{self.seed}-{name}", str(lanes), str(self.stopping)])
+    def load(self, lanes: int, *, pause: float = 0.05, name: str = "load") -> Actor:
+        """Start a submitter that goes on in several lanes until the campaign ends, with pauses in seconds."""
+        return self._start(submit, (), {}, [f"{self.seed}-{name}", f"load:{lanes}:{pause}", str(self.stopping)])
 
     def acknowledged(self) -> list[dict[str, Any]]:
         """Return the clients' log so far."""
@@ -214,6 +214,17 @@ class Campaign:
         self.tally.recoveries.append(time.monotonic() - began)
         return self.tally.recoveries[-1]
 
+    async def taken_over(self, actor: Actor, within: timedelta) -> float:
+        """Wait until nothing runs any more under the sessions of a process that died or froze; return the seconds."""
+        began = time.monotonic()
+
+        async def none_left() -> bool:
+            return await checker.count_running(self.site.server.dsn, self.site.schema, actor.pid) == 0
+
+        await wait_until(none_left, within, message=f"the jobs of {actor.pid} to be taken over")
+        self.tally.recoveries.append(time.monotonic() - began)
+        return self.tally.recoveries[-1]
+
     async def more(self, jobs: int, timeout: timedelta = timedelta(seconds=60)) -> None:
         """Wait until so many more jobs are acknowledged."""
         target = self.acknowledged_jobs() + jobs
@@ -222,6 +233,14 @@ class Campaign:
     async def leader(self) -> UUID | None:
         """Return who leads now: an id of the leading worker's own, not that of its session."""
         return await checker.read_leader(self.site.server.dsn, self.site.schema)
+
+    async def reach_least(self) -> None:
+        """Wait until there are enough acknowledged jobs for a verdict."""
+        await wait_until(lambda: self.acknowledged_jobs() >= checker.LEAST_ACKNOWLEDGED, QUIET, message="enough jobs")
+
+    async def tables(self) -> Evidence:
+        """Return what the tables say now."""
+        return await checker.read_tables(self.site.server.dsn, self.site.schema)
 
     async def observe(self) -> None:
         """Remember the final rows as they are now: none of them may change any more."""
@@ -243,7 +262,7 @@ class Campaign:
             await actor.ended()
 
     async def _settled(self) -> bool:
-        evidence = await checker.read_tables(self.site.server.dsn, self.site.schema)
+        evidence = await self.tables()
         return not evidence.live and all(batch["state"] == "closed" for batch in evidence.batches)
 
     async def evidence(self) -> Evidence:
@@ -256,9 +275,8 @@ class Campaign:
         with suppress(AssertionError):
             await wait_until(given_back, timedelta(seconds=10))
         after, idle = await checker.read_connections(server)
-        evidence = await checker.read_tables(server, self.site.schema)
         return replace(
-            evidence, acknowledged=self.acknowledged(), effects=self.effects(), digests_before=self._digests,
+            await self.tables(), acknowledged=self.acknowledged(), effects=self.effects(), digests_before=self._digests,
             connections=Connections(self._before, after, idle),
         )  # fmt: skip
 

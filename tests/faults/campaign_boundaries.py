@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from uuid import UUID
 
 from tests.faults.campaign import APP, CAPPED_APP, Actor, Campaign
 from tests.faults.failpoints import Action, Failpoint, sides
+from tests.faults.site import LEASE
 from tests.waiting import wait_until
 
 #: How long a process may take to come to its boundary.
@@ -67,7 +69,7 @@ ROUTES: dict[str, Route] = {
     "ControlStore.retry_job": Route("retry_job"),
     "ControlStore.retry_queue": Route("retry_queue"),
     "ControlStore.set_caps": Route(CAPPED),
-    "ControlStore.set_queue_paused": Route("pause"),
+    "ControlStore.set_queue_paused": Route("pause_queue"),
     "MemoStore.store_answer": Route("memo"),
     "ForeignIntake.insert_jobs_on": Route("foreign"),
     "abandon_batches.sql": Route(LEADER),
@@ -102,9 +104,10 @@ ROUTES: dict[str, Route] = {
     "open_round.sql": Route("extend"),
     "prune_answers.sql": Route(LEADER),
     "prune_batches.sql": Route(LEADER),
-    "prune_finished.sql": Route(LEADER),
+    "prune_failed.sql": Route(LEADER),
     "prune_keys.sql": Route(LEADER),
     "prune_sessions.sql": Route(LEADER),
+    "prune_succeeded.sql": Route(LEADER),
     "register_session.sql": Route(WORKER),
     "renew_session.sql": Route(WORKER, 2),
     "request_cancel.sql": Route("cancel_job"),
@@ -115,7 +118,7 @@ ROUTES: dict[str, Route] = {
     "save_step.sql": Route(WORKER),
     "seal_batch.sql": Route("stream"),
     "set_caps.sql": Route(CAPPED),
-    "set_queue_paused.sql": Route("pause", 2),
+    "set_queue_paused.sql": Route("pause_queue", 2),
     "settle_cancelled.sql": Route("cancel"),
     "stage_jobs.sql": Route(WORKER),
     "store_answer.sql": Route("memo"),
@@ -138,7 +141,7 @@ def route_of(boundary: str) -> Route:
 
 
 async def visit(campaign: Campaign, boundary: str, action: Action = Action.KILL) -> None:
-    """Let one process reach a boundary and die there, and see that what it had begun is ended by another."""
+    """Let one process meet its fault at a boundary, and see that what it had begun is ended, by itself or another."""
     route = route_of(boundary)
     campaign.tally.plan(f"{action} at a boundary")
     point = Failpoint(boundary, action, route.hit)
@@ -146,8 +149,22 @@ async def visit(campaign: Campaign, boundary: str, action: Action = Action.KILL)
         actor = await _visit_as_worker(campaign, route, point)
     else:
         actor = await _visit_as_client(campaign, route, point)
-    if any(line["boundary"] == boundary and line["pid"] == actor.pid for line in campaign.fired()):
+    if _fired(campaign, point, actor):
         campaign.tally.fire(f"{action} at a boundary")
+
+
+def _fired(campaign: Campaign, point: Failpoint, actor: Actor) -> bool:
+    return any(line["boundary"] == point.boundary and line["pid"] == actor.pid for line in campaign.fired())
+
+
+async def _meet(campaign: Campaign, point: Failpoint, actor: Actor, within: timedelta = ARRIVAL) -> None:
+    """Wait until a process has met its fault or has ended; one that froze is thawed after its lease is over."""
+    with suppress(AssertionError):
+        await wait_until(lambda: not actor.alive or _fired(campaign, point, actor), within)
+    if point.action is Action.STOP and actor.alive:
+        frozen_at = time.monotonic()
+        await wait_until(lambda: time.monotonic() - frozen_at > 1.5 * LEASE.total_seconds())
+        actor.signal(signal.SIGCONT)
 
 
 async def _visit_as_worker(campaign: Campaign, route: Route, point: Failpoint) -> Actor:
@@ -160,13 +177,26 @@ async def _visit_as_worker(campaign: Campaign, route: Route, point: Failpoint) -
             await _another_leads(campaign, former)
         actor.signal(signal.SIGTERM)
     if route.prey:
+        await _feed(campaign, point, actor)
+    await _meet(campaign, point, actor)
+    if point.action is not Action.KILL:
         await actor.started()
-        prey = await campaign.worker(leads=False).started()
-        prey.kill()
+        actor.signal(signal.SIGTERM)
     with suppress(AssertionError):
         await actor.ended(ARRIVAL)
     actor.kill()
     return actor
+
+
+async def _feed(campaign: Campaign, point: Failpoint, actor: Actor) -> None:
+    """Let another worker die, again if somebody else found it first."""
+    await actor.started()
+    for _ in range(5):
+        prey = await campaign.worker(leads=False).started()
+        prey.kill()
+        with suppress(AssertionError):
+            await wait_until(lambda: not actor.alive or _fired(campaign, point, actor), timedelta(seconds=2))
+            return
 
 
 async def _another_leads(campaign: Campaign, former: UUID | None) -> None:
@@ -179,27 +209,31 @@ async def _another_leads(campaign: Campaign, former: UUID | None) -> None:
 
 
 async def _visit_as_client(campaign: Campaign, route: Route, point: Failpoint) -> Actor:
-    token = f"{campaign.seed}-{point.boundary}"
-    actor = await campaign.client(token, route.actor, *route.by, point).ended()
+    token = f"{campaign.seed}-{point.boundary}-{point.action}"
+    actor = campaign.client(token, route.actor, *route.by, point)
+    await _meet(campaign, point, actor, timedelta(seconds=90))
+    await actor.ended(timedelta(seconds=90))
     again = await campaign.client(token, route.actor).ended(timedelta(seconds=90))
     assert again.process.exitcode == 0, f"{route.actor} after {point.boundary}:\n{again.log()}"
     return actor
 
 
-async def visit_all(campaign: Campaign, chosen: Sequence[str], *, lanes: int = 2) -> None:
-    """Visit boundaries: those of workers and of submitters side by side, those of the leader one by one."""
+async def visit_all(campaign: Campaign, chosen: Sequence[str], action: Action = Action.KILL, *, lanes: int = 2) -> None:
+    """Visit boundaries, those of workers, leaders and submitters side by side."""
     kinds: dict[str, list[str]] = {"leader": [], "worker": [], "client": []}
     for boundary in chosen:
         actor = route_of(boundary).actor
-        kind = "leader" if actor == LEADER else "worker" if actor in (WORKER, CAPPED) else "client"
-        kinds[kind].append(boundary)
+        kinds[actor if actor in kinds else "worker" if actor == CAPPED else "client"].append(boundary)
+    # Who is told to stop has to lead for sure: with a rival that is not known.
+    alone = [boundary for boundary in kinds["leader"] if route_of(boundary).stopped]
+    kinds["leader"] = [boundary for boundary in kinds["leader"] if boundary not in alone]
     async with asyncio.TaskGroup() as group:
-        group.create_task(_lane(campaign, kinds["leader"]))
-        for lane in range(lanes):
-            group.create_task(_lane(campaign, kinds["worker"][lane::lanes]))
-            group.create_task(_lane(campaign, kinds["client"][lane::lanes]))
+        for boundaries_of_kind in kinds.values():
+            for lane in range(lanes):
+                group.create_task(_lane(campaign, boundaries_of_kind[lane::lanes], action))
+    await _lane(campaign, alone, action)
 
 
-async def _lane(campaign: Campaign, chosen: Sequence[str]) -> None:
+async def _lane(campaign: Campaign, chosen: Sequence[str], action: Action) -> None:
     for boundary in chosen:
-        await visit(campaign, boundary)
+        await visit(campaign, boundary, action)

@@ -84,6 +84,11 @@ async def single(client: Client) -> None:
     client.acknowledge("single", jobs=[(await mark.enqueue(new_number())).id])
 
 
+async def long(client: Client) -> None:
+    """Enqueue one job that runs for longer than a lease."""
+    client.acknowledge("long", jobs=[(await mark.enqueue(new_number(), pause=4.0)).id])
+
+
 async def keyed(client: Client) -> None:
     """Enqueue one job under a key."""
     [number] = client.numbers(1)
@@ -215,7 +220,7 @@ async def retry_queue(client: Client) -> None:
     await operations.retry_queue(app.runtime.stores, "broken")
 
 
-async def pause(client: Client) -> None:
+async def pause_queue(client: Client) -> None:
     """Pause a queue and resume it."""
     for paused in (True, False):
         await operations.set_queue_paused(app.runtime.stores, "broken", paused=paused, reason="a campaign")
@@ -251,8 +256,8 @@ async def migrate(client: Client) -> None:
 OPERATIONS: dict[str, Operation] = {
     function.__name__: function
     for function in (
-        single, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume, extend, retry_failed, policy, cancel,
-        cancel_job, retry_job, retry_queue, pause, memo, foreign, migrate,
+        single, long, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume, extend, retry_failed, policy,
+        cancel, cancel_job, retry_job, retry_queue, pause_queue, memo, foreign, migrate,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.
@@ -301,17 +306,17 @@ async def run_once(token: str, name: str, stopping: Path) -> None:
         await persist(Client(token, app.settings, stopping), OPERATIONS[name])
 
 
-async def run_load(token: str, lanes: int, stopping: Path) -> None:
-    """Do operations in several lanes until a file appears, at a pace that workers can follow."""
+async def run_load(token: str, lanes: int, pause: float, stopping: Path) -> None:
+    """Do operations in several lanes until a file appears, with pauses of so many seconds on the average."""
     async with opened(), asyncio.TaskGroup() as group:
         for lane in range(lanes):
-            group.create_task(_lane(f"{token}-{lane}", stopping))
+            group.create_task(_lane(f"{token}-{lane}", pause, stopping))
 
 
-async def _lane(token: str, stopping: Path) -> None:
+async def _lane(token: str, pause: float, stopping: Path) -> None:
     random = Random(token)
     number = 0
     while not stopping.exists():
         number += 1
         await persist(Client(f"{token}-{number}", app.settings, stopping), random.choice(LOAD))
-        await asyncio.sleep(random.uniform(0.0, 0.04))
+        await asyncio.sleep(random.uniform(0.0, 2 * pause))

@@ -56,8 +56,9 @@ def submit(environ: dict[str, str], output: str, arguments: list[str]) -> None:
     """Be a submitter: of one operation, or of load."""
     _settle(environ, output)
     token, name, stopping = arguments
-    if name.isdigit():
-        asyncio.run(campaign_clients.run_load(token, int(name), Path(stopping)))
+    if name.startswith("load"):
+        _, lanes, pause = name.split(":")
+        asyncio.run(campaign_clients.run_load(token, int(lanes), float(pause), Path(stopping)))
     else:
         asyncio.run(campaign_clients.run_once(token, name, Path(stopping)))
 
@@ -72,13 +73,13 @@ def _settle(environ: dict[str, str], output: str) -> None:
     _shorten()
     points = parse_points(environ.get(POINTS, ""))
     if points:
-        install(points, Path(environ[FIRED]), sleep=float(environ.get(SLEEP, "1")))
+        install(points, Path(environ[FIRED]), sleep=float(environ.get(SLEEP, "4.5")))
 
 
 def _shorten() -> None:
     """Make the duties of a campaign come often; what they do is untouched."""
-    leadership.TERM_LEASE = timedelta(seconds=1.5)
-    leadership.Leadership.__init__.__defaults__ = (timedelta(seconds=0.4),)
+    leadership.TERM_LEASE = timedelta(seconds=1)
+    leadership.Leadership.__init__.__defaults__ = (timedelta(seconds=0.3),)
     aggregator.OVERDUE_GRACE = timedelta(seconds=2)
     batches.SLICE_ITEMS = 10  # type: ignore[attr-defined]
     if os.environ.get(LEADS) == "no":

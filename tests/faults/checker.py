@@ -276,12 +276,15 @@ _TABLES = {
     "live": f"SELECT {_OF_JOBS} FROM jobs",
     "final": f"SELECT {_OF_JOBS}, result::text FROM finished_jobs",
     "batches": "SELECT id, state, round, total, on_close::text FROM batches",
-    "sessions": "SELECT id, expires_at FROM sessions",
+    "sessions": "SELECT id, pid, expires_at FROM sessions",
     "steps": "SELECT job_id, value::text FROM steps",
 }
 _DIGESTS = "SELECT id, md5(f::text) AS digest FROM finished_jobs AS f"
 _ANSWERS = "SELECT key, answer::json -> 'answer' ->> 'text' AS text FROM answers"
 _LEADER = "SELECT session FROM leader WHERE expires_at > now()"
+_RUNNING = (
+    "SELECT count(*) FROM jobs AS j JOIN sessions AS s ON s.id = j.session WHERE j.state = 'running' AND s.pid = $1"
+)
 _CONNECTIONS = (
     "SELECT count(*) AS count, count(*) FILTER (WHERE state LIKE 'idle in transaction%') AS idle"
     " FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
@@ -315,6 +318,16 @@ async def read_leader(dsn: str, schema: str) -> UUID | None:
     try:
         leader: UUID | None = await connection.fetchval(_LEADER)
         return leader
+    finally:
+        await connection.close()
+
+
+async def count_running(dsn: str, schema: str, pid: int) -> int:
+    """Return how many jobs run under the sessions of a process."""
+    connection = await asyncpg.connect(dsn, server_settings={"search_path": schema})
+    try:
+        count: int = await connection.fetchval(_RUNNING, pid)
+        return count
     finally:
         await connection.close()
 

@@ -20,14 +20,14 @@ LOOK_SECONDS = 0.05
 
 
 async def memory(contender: Contender, order: Order) -> dict[str, float]:
-    """Measure one worker process, then with `order.jobs` jobs of 10 ms waiting."""
+    """Measure one worker process, then with `order.jobs` jobs of a second waiting."""
     await contender.enqueue("stamp", time.time())
     started = time.time()
     async with working(contender) as worker:
         [first] = (await wait_for_notes(worker, bool))[:1]
         await asyncio.sleep(SETTLE_SECONDS)
         idle = tree_memory_mib(worker.pid)
-        await contender.fill_with("nap", order.jobs)
+        await contender.fill_with("doze", order.jobs)
         busy = await _peak(worker)
     return {
         "first_job": first.at - started,

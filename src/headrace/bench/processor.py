@@ -9,10 +9,10 @@ _PROC = Path("/proc")
 
 
 def cpu_seconds(pid: int | None) -> float | None:
-    """Return the processor time of a process, of its children that ended and of those that run."""
+    """Return the processor time of a process, of those below it that ended and of those that run."""
     if pid is None or not _PROC.joinpath(str(pid), "stat").exists():
         return None
-    ticks = sum(_ticks(entry) for entry in (pid, *_children(pid)))
+    ticks = sum(_ticks(entry) for entry in (pid, *_descendants(pid)))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -46,8 +46,11 @@ def bench(  # noqa: PLR0913 - click hands over one per option
     from headrace.bench.run import carry_out
     from headrace.bench.server import own_server
 
-    plan = _plan(quick=quick, only=only, peers=peers, rounds=rounds, jobs=jobs, sources=sources, redis=redis)
+    from headrace.bench.redis_server import own_redis
+
     with ExitStack() as stack:
+        redis = redis or stack.enter_context(own_redis())
+        plan = _plan(quick=quick, only=only, peers=peers, rounds=rounds, jobs=jobs, sources=sources, redis=redis)
         server = stack.enter_context(own_server())
         told = _progress(stack, shown=not as_json and sys.stderr.isatty())
         run = asyncio.run(carry_out(plan, server, told=told))

@@ -22,6 +22,9 @@ LOG = logging.getLogger("headrace.claimer")
 
 #: With a backlog, claims wait this long for more slots, so that each claims many jobs.
 REFILL_SECONDS = 0.002
+#: When jobs are looked for whose claim was not answered: at once, and again. A claim that waited for a lock, or on its
+#: way, may be carried out long after its connection broke.
+LOOK_AFTER_SECONDS = (0.0, 1.0, 6.0, 30.0)
 
 
 class Claimer:
@@ -50,8 +53,8 @@ class Claimer:
         self._telemetry = telemetry
         self._on_claimed = on_claimed
         self._known = known
-        #: A claim failed without an answer; it may have taken jobs.
-        self._in_doubt = False
+        #: A claim failed without an answer; it may take jobs, now or later: when to look for them.
+        self._looks: list[float] = []
         self._hinted = asyncio.Event()
         self._freed = asyncio.Event()
         self._stopping = False
@@ -108,7 +111,7 @@ class Claimer:
 
     async def _claim(self, limit: int) -> int:
         try:
-            if self._in_doubt:
+            if self._looks and self._looks[0] <= asyncio.get_running_loop().time():
                 await self._recover()
                 limit = min(limit, self._free)
                 if limit < 1:
@@ -116,24 +119,28 @@ class Claimer:
             jobs = await self._jobs.claim_jobs(replace(self._whole_claim, limit=limit))
         except StoreUnavailableError as error:
             LOG.warning("cannot claim from %s, trying again: %s", self.queue, error)
-            self._in_doubt = True
+            self._doubt()
             return 0
         except Exception:
             LOG.exception("cannot claim from %s, trying again", self.queue)
-            self._in_doubt = True
+            self._doubt()
             return 0
         self._begin(jobs)
         return len(jobs)
+
+    def _doubt(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._looks = [now + seconds for seconds in LOOK_AFTER_SECONDS]
 
     async def _recover(self) -> None:
         """Begin what a claim took whose answer was lost: no sweep would find jobs of a session that lives.
 
         What ran here before the read or after it is known, even if it ends meanwhile.
         """
-        before = self._known()
+        asked_at, before = asyncio.get_running_loop().time(), self._known()
         held = await self._jobs.claimed_jobs(self._whole_claim.session, queue=self.queue)
         known = before | self._known()
-        self._in_doubt = False
+        self._looks = [look for look in self._looks if look > asked_at]
         lost = [job for job in held if (job.id, job.attempt) not in known]
         if lost:
             LOG.warning("found %d jobs of %s whose claim was not answered", len(lost), self.queue)

@@ -82,6 +82,10 @@ async def make_worker() -> Any:
         await asyncio.sleep(0.01)
         note(job.payload.decode())
 
+    @worker.entrypoint("doze")
+    async def doze(job: Any) -> None:
+        await asyncio.sleep(1)
+
     return worker
 
 

@@ -75,6 +75,10 @@ def make_app(dsn: str) -> Any:
         await asyncio.sleep(0.01)
         note(str(value))
 
+    @app.task(name="doze")
+    async def doze(value: int) -> None:
+        await asyncio.sleep(1)
+
     return app
 
 

@@ -39,6 +39,8 @@ def create_batch(state: State, new: NewBatch, args: Sequence[str] | None) -> Bat
     if new.key is not None:
         state.keys[key_scope(new.spec.task), new.key] = Key(new.id, new.body_hash, expires_at=None)
     if args is not None:
+        if args:
+            batch.slices[0] = (len(args), new.body_hash)
         insert_items(state, batch, first=0, args=args)
         seal(state, batch)
     return batch

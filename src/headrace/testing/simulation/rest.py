@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: By then all work is done: retries are short, leases end, and every sweep comes by several times.
 REST_SECONDS = 60.0
 LOOK_SECONDS = 0.5
-SETTLE_AT = 1.0
+SETTLE_EVERY = 4.0
 
 
 class Rest:
@@ -26,7 +26,7 @@ class Rest:
         self._until = 0.0
 
     def begin(self) -> None:
-        """End the faults, and see that a worker with the newest code works."""
+        """End the faults, and bring the newest code everywhere."""
         world = self._world
         world.referee.note("the faults are over")
         world.calm_down()
@@ -34,11 +34,11 @@ class Rest:
         for number, process in enumerate(world.processes.current):
             if process is not None:
                 world.processes.thaw(process)
-            if number == 0 and process is not None and not process.place.new:
-                world.processes.crash(number)
-        world.processes.start(0)
-        self._later(SETTLE_AT, self._settle)
-        self._later(SETTLE_AT + LOOK_SECONDS, self._look)
+                if not process.place.new:
+                    world.processes.crash(number)
+            world.processes.start(number)
+        self._settle()
+        self._later(LOOK_SECONDS, self._look)
 
     def _later(self, seconds: float, what: object) -> None:
         loop = self._world.loop
@@ -47,6 +47,8 @@ class Rest:
     def _settle(self) -> None:
         operator = self._world.submitters[-1]
         self._world.start_as(operator, operator.settle())
+        # A submitter may begin another batch, or fall silent, only now.
+        self._later(SETTLE_EVERY, self._settle)
 
     def _look(self) -> None:
         unrest = self._unrest()

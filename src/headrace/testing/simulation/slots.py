@@ -34,12 +34,13 @@ class SlotRules:
                     self._compare(process, shift)
 
     def _compare(self, process: Process, shift: Shift) -> None:
-        if any(claimer._in_doubt for claimer in shift._claimers.values()):
-            return
+        # A claim whose answer was lost may have taken jobs that the worker is going to look for.
+        in_doubt = any(claimer._looks for claimer in shift._claimers.values())
         rows = [job for job in self._referee.state.running.values() if job.session == shift.id]
-        held, known = {(job.id, job.attempt) for job in rows}, set(shift._attempts) | shift._acks.pending
-        if held != known:
-            what = f"{process.actor} runs {known}; under its session run {held}"
+        held, runs = {(job.id, job.attempt) for job in rows}, set(shift._attempts)
+        # An ack whose answer was lost is recorded, and the worker cannot know it yet.
+        if not runs <= held or not (in_doubt or held <= runs | shift._acks.pending):
+            what = f"{process.actor} runs {runs} and reports {shift._acks.pending}; under its session run {held}"
             self._referee.breach("slots used = running rows", what)
         used = Counter(attempt.job.queue for attempt in shift._attempts.values())
         for queue, claimer in shift._claimers.items():
