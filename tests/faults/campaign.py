@@ -135,6 +135,8 @@ class Campaign:
         self._digests: dict[UUID, str] = {}
         self._before = 0
         self._started_at = time.monotonic()
+        #: What every process gets besides.
+        self.extra: dict[str, str] = {}
         #: Another way to the server for processes that are started from now on, such as a proxy.
         self.dsn = site.server.dsn
 
@@ -156,7 +158,7 @@ class Campaign:
 
     def _start(self, target: Any, points: Iterable[Failpoint], environ: dict[str, str], arguments: list[str]) -> Actor:
         output = self.site.root / f"actor-{len(self.actors)}"
-        environ = {**self.environment, POINTS: format_points(list(points)), **environ}
+        environ = {**self.environment, **self.extra, POINTS: format_points(list(points)), **environ}
         process = nursery().Process(target=target, args=(environ, str(output), arguments), daemon=True)
         process.start()
         self.actors.append(Actor(process, output))

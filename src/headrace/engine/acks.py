@@ -1,8 +1,8 @@
 """Acks: one statement for all completions that ended together.
 
 A lone completion is sent at once. While one statement is under way the next ones gather; when the last statement was
-a large one, more are surely about to end, so up to 3 ms are waited for them. No completion waits more than 5 ms for
-its statement to start when the store answers in time.
+a large one, more are surely about to end, so up to 3 ms are waited for them, unless one has waited 5 ms by then. No
+completion waits longer for its statement to start when the store answers within 5 ms.
 
 Not guaranteed: that an ack arrives. A completion whose statement failed is sent again until the session ends; then it
 is dropped, the job is rescued, and the handler runs again.
@@ -26,6 +26,7 @@ LOG = logging.getLogger("headrace.acks")
 
 MAX_STATEMENT = 500
 GATHER_SECONDS = 0.003
+LONGEST_WAIT = 0.005
 #: A statement of at least this many completions says that the worker is busy.
 BUSY_STATEMENT = 8
 RETRY_SECONDS = 0.2
@@ -42,6 +43,8 @@ class Acks:
         self._telemetry = telemetry
         self._on_sent = on_sent
         self._pending: list[Completion] = []
+        #: When the first of those ended that no statement holds yet.
+        self._waiting_since: float | None = None
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -56,6 +59,8 @@ class Acks:
     def put(self, completion: Completion) -> None:
         """Send `completion` soon."""
         self._pending.append(completion)
+        if self._waiting_since is None:
+            self._waiting_since = asyncio.get_running_loop().time()
         self._idle.clear()
         self._arrived.set()
 
@@ -87,13 +92,21 @@ class Acks:
         while True:
             await self._arrived.wait()
             if last >= BUSY_STATEMENT and len(self._pending) < MAX_STATEMENT:
-                await asyncio.sleep(GATHER_SECONDS)
+                await self._gather()
             part = self._pending[:MAX_STATEMENT]
             last = len(part)
+            if last == len(self._pending):
+                self._waiting_since = None
             await self._send(part)
             if not self._pending:
                 self._arrived.clear()
                 self._idle.set()
+
+    async def _gather(self) -> None:
+        now = asyncio.get_running_loop().time()
+        waited = 0.0 if self._waiting_since is None else now - self._waiting_since
+        if waited < LONGEST_WAIT:
+            await asyncio.sleep(min(GATHER_SECONDS, LONGEST_WAIT - waited))
 
     async def _send(self, part: list[Completion]) -> None:
         try:
