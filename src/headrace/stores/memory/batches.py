@@ -7,7 +7,7 @@ from uuid import UUID
 
 from headrace.model.batch import BatchState, NewBatch, Slice, former_total
 from headrace.model.errors import ConflictError, NotFoundError
-from headrace.model.ids import uuid7
+from headrace.model.ids import uuid7, uuid7s
 from headrace.model.job import JobState
 from headrace.stores.memory.intake import known_key
 from headrace.stores.memory.rows import Batch, Finished, Job, Key
@@ -57,7 +57,7 @@ def _stored(state: State, new: NewBatch) -> Batch | None:
 
 def insert_items(state: State, batch: Batch, *, first: int, args: Sequence[str]) -> None:
     """Insert items from ordinal `first` on. Their ids ascend with the ordinals, so that they are claimed in order."""
-    ids = sorted(uuid7() for _ in args)
+    ids = uuid7s(len(args))
     now, new = state.now(), batch.new
     for offset, (job_id, text) in enumerate(zip(ids, args, strict=True)):
         job = Job(job_id, new.spec, text, now, run_at=new.run_at, batch_id=new.id, ordinal=first + offset)
