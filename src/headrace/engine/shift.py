@@ -164,29 +164,23 @@ class Shift:
         # Under its fence: the sweep may have ended an earlier attempt of the job that still runs here.
         self._attempts[job.id, job.attempt] = attempt
         self._all_ended.clear()
-        started = log_start(attempt, self._clock)
-        attempt.runner = asyncio.create_task(self._run(attempt, started))
-        # Not at the end of the coroutine: a task that is cancelled before its first step never gets there.
-        attempt.runner.add_done_callback(partial(self._end, attempt, started))
+        runner = self._run(attempt, log_start(attempt, self._clock))
+        attempt.runner = asyncio.get_running_loop().create_task(runner)
 
     async def _run(self, attempt: Attempt, started: float | None) -> None:
         try:
             completion = await run_attempt(attempt, self._factory.proceed)
+            if completion is not None and not self._lost:
+                self._acks.put(completion)
+                log_end(attempt, completion, self._clock, started)
         except Exception:
             # Not the handler's error, ours: the job is left to the sweeps rather than ended wrongly.
             LOG.exception("attempt %d of job %s could not be ended", attempt.job.attempt, attempt.job.id)
-        else:
-            self._record(attempt, completion, started)
+        finally:
+            self._end(attempt)
 
-    def _record(self, attempt: Attempt, completion: Completion | None, started: float | None) -> None:
-        if completion is not None and not self._lost:
-            self._acks.put(completion)
-            log_end(attempt, completion, self._clock, started)
-
-    def _end(self, attempt: Attempt, started: float | None, runner: asyncio.Task[None]) -> None:
+    def _end(self, attempt: Attempt) -> None:
         """Free the slot of an attempt that is over."""
-        if runner.cancelled():
-            self._record(attempt, stopped(attempt), started)
         del self._attempts[attempt.job.id, attempt.job.attempt]
         self._free(attempt.job.queue)
         if not self._attempts:
