@@ -5,8 +5,10 @@ The log is the independent evidence: it knows nothing of the store.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -92,6 +94,50 @@ async def block_loop(gate: str, ctx: Context) -> int:
         block(0.05)
     note("effect", ctx.attempt, gate=gate)
     return ctx.attempt
+
+
+@app.task
+async def sleep_in_loop(seconds: float, ctx: Context) -> int:
+    """Be the async handler that sleeps as sync code does."""
+    note("start", ctx.attempt)
+    time.sleep(seconds)  # noqa: TID251 - the fault under test
+    note("effect", ctx.attempt)
+    return ctx.attempt
+
+
+@app.task
+async def hold_gil(seconds: float, ctx: Context) -> int:
+    """Stop every thread of the process, on the first attempt."""
+    note("start", ctx.attempt)
+    if ctx.attempt == 1:
+        keep_gil(seconds)
+    note("effect", ctx.attempt)
+    return ctx.attempt
+
+
+@app.task
+def hold_gil_in_thread(seconds: float, ctx: Context) -> int:
+    """Do it from a thread."""
+    note("start", ctx.attempt)
+    if ctx.attempt == 1:
+        keep_gil(seconds)
+    note("effect", ctx.attempt)
+    return ctx.attempt
+
+
+@app.task
+async def match_for_long(letters: int, ctx: Context) -> int:
+    """Do it as programs do it by mistake: a pattern that needs twice as long for each letter."""
+    note("start", ctx.attempt)
+    if ctx.attempt == 1:
+        re.match(r"(a+)+$", "a" * letters + "b")
+    note("effect", ctx.attempt)
+    return ctx.attempt
+
+
+def keep_gil(seconds: float) -> None:
+    """Make one C call that keeps the lock of the interpreter: unlike CDLL, PyDLL does not let go of it."""
+    ctypes.PyDLL(None).usleep(round(seconds * 1_000_000))
 
 
 @app.task(timeout=1, retry=Backoff.fixed(0, max_attempts=2))

@@ -93,7 +93,9 @@ async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
         ("save_step", "jobs_pkey"),
         ("cancel_waiting_job", "jobs_pkey"),
         ("settle_cancelled", "jobs_batch"),
-        ("prune_finished", "finished_jobs_age"),
+        ("prune_succeeded", "finished_jobs_succeeded"),
+        ("prune_failed", "finished_jobs_failed"),
+        ("lock_dead_letters", "finished_jobs_failed"),
     ],
 )
 async def test_a_statement_of_the_loops_uses_its_index(name: str, index: str) -> None:

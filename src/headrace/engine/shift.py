@@ -23,6 +23,7 @@ from headrace.engine.attempts import AttemptFactory
 from headrace.engine.claimer import Claimer
 from headrace.engine.host import this_process
 from headrace.engine.job_log import log_end, log_start
+from headrace.engine.loop_watch import LoopWatch
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
 from headrace.engine.telemetry import Telemetry
 from headrace.model.durations import format_duration
@@ -81,6 +82,7 @@ class Shift:
         self._all_ended = asyncio.Event()
         self._all_ended.set()
         self._thread: HeartbeatThread | None = None
+        self._loop_watch: LoopWatch | None = None
         self._heartbeat_task: asyncio.Task[None] | None = None
         self._lost = False
         #: Queues of slots that stay taken until the acks have caught up.
@@ -125,6 +127,7 @@ class Shift:
         if self._stores.private_sessions is None:
             self._heartbeat_task = asyncio.create_task(heartbeat.run(self._stores.sessions), name="headrace-heartbeat")
             return
+        self._loop_watch = LoopWatch(loop, self._clock, self._telemetry)
         self._thread = HeartbeatThread(heartbeat, self._stores.private_sessions)
         self._factory.threads.on_ended[self.id] = self._report_stopped
         self._thread.start()
@@ -133,6 +136,8 @@ class Shift:
         """Return what the worker counted, with the gauges of this moment; called in the thread of the heartbeat."""
         self._telemetry.gauge("headrace.jobs.unacked", self._acks.unsent)
         self._telemetry.gauge("headrace.jobs.running", len(self._attempts))
+        if self._loop_watch is not None:
+            self._loop_watch.look()
         return self._telemetry.snapshot()
 
     def hint(self, queue: str) -> None:

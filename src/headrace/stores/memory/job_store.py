@@ -32,7 +32,7 @@ class MemoryJobStore:
     @atomic
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
         """Start ready jobs under a live session."""
-        return claims.claim_jobs(self._state, claim)
+        return await claims.claim_jobs(self._state, claim)
 
     @atomic
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from headrace.model.session import SESSION_RETENTION, LeaderTerm
 from headrace.model.stats import Pruned, Retention
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.terms import fetch_under
+
+#: Rows of history that one statement looks at.
+SEEN = 1_000
 
 
 async def prune_jobs(
@@ -30,22 +34,30 @@ async def prune_jobs(
 async def _prune_finished(
     database: Database, retention: Retention, *, limit: int, queue: str | None, term: LeaderTerm | None
 ) -> int:
-    removed = before = 0
-    kinds = [row for row in await database.fetch("list_finished_kinds") if queue in (None, row["queue"])]
-    while removed < limit:
-        for row in kinds:
-            rows = await fetch_under(
-                database,
-                term,
-                "prune_finished",
-                queue=row["queue"],
-                state=row["state"],
-                retention=getattr(retention, row["state"]),
-                limit=limit - removed,
-            )
-            removed += len(rows)
-        if removed == before:
-            break
-        # What repeated a job that went just now may go too.
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("prune_failed", {"queue": row["queue"], "state": row["state"], "retention": getattr(retention, row["state"])})
+        for row in await database.fetch("list_failed_kinds")
+        if queue in (None, row["queue"])
+    ]
+    kinds.append(("prune_succeeded", {"queue": queue, "retention": retention.succeeded}))
+    removed, before = 0, -1
+    # What repeated a job that went just now may go too.
+    while before < removed < limit:
         before = removed
+        for name, values in kinds:
+            removed += await _prune_kind(database, term, name, values, limit=limit - removed)
+    return removed
+
+
+async def _prune_kind(
+    database: Database, term: LeaderTerm | None, name: str, values: dict[str, Any], *, limit: int
+) -> int:
+    """Walk what is old enough in slices of `SEEN`, a transaction each, past what must stay."""
+    removed, after = 0, None
+    while removed < limit:
+        rows = await fetch_under(database, term, name, **values, after=after, slice=SEEN, limit=limit - removed)
+        if not rows or rows[0]["last"] is None:
+            break
+        removed += rows[0]["removed"]
+        after = rows[0]["last"]
     return removed

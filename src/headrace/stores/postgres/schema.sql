@@ -3,7 +3,8 @@
 --
 -- Hot rows (jobs) lie apart from history (finished_jobs): a job is in exactly one of the two. Columns are ordered by
 -- width so that rows carry no padding. There are no foreign keys: each would cost the hot path a lock per row.
--- The shape was measured: docs/decisions/0001-hot-path.md.
+-- The shape was measured: docs/decisions/0001-hot-path.md. Vacuum settings keep dead rows few at any size of a table:
+-- docs/decisions/0002-growth.md.
 
 -- Which migrations were applied.
 CREATE TABLE {schema}.migrations (
@@ -88,14 +89,20 @@ CREATE TABLE {schema}.finished_jobs (
   usage json,                                  -- what its model calls used
   CONSTRAINT finished_jobs_pkey PRIMARY KEY (id),
   CONSTRAINT finished_jobs_state_check CHECK (state IN ('succeeded', 'failed', 'cancelled'))
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
 -- Items of a batch in the order they were recorded, and how many there are.
 CREATE INDEX finished_jobs_items ON {schema}.finished_jobs (batch_id, xact, ordinal) WHERE batch_id IS NOT NULL;
 -- What decides over a batch: policies, outcomes, retries.
 CREATE INDEX finished_jobs_unsuccessful ON {schema}.finished_jobs (batch_id, state)
   WHERE batch_id IS NOT NULL AND state <> 'succeeded';
--- Pruning, counts of a queue, its dead letters. Rows of one statement share their time, so an entry is a few bytes.
-CREATE INDEX finished_jobs_age ON {schema}.finished_jobs (queue, state, finished_at);
+-- Pruning. Rows of one statement share their time, so an entry is a few bytes; with the queue it would cost more.
+-- This predicate and the next are written so that only statements that mean them match: one that asks for a
+-- batch and a state, planned on an empty table, would otherwise walk one of them whole.
+CREATE INDEX finished_jobs_succeeded ON {schema}.finished_jobs (finished_at)
+  WHERE state IS NOT DISTINCT FROM 'succeeded';
+-- Pruning and counting the others, dead letters; successes do not pay.
+CREATE INDEX finished_jobs_failed ON {schema}.finished_jobs (queue, state, finished_at)
+  WHERE state IS DISTINCT FROM 'succeeded';
 -- Whether a final job was retried. Not unique: ending a job must never fail.
 CREATE INDEX finished_jobs_retry ON {schema}.finished_jobs (retry_of) WHERE retry_of IS NOT NULL;
 
@@ -109,7 +116,7 @@ CREATE TABLE {schema}.attempts (
   outcome text NOT NULL,                       -- failed (charged) | crashed
   error json,
   CONSTRAINT attempts_pkey PRIMARY KEY (job_id, attempt)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 -- Checkpoints: the value of a step, once per job and name.
 CREATE TABLE {schema}.steps (
@@ -118,7 +125,7 @@ CREATE TABLE {schema}.steps (
   value json NOT NULL,
   created_at timestamptz NOT NULL,
   CONSTRAINT steps_pkey PRIMARY KEY (job_id, name)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 -- What a key was used for. Scopes are job:TASK, batch:TASK, and round:BATCH with ROUND:FIRST ORDINAL as the body.
 CREATE TABLE {schema}.idempotency_keys (
@@ -128,7 +135,7 @@ CREATE TABLE {schema}.idempotency_keys (
   body_hash text NOT NULL,
   expires_at timestamptz,                      -- null: lives as long as its batch
   CONSTRAINT idempotency_keys_pkey PRIMARY KEY (scope, key)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX idempotency_keys_expiry ON {schema}.idempotency_keys (expires_at) WHERE expires_at IS NOT NULL;
 
 -- Batches. Workers never write here; there are no counters.
@@ -161,7 +168,7 @@ CREATE TABLE {schema}.batches (
   CONSTRAINT batches_closed_check
     CHECK ((state = 'closed') = (outcome IS NOT NULL) AND (state = 'closed') = (closed_at IS NOT NULL)),
   CONSTRAINT batches_total_check CHECK (state IN ('open', 'abandoned') OR total IS NOT NULL)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 -- The aggregator, and the claim that leaves out batches being cancelled.
 CREATE INDEX batches_live ON {schema}.batches (state, id) WHERE state <> 'closed';
 -- Pruning.
@@ -175,7 +182,7 @@ CREATE TABLE {schema}.batch_slices (
   hash text NOT NULL,
   created_at timestamptz NOT NULL,
   CONSTRAINT batch_slices_pkey PRIMARY KEY (batch_id, first_ordinal)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 -- One row per start of a worker. Half-filled pages: heartbeats update in place and touch no index.
 CREATE TABLE {schema}.sessions (
@@ -189,8 +196,9 @@ CREATE TABLE {schema}.sessions (
   hostname text NOT NULL,
   queues json NOT NULL,
   stats json NOT NULL DEFAULT '{}',
+  searched_at timestamptz,                     -- ended, and a search for what it ran began then and is complete
   CONSTRAINT sessions_pkey PRIMARY KEY (id)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
 -- The one leader. The row stays after a resignation, so that terms never repeat.
 CREATE TABLE {schema}.leader (
@@ -200,7 +208,7 @@ CREATE TABLE {schema}.leader (
   expires_at timestamptz NOT NULL,
   CONSTRAINT leader_pkey PRIMARY KEY (one),
   CONSTRAINT leader_one_check CHECK (one)
-);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
 -- What operators set for queues.
 CREATE TABLE {schema}.queues (
@@ -224,5 +232,5 @@ CREATE TABLE {schema}.answers (
   answer text NOT NULL,
   created_at timestamptz NOT NULL,
   CONSTRAINT answers_pkey PRIMARY KEY (key)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX answers_age ON {schema}.answers (created_at);

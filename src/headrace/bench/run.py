@@ -1,0 +1,114 @@
+"""One run: a server, then turn after turn, each in a child process and a database of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headrace.bench.catalogue import CONTENDERS, Entry
+from headrace.bench.machine import Quiet, installed, look
+from headrace.bench.order import Answer, Order
+from headrace.bench.plan import Sizes, Turn, interleave
+from headrace.bench.results import Result, Results
+from headrace.bench.server import BenchServer
+
+#: No measurement takes longer.
+LIMIT_SECONDS = 240.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run measures."""
+
+    workloads: tuple[str, ...]
+    contenders: Mapping[str, Entry]
+    sizes: Sizes
+    rounds: int = 3
+    redis: str = ""
+
+    def turns(self) -> list[Turn]:
+        """Return every measurement in its order."""
+        return list(interleave(self.workloads, self.contenders, self.sizes, self.rounds))
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run has seen so far."""
+
+    results: Results = field(default_factory=Results)
+    quiet: list[Quiet] = field(default_factory=list)
+
+
+async def carry_out(plan: Plan, server: BenchServer, *, told: Callable[[int, int, Turn], None]) -> Run:
+    """Measure everything. `told` hears before each turn how many were done, of how many, and which is next."""
+    run, turns = Run(), plan.turns()
+    for index, turn in enumerate(turns):
+        told(index, len(turns), turn)
+        if not index or turn.round != turns[index - 1].round:
+            run.quiet.append(await asyncio.to_thread(look))
+        entry = plan.contenders[turn.contender]
+        result = Result(turn.workload, turn.contender, turn.jobs)
+        run.results.add(result, turn.round, await _measure(turn, entry, plan, server))
+    return run
+
+
+async def _measure(turn: Turn, entry: Entry, plan: Plan, server: BenchServer) -> Answer:
+    absent = [name for name in entry.needs if installed(name) is None]
+    if absent:
+        return Answer(missing="not installed" if absent == list(entry.needs) else f"not installed: {', '.join(absent)}")
+    if entry.redis and not plan.redis:
+        return Answer(missing="no Redis server")
+    database, dsn = await server.new_database()
+    try:
+        order = Order(
+            contender=turn.contender.partition("@")[0], workload=turn.workload, dsn=dsn, redis=plan.redis,
+            jobs=turn.jobs, server_pid=server.pid, source=entry.source,
+        )  # fmt: skip
+        return await _ask_child(order)
+    finally:
+        await server.drop_database(database)
+
+
+async def _ask_child(order: Order) -> Answer:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "headrace.bench.child", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            output, errors = await child.communicate(order.to_json().encode())
+    except TimeoutError:
+        return Answer(failed=f"took longer than {LIMIT_SECONDS:g} s")
+    finally:
+        if child.returncode is None:
+            child.terminate()
+            await child.wait()
+    answer = Answer.from_output(output.decode("utf-8", errors="replace"))
+    if answer is None:
+        return Answer(failed=f"ended with {child.returncode}: {errors.decode('utf-8', errors='replace')[-500:]}")
+    return answer
+
+
+def versions(contenders: Mapping[str, Entry]) -> dict[str, str]:
+    """Return the versions of Headrace, the driver and the contenders that are installed, and where Headrace lies."""
+    import headrace
+
+    names = ["asyncpg", *(name for entry in contenders.values() for name in entry.needs)]
+    found = {name: installed(name) or "not installed" for name in names}
+    source = str(Path(headrace.__file__).resolve().parent.parent)
+    return {"headrace": headrace.__version__, "headrace_source": source, **found}
+
+
+def with_sources(contenders: Mapping[str, Entry], sources: tuple[str, ...]) -> dict[str, Entry]:
+    """Return the contenders and, for each source, the worker of that checkout as one more."""
+    from dataclasses import replace
+
+    ours = CONTENDERS["headrace"]
+    more = {
+        f"headrace@{source}": replace(ours, source=source, about=f"{ours.about}, worker of {source}")
+        for source in sources
+    }
+    return {**contenders, **more}

@@ -1,0 +1,25 @@
+-- Look at a slice of a queue's failed or cancelled jobs that are older than their retention, oldest first and after
+-- a time, and remove those that may go, with their attempts and steps: items of a batch only once it is closed, a
+-- retry only after the job it repeats: without it that one would count again. Says how many went and where the slice
+-- ended; no end: there is no more.
+-- Locks: the removed rows, skipping locked ones. Index: finished_jobs_failed, then the primary keys.
+WITH seen AS MATERIALIZED (
+  SELECT f.id, f.batch_id, f.retry_of, f.finished_at FROM {schema}.finished_jobs AS f
+  WHERE f.state IS DISTINCT FROM 'succeeded' AND f.queue = %(queue)s AND f.state = %(state)s
+    AND f.finished_at <= coalesce(%(now)s::timestamptz, now()) - %(retention)s::interval
+    AND f.finished_at > coalesce(%(after)s::timestamptz, '-infinity')
+  ORDER BY f.finished_at FETCH FIRST (%(slice)s::int) ROWS WITH TIES
+), old AS MATERIALIZED (
+  SELECT f.id FROM seen AS s JOIN {schema}.finished_jobs AS f ON f.id = s.id
+  WHERE (s.batch_id IS NULL
+      OR EXISTS (SELECT FROM {schema}.batches AS b WHERE b.id = s.batch_id AND b.state = 'closed'))
+    AND (s.retry_of IS NULL OR NOT EXISTS (SELECT FROM {schema}.finished_jobs AS o WHERE o.id = s.retry_of))
+  ORDER BY s.finished_at LIMIT %(limit)s::int FOR UPDATE OF f SKIP LOCKED
+), tries AS (
+  DELETE FROM {schema}.attempts WHERE job_id = ANY(ARRAY(SELECT id FROM old))
+), stored AS (
+  DELETE FROM {schema}.steps WHERE job_id = ANY(ARRAY(SELECT id FROM old))
+), gone AS (
+  DELETE FROM {schema}.finished_jobs WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING id
+)
+SELECT (SELECT count(*) FROM gone) AS removed, (SELECT max(finished_at) FROM seen) AS last
