@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -76,8 +77,9 @@ class Shift:
         self._on_lost = on_lost
         self._on_scheduled = on_scheduled
         self._session = NewSession(this_process(), socket.gethostname(), options.queues, options.lease)
-        self._acks = Acks(stores, self.id, telemetry, on_sent=self._after_sent)
+        self._acks = Acks(stores, self.id, telemetry, claims=self, on_sent=self._after_sent)
         self._claimers = {queue: self._claimer(queue, slots) for queue, slots in options.queues.items()}
+        self._turns = deque(self._claimers)
         self._attempts: dict[tuple[UUID, int], Attempt] = {}
         self._all_ended = asyncio.Event()
         self._all_ended.set()
@@ -103,6 +105,7 @@ class Shift:
         return Claimer(
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
+            acks_waiting=lambda: self._acks.unsent,
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -144,6 +147,19 @@ class Shift:
         """Look for jobs of `queue` now."""
         if queue in self._claimers:
             self._claimers[queue].hint()
+
+    def offer(self) -> Claim | None:
+        """Return a claim for the acks to take along, of each queue in its turn; see `Claimer.offer`."""
+        for _ in range(len(self._turns)):
+            queue = self._turns[0]
+            self._turns.rotate(-1)
+            if (claim := self._claimers[queue].offer()) is not None:
+                return claim
+        return None
+
+    def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
+        """Give a claim's answer to its claimer."""
+        self._claimers[claim.queue].settle(claim, jobs)
 
     @property
     def running(self) -> int:

@@ -19,14 +19,13 @@ def begin(coroutine: Coroutine[Any, Any, Any]) -> Any:
 @types.coroutine
 def resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
     """Go on with a coroutine that waits for `awaited`, and return its result."""
-    while True:
-        try:
-            sent = yield awaited
-        except BaseException as error:
-            step, value = coroutine.throw, error
-        else:
-            step, value = coroutine.send, sent
-        try:
-            awaited = step(value)
-        except StopIteration as end:
-            return end.value
+    try:
+        while True:
+            try:
+                sent = yield awaited
+            except BaseException as error:
+                awaited = coroutine.throw(error)
+            else:
+                awaited = coroutine.send(sent)
+    except StopIteration as end:
+        return end.value
