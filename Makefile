@@ -10,7 +10,7 @@ CHECKED := src tests tools benchmarks
 
 export PYTHON
 
-.PHONY: help setup runtime demo test test-all faults check lint types layers sql words docs reference fix requirements clean
+.PHONY: help setup runtime demo bench test test-all faults check lint types layers sql words docs reference fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,10 @@ runtime: ## build .venv with what the demo and the command line need
 
 demo: runtime ## run the main job on the embedded default and say where its result is
 	@$(BIN)/headrace demo $(ARGS)
+
+bench: ## measure Headrace beside the raw SQL and other job systems (ARGS="--quick"), in .venv-bench
+	@sh tools/setup.sh bench
+	@.venv-bench/bin/headrace bench $(ARGS)
 
 test: setup ## run the tests, without the slow campaigns
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
@@ -74,7 +78,11 @@ requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UP
 	$(PIN) pyproject.toml --extra papers --group build --output-file requirements/runtime.txt
 	$(PIN) pyproject.toml --all-extras --group dev --constraints requirements/runtime.txt \
 		--output-file requirements/dev.txt
+	$(PIN) pyproject.toml requirements/bench.in --group build --constraints requirements/runtime.txt \
+		--output-file requirements/bench.txt
+	$(subst 3.11,3.12,$(PIN)) requirements/bench-oban.in --constraints requirements/bench.txt \
+		--output-file requirements/bench-oban.txt
 
 clean: ## remove .venv and everything the tools left
-	rm -rf .venv build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-bench build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,6 +20,8 @@ from headrace import App, Backoff, Context
 
 #: The file of the effects, and the directory of the gates.
 LOG, GATES = "FAULTS_LOG", "FAULTS_GATES"
+#: Bytes that `eat_memory` takes at once and at most; the bound of the test lies far below.
+MEAL, MOST_EATEN = 8_000_000, 4_000_000_000
 
 app = App()
 
@@ -53,6 +55,12 @@ async def effect(number: int, pause: float = 0.0) -> int:
     await sleep(pause)
     note("effect", number)
     return number
+
+
+@app.task
+async def nap(seconds: float) -> None:
+    """Do nothing for a while, and leave no line."""
+    await sleep(seconds)
 
 
 @app.task
@@ -191,6 +199,30 @@ def kill_worker(number: int) -> None:
     """Kill the process that runs it, whatever that is."""
     note("start", number)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task
+def eat_memory(ctx: Context) -> None:
+    """Eat memory until somebody ends it; while it has neighbours not before the test says so."""
+    note("start", 0, attempt=ctx.attempt)
+    while ctx.attempt <= 2 and not gate_is_open(f"eat-{ctx.attempt}"):
+        block(0.01)
+    eaten = []
+    while len(eaten) * MEAL < MOST_EATEN:
+        # Filled, for what is only reserved is not there.
+        eaten.append(b"x" * MEAL)
+        block(0.002)
+    note("survived", len(eaten))
+
+
+@app.task
+async def neighbour(number: int, crashes: int, ctx: Context) -> int:
+    """Run while its neighbour takes the worker along, so many times; then do its work."""
+    note("start", number)
+    while ctx.attempt <= crashes:
+        await sleep(0.05)
+    note("effect", number)
+    return number
 
 
 @app.task

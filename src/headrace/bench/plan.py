@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from headrace.bench.catalogue import CONTENDERS, Entry, Kind
+from headrace.bench.catalogue import CONTENDERS, WORKLOADS, Entry, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +14,39 @@ class Sizes:
 
     drain: int = 20_000
     deep: int = 50_000
+    bulk: int = 50_000
+    scatter: int = 1_000
+    waiting: int = 10_000
+    kill: int = 2_000
+    #: Seconds of enqueueing one by one, and as many by 64 callers.
+    enqueue_seconds: float = 1.0
+    latency_seconds: float = 4.0
 
-    def of(self, workload: str) -> int:
+    def jobs(self, workload: str) -> int:
         """Return the jobs of a workload."""
-        return {"drain": self.drain, "drain-deep": self.deep}.get(workload, 0)
+        jobs = {
+            "drain": self.drain,
+            "drain-deep": self.deep,
+            "enqueue": self.bulk,
+            "scatter": self.scatter,
+            "memory": self.waiting,
+            "kill": self.kill,
+        }
+        return jobs.get(workload, 0)
+
+    def seconds(self, workload: str) -> float:
+        """Return how long a workload goes on, where time and not jobs bounds it."""
+        return {"enqueue": self.enqueue_seconds, "latency": self.latency_seconds}.get(workload, 0.0)
+
+    def with_drain(self, jobs: int) -> Sizes:
+        """Return them with another drain, and the deep one in its proportion."""
+        return replace(self, drain=jobs, deep=jobs * 5 // 2)
 
 
-QUICK = Sizes(drain=5_000, deep=12_500)
+QUICK = Sizes(
+    drain=5_000, deep=12_500, bulk=10_000, scatter=300, waiting=2_000, kill=500, enqueue_seconds=0.3,
+    latency_seconds=1.0,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +57,16 @@ class Turn:
     workload: str
     contender: str
     jobs: int
+    seconds: float
 
 
 def interleave(workloads: Sequence[str], contenders: Mapping[str, Entry], sizes: Sizes, rounds: int) -> Iterator[Turn]:
     """Yield A B C, A B C, A B C for one workload after another, so that a drift of the machine meets all alike."""
     for workload in workloads:
-        for number in range(1, rounds + 1):
+        for number in range(1, min(rounds, WORKLOADS[workload].most_rounds) + 1):
             for name, entry in contenders.items():
                 if measures(entry, workload):
-                    yield Turn(number, workload, name, _jobs(entry, sizes.of(workload)))
+                    yield Turn(number, workload, name, _jobs(entry, workload, sizes), sizes.seconds(workload))
 
 
 def measures(entry: Entry, workload: str) -> bool:
@@ -47,8 +74,9 @@ def measures(entry: Entry, workload: str) -> bool:
     return workload in (entry.workloads or entry.loops)
 
 
-def _jobs(entry: Entry, jobs: int) -> int:
-    return max(int(jobs * entry.share), 1) if jobs else 0
+def _jobs(entry: Entry, workload: str, sizes: Sizes) -> int:
+    scaled = workload in ("drain", "drain-deep", "enqueue")
+    return int(sizes.jobs(workload) * (entry.share if scaled else 1))
 
 
 def chosen(peers: Sequence[str] | None) -> dict[str, Entry]:

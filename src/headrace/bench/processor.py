@@ -9,10 +9,10 @@ _PROC = Path("/proc")
 
 
 def cpu_seconds(pid: int | None) -> float | None:
-    """Return the processor time of a process, of its children that ended and of those that run."""
+    """Return the processor time of a process, of those below it that ended and of those that run."""
     if pid is None or not _PROC.joinpath(str(pid), "stat").exists():
         return None
-    ticks = sum(_ticks(entry) for entry in (pid, *_children(pid)))
+    ticks = sum(_ticks(entry) for entry in (pid, *_descendants(pid)))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -21,6 +21,23 @@ def memory_mib(pid: int) -> dict[str, float]:
     lines = (_PROC / str(pid) / "smaps_rollup").read_text("utf-8").splitlines()[1:]
     sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return {"rss": sizes["Rss"] / 1024, "pss": sizes["Pss"] / 1024}
+
+
+def tree_memory_mib(pid: int) -> dict[str, float]:
+    """Return the memory of a process and of all below it."""
+    total = {"rss": 0.0, "pss": 0.0}
+    for member in (pid, *_descendants(pid)):
+        try:
+            sizes = memory_mib(member)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        total = {kind: total[kind] + sizes[kind] for kind in total}
+    return total
+
+
+def _descendants(pid: int) -> list[int]:
+    children = _children(pid)
+    return [*children, *(below for child in children for below in _descendants(child))]
 
 
 def _ticks(pid: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from operator import itemgetter
@@ -16,6 +17,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
+from headrace.bench.enqueue import rate
 from headrace.bench.order import Order
 from headrace.bench.processor import cpu_seconds
 from headrace.bench.statements import read
@@ -23,6 +25,7 @@ from headrace.model.ids import uuid7
 
 BATCH = 100
 FILL = 10_000
+INSERT = 1_000
 ARGS, RESULT = '{"args":[123],"kwargs":{}}', "null"
 QUEUE = "default"
 
@@ -76,6 +79,20 @@ async def drain_ours(order: Order) -> dict[str, float]:
         return len(await run("finish_jobs", session=session, **_endings(rows))) if rows else 0
 
     return await _drain(order, connection, step)
+
+
+async def insert(order: Order) -> dict[str, float]:
+    """Insert into a plain table: by arrays of 1,000 rows, and one awaited row after another."""
+    connection = await _plain(replace(order, jobs=0))
+    await _insert(connection, 100)
+    statements, begun = max(order.jobs // INSERT, 1), time.perf_counter()
+    for _ in range(statements):
+        await _insert(connection, INSERT)
+    many = statements * INSERT / (time.perf_counter() - begun)
+    statement = await connection.prepare(read("insert_plain_one"))
+    one = await rate(lambda _: statement.fetch(uuid7(), ARGS), seconds=order.seconds, callers=1)
+    await connection.close()
+    return {"many": many, "one": one}
 
 
 async def _run_shipped(connection: Any, name: str, **values: Any) -> list[Any]:

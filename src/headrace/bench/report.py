@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.bench.catalogue import CONTENDERS, WORKLOADS
+from headrace.bench.catalogue import CONTENDERS, WORKLOADS, Figure
 from headrace.bench.figures import Spread
 from headrace.bench.machine import describe_machine
 from headrace.bench.results import Result, Results
@@ -42,42 +42,63 @@ def _about(name: str, plan: Plan) -> str:
 
 
 #: What each contender's figure is divided by, where that was measured.
-BASES = {"drain": ("raw-delete", "raw-ours"), "drain-deep": ("raw-delete", "raw-ours")}
+BASES = {
+    "drain": ("raw-delete", "raw-ours"),
+    "drain-deep": ("raw-delete", "raw-ours"),
+    "enqueue": ("raw-insert",),
+}
+COLUMNS = ["workload", "contender", "median", "min–max", "ratios within a round, and processor time"]
 
 
-def _ratios(result: Result, results: Results) -> dict[str, dict[str, float]]:
-    found = {
-        base: results.ratio((result.workload, result.contender, ""), (result.workload, base, ""))
-        for base in BASES.get(result.workload, ())
-        if base != result.contender
-    }
-    return {f"/ {base}": spread.to_json() for base, spread in found.items() if spread is not None}
+def _ratios(result: Result, results: Results) -> dict[str, dict[str, Any]]:
+    """Return by figure the ratio to each base."""
+    found: dict[str, dict[str, Any]] = {}
+    for figure in WORKLOADS[result.workload].figures:
+        for base in BASES.get(result.workload, ()):
+            to = (result.workload, base, figure.key)
+            spread = results.ratio((result.workload, result.contender, figure.key), to)
+            if spread is not None and base != result.contender:
+                found.setdefault(figure.key, {})[base] = spread.to_json()
+    return found
 
 
-def result_rows(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and rows of the table of results, as text."""
+def result_rows(report: Mapping[str, Any]) -> list[list[str]]:
+    """Return the rows of the table of results, as text; see `COLUMNS`."""
+    order = {name: index for index, name in enumerate(report["workloads"])}
     rows = []
-    for result in report["results"]:
-        figure = result["figures"].get(result["compared"])
-        if figure is None:
+    for result in sorted(report["results"], key=lambda result: order[result["workload"]]):
+        shown = [figure for figure in WORKLOADS[result["workload"]].figures if figure.key in result["figures"]]
+        if result["status"] != "ok" or not shown:
             rows.append([result["workload"], result["contender"], _one_line(result["status"]), "", ""])
-            continue
-        ratios = ", ".join(f"{name} {value['median']:.2f}" for name, value in result["ratios"].items())
-        rows.append(
-            [result["workload"], result["contender"], f"{_number(figure['median'])} {result['unit']}",
-             f"{_number(figure['min'])}–{_number(figure['max'])}", ", ".join(filter(None, [ratios, _extra(result)]))]
-        )  # fmt: skip
-    return ["workload", "contender", "median", "min–max", "ratios and processor time"], rows
+        rows += [_row(result, figure) for figure in shown]
+    return rows
 
 
-def target_rows(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and rows of the table of targets, as text."""
+def _row(result: Mapping[str, Any], figure: Figure) -> list[str]:
+    value = result["figures"][figure.key]
+    ratios = result["ratios"].get(figure.key, {})
+    words = [f"{ratio['median']:.2f} of {base}" for base, ratio in ratios.items()]
+    if figure.key == "per_second":
+        words.append(_processor_time(result))
+    return [
+        f"{result['workload']} {figure.name}".strip(),
+        result["contender"],
+        f"{_number(value['median'])} {figure.unit}",
+        f"{_number(value['min'])}–{_number(value['max'])}",
+        ", ".join(filter(None, words)),
+    ]
+
+
+TARGET_COLUMNS = ["", "level", "target", "formula", "measured (min–max)"]
+
+
+def target_rows(report: Mapping[str, Any]) -> list[list[str]]:
+    """Return the rows of the table of targets, as text; see `TARGET_COLUMNS`."""
     words = {None: "not measured", True: "met", False: "not met"}
-    rows = [
+    return [
         [words[target["met"]], target["level"], target["name"], target["formula"], _range(target["value"])]
         for target in report["targets"]
     ]
-    return ["", "level", "target", "formula", "measured (min–max)"], rows
 
 
 def _range(value: Mapping[str, float] | None) -> str:
@@ -86,7 +107,7 @@ def _range(value: Mapping[str, float] | None) -> str:
     return f"{_number(value['median'])} ({_number(value['min'])}–{_number(value['max'])})"
 
 
-def _extra(result: Mapping[str, Any]) -> str:
+def _processor_time(result: Mapping[str, Any]) -> str:
     shown = {"server_us": "server", "worker_us": "worker", "client_us": "client"}
     times = [
         f"{word} {result['figures'][name]['median']:.0f}" for name, word in shown.items() if name in result["figures"]
@@ -99,4 +120,4 @@ def _number(value: float) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:120]
+    return " ".join(text.split())[-160:]

@@ -31,7 +31,7 @@ class Result:
 
     def values(self, figure: str = "") -> dict[int, float]:
         """Return a figure by round; by default the one the workload is compared by."""
-        name = figure or WORKLOADS[self.workload].figure
+        name = figure or WORKLOADS[self.workload].figures[0].key
         return {turn: answer.figures[name] for turn, answer in self.answers.items() if name in answer.figures}
 
     def spread(self, figure: str = "") -> Spread | None:
@@ -47,8 +47,6 @@ class Result:
             "contender": self.contender,
             "status": self.status,
             "jobs": self.jobs,
-            "unit": WORKLOADS[self.workload].unit,
-            "compared": WORKLOADS[self.workload].figure,
             "figures": {name: spread.to_json() for name, spread in spreads.items() if spread is not None},
             "rounds": {str(turn): answer.to_json() for turn, answer in sorted(self.answers.items())},
         }

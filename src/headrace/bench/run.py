@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headrace.bench.children import end_with_parent
 from headrace.bench.catalogue import CONTENDERS, Entry
 from headrace.bench.machine import Quiet, installed, look
 from headrace.bench.order import Answer, Order
@@ -65,17 +67,22 @@ async def _measure(turn: Turn, entry: Entry, plan: Plan, server: BenchServer) ->
     try:
         order = Order(
             contender=turn.contender.partition("@")[0], workload=turn.workload, dsn=dsn, redis=plan.redis,
-            jobs=turn.jobs, server_pid=server.pid, source=entry.source,
+            jobs=turn.jobs, seconds=turn.seconds, server_pid=server.pid, source=entry.source,
         )  # fmt: skip
         return await _ask_child(order)
     finally:
         await server.drop_database(database)
 
 
+def _environment(order: Order) -> dict[str, str]:
+    """Some systems read the address of their broker when their module is imported."""
+    return {**os.environ, "BENCH_REDIS": order.redis} if order.redis else dict(os.environ)
+
+
 async def _ask_child(order: Order) -> Answer:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "headrace.bench.child", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE, env=_environment(order), preexec_fn=end_with_parent,
     )  # fmt: skip
     try:
         async with asyncio.timeout(LIMIT_SECONDS):

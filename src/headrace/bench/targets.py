@@ -92,4 +92,37 @@ TARGETS: tuple[Target, ...] = (
         name="graphile-worker at 55,000 waiting (its own figure of a quiet machine)", bound=19_800, unit="jobs/s",
         level=Level.GOAL, of=("drain-deep", "headrace", ""),
     ),
+    Target(
+        name="bulk enqueue against the raw multi-row insert", bound=0.4,
+        of=("enqueue", "headrace", "many"), to=("enqueue", "raw-insert", "many"),
+    ),
+    Target(name="bulk enqueue", bound=60_000, unit="jobs/s", of=("enqueue", "headrace", "many")),
+    Target(
+        name="enqueue one by one against the raw single insert", bound=0.7,
+        of=("enqueue", "headrace", "one"), to=("enqueue", "raw-insert", "one"),
+    ),
+    Target(
+        name="64 callers against the raw single insert", bound=8,
+        of=("enqueue", "headrace", "callers"), to=("enqueue", "raw-insert", "one"),
+    ),
+    Target(name="pick-up, median", bound=3, unit="ms", at_least=False, of=("latency", "headrace", "p50")),
+    Target(name="pick-up, 99 of 100", bound=10, unit="ms", at_least=False, of=("latency", "headrace", "p99")),
+    Target(
+        name="1 → 1,000 → 1", bound=0.25, unit="s", at_least=False, of=("scatter", "headrace", "seconds"),
+    ),
+    Target(name="idle worker", bound=45, unit="MiB", at_least=False, of=("memory", "headrace", "idle_rss")),
+    Target(
+        name="worker with 10,000 waiting", bound=3, unit="MiB", at_least=False, of=("memory", "headrace", "growth"),
+    ),
+    Target(
+        name="first job after start", bound=0.5, unit="s", at_least=False, of=("memory", "headrace", "first_job"),
+    ),
+    Target(name="lost at a kill", bound=0, unit="jobs", at_least=False, of=("kill", "headrace", "lost")),
+    Target(
+        name="run again beyond what was finished and unrecorded at the kill", bound=0, unit="jobs", at_least=False,
+        of=("kill", "headrace", "again_beyond_unrecorded"),
+    ),
+    Target(
+        name="orphans run again", bound=15, unit="s", at_least=False, of=("kill", "headrace", "seconds"),
+    ),
 )  # fmt: skip

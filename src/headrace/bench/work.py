@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from headrace.bench.children import end_with_parent
 from headrace.bench.contenders.base import Contender
 from headrace.bench.notes import VARIABLE
 
@@ -36,7 +37,7 @@ class WorkerProcess:
             # A process group of its own: stopped with the children some systems have, and after a Ctrl-C only by us.
             self._process = subprocess.Popen(  # noqa: S603 - our own command lines
                 contender.worker_command(), env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True,
+                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 - one thread here
             )  # fmt: skip
 
     @property

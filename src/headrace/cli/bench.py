@@ -46,8 +46,11 @@ def bench(  # noqa: PLR0913 - click hands over one per option
     from headrace.bench.run import carry_out
     from headrace.bench.server import own_server
 
-    plan = _plan(quick=quick, only=only, peers=peers, rounds=rounds, jobs=jobs, sources=sources, redis=redis)
+    from headrace.bench.redis_server import own_redis
+
     with ExitStack() as stack:
+        redis = redis or stack.enter_context(own_redis())
+        plan = _plan(quick=quick, only=only, peers=peers, rounds=rounds, jobs=jobs, sources=sources, redis=redis)
         server = stack.enter_context(own_server())
         told = _progress(stack, shown=not as_json and sys.stderr.isatty())
         run = asyncio.run(carry_out(plan, server, told=told))
@@ -73,8 +76,12 @@ def _plan(
     names = None if peers == "all" else [] if peers == "none" else peers.split(",")
     sizes = QUICK if quick else Sizes()
     if jobs is not None:
-        sizes = Sizes(drain=jobs, deep=jobs * 5 // 2)
-    workloads = tuple(only.split(",")) if only else tuple(WORKLOADS)
+        sizes = sizes.with_drain(jobs)
+    workloads = (
+        tuple(only.split(","))
+        if only
+        else tuple(name for name, workload in WORKLOADS.items() if not (quick and workload.slow))
+    )
     return Plan(
         workloads=workloads, contenders=with_sources(chosen(names), sources), sizes=sizes,
         rounds=rounds or (1 if quick else 3), redis=redis,
@@ -98,10 +105,10 @@ def _progress(stack: ExitStack, *, shown: bool) -> Callable[[int, int, Turn], No
 
 
 def _print(report: dict[str, Any]) -> None:
-    from headrace.bench.report import result_rows, target_rows
+    from headrace.bench.report import COLUMNS, TARGET_COLUMNS, result_rows, target_rows
 
-    for rows in (result_rows(report), target_rows(report)):
-        print_table(*rows)
+    for columns, rows in ((COLUMNS, result_rows(report)), (TARGET_COLUMNS, target_rows(report))):
+        print_table(columns, rows)
         console().print()
     if not report["valid"]:
         print_text("INVALID, do not quote: " + "; ".join(report["invalid_because"]))

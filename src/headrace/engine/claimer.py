@@ -25,6 +25,9 @@ LOG = logging.getLogger("headrace.claimer")
 REFILL_SECONDS = 0.002
 #: With a backlog and an ack about to leave, a claim waits this long to go along with it.
 ALONG_SECONDS = 0.01
+#: When jobs are looked for whose claim was not answered: at once, and again. A claim that waited for a lock, or on its
+#: way, may be carried out long after its connection broke.
+LOOK_AFTER_SECONDS = (0.0, 1.0, 6.0, 30.0)
 
 
 class Claimer:
@@ -54,11 +57,11 @@ class Claimer:
         self._telemetry = telemetry
         self._on_claimed = on_claimed
         self._known = known
+        #: A claim failed without an answer; it may take jobs, now or later: when to look for them.
+        self._looks: list[float] = []
         self._acks_waiting = acks_waiting
         #: The last claim got all it asked for: there is surely more.
         self._backlog = False
-        #: A claim failed without an answer; it may have taken jobs.
-        self._in_doubt = False
         #: Whether a claim is on its way with an ack.
         self._along = False
         self._came_back = asyncio.Event()
@@ -106,14 +109,14 @@ class Claimer:
     @property
     def _goes_along(self) -> bool:
         """Whether claims should go along with acks: caps need a transaction, and doubts a look at the store first."""
-        return self._backlog and not self._in_doubt and not self._whole_claim.limit_keys
+        return self._backlog and not self._must_look and not self._whole_claim.limit_keys
 
     def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
         """Take what an offered claim brought; None says that it was not answered."""
         self._along = False
         self._came_back.set()
         if jobs is None:
-            self._in_doubt, self._backlog = True, False
+            self._doubt()
             self._free += claim.limit
         else:
             self._begin(claim, jobs)
@@ -152,28 +155,38 @@ class Claimer:
         """Claim up to `limit` jobs and return whether there were any."""
         claim = self._reserve(0)
         try:
-            if self._in_doubt:
+            if self._must_look:
                 await self._recover()
             claim = self._reserve(max(0, min(limit, self._free)))
             jobs = await self._jobs.claim_jobs(claim) if claim.limit else []
         except Exception as error:
             unexpected = not isinstance(error, StoreUnavailableError)
             LOG.warning("cannot claim from %s, trying again: %s", self.queue, error, exc_info=unexpected)
-            self._in_doubt, self._backlog = True, False
+            self._doubt()
             self._free += claim.limit
             return False
         self._begin(claim, jobs)
         return bool(jobs)
+
+    @property
+    def _must_look(self) -> bool:
+        """Whether it is time to look for jobs whose claim was not answered; none goes along until that is done."""
+        return bool(self._looks) and self._looks[0] <= asyncio.get_running_loop().time()
+
+    def _doubt(self) -> None:
+        self._backlog = False
+        now = asyncio.get_running_loop().time()
+        self._looks = [now + seconds for seconds in LOOK_AFTER_SECONDS]
 
     async def _recover(self) -> None:
         """Begin what a claim took whose answer was lost: no sweep would find jobs of a session that lives.
 
         What ran here before the read or after it is known, even if it ends meanwhile.
         """
-        before = self._known()
+        asked_at, before = asyncio.get_running_loop().time(), self._known()
         held = await self._jobs.claimed_jobs(self._whole_claim.session, queue=self.queue)
         known = before | self._known()
-        self._in_doubt = False
+        self._looks = [look for look in self._looks if look > asked_at]
         lost = [job for job in held if (job.id, job.attempt) not in known]
         if lost:
             LOG.warning("found %d jobs of %s whose claim was not answered", len(lost), self.queue)

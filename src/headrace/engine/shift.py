@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -37,6 +38,9 @@ LOG = logging.getLogger("headrace.worker")
 
 #: A job whose task this worker does not know waits this long: another version of the code may know it.
 UNKNOWN_TASK_DELAY = timedelta(seconds=5)
+#: Suspects run in so many children at once. A crash makes suspects of a whole worker's jobs: a child for each of them
+#: would need more memory than the poison.
+MAX_ALONE = 4
 #: With so many endings not yet recorded no further job is claimed.
 MAX_UNSENT = 1_000
 #: At the end of a shift acks may still be sent this long.
@@ -179,14 +183,24 @@ class Shift:
         attempt = self._factory.make(job, self.id)
         if attempt is None:
             LOG.warning("no task %r in this worker; job %s is left to others", job.task, job.id)
-            self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=UNKNOWN_TASK_DELAY))
-            self._claimers[job.queue].release()
+            self._put_back(job, UNKNOWN_TASK_DELAY)
+            return
+        if attempt.executor is self._factory.alone and self._alone >= MAX_ALONE:
+            self._put_back(job, until_room(job))
             return
         # Under its fence: the sweep may have ended an earlier attempt of the job that still runs here.
         self._attempts[job.id, job.attempt] = attempt
         self._all_ended.clear()
         runner = self._run(attempt, log_start(attempt, self._clock))
         attempt.runner = asyncio.get_running_loop().create_task(runner)
+
+    @property
+    def _alone(self) -> int:
+        return sum(attempt.executor is self._factory.alone for attempt in self._attempts.values())
+
+    def _put_back(self, job: ClaimedJob, delay: timedelta) -> None:
+        self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=delay))
+        self._claimers[job.queue].release()
 
     async def _run(self, attempt: Attempt, started: float | None) -> None:
         try:
@@ -298,6 +312,12 @@ class Shift:
         if self._heartbeat_task is not None:
             self._heartbeat_task.cancel()
             await asyncio.gather(self._heartbeat_task, return_exceptions=True)
+
+
+def until_room(job: ClaimedJob) -> timedelta:
+    """Return how long a suspect waits for a free child: about 1 s, and longer where the rooms are long taken."""
+    tries = job.attempt - job.crashes - job.failures
+    return timedelta(seconds=min(max(1.0, tries / 10), 30.0) * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:

@@ -17,12 +17,10 @@ class UnsupportedError(Exception):
 class Contender(ABC):
     """One job system in one process: its client, and how to start its worker.
 
-    Every system has the same tasks: `noop(number)` does nothing, `stamp(sent)` notes how long ago `sent` was, `nap(name)`
-    takes 10 ms and notes its name, `scatter(count)` submits that many `noop` and notes the time when all are done.
+    Every system has the same tasks: `noop(number)` does nothing, `stamp(sent)` notes how long ago `sent` was,
+    `nap(name)` takes 10 ms and notes its name, `doze(number)` takes a second, `scatter(count)` submits that many `noop` and has the time noted when
+    all are done. Notes: see `notes.py`.
     """
-
-    #: Where the worker's handlers note what they saw; see `notes.py`.
-    NOTES = "BENCH_NOTES"
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -48,8 +46,16 @@ class Contender(ABC):
         raise UnsupportedError("no bulk enqueue")
 
     async def fill(self, count: int) -> None:
-        """Enqueue `count` jobs of `noop` before a measurement."""
-        await self.enqueue_many("noop", range(count))
+        """Enqueue `count` jobs of `noop` before a measurement of a drain."""
+        await self.fill_with("noop", count)
+
+    async def fill_with(self, task: str, count: int) -> None:
+        """Enqueue `count` jobs of a task with the numbers from 0, as fast as it goes."""
+        try:
+            await self.enqueue_many(task, list(range(count)))
+        except UnsupportedError:
+            for number in range(count):
+                await self.enqueue(task, number)
 
     @abstractmethod
     async def done(self) -> int:

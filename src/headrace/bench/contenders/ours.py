@@ -51,11 +51,11 @@ class Headrace(Contender):
         """Submit a batch."""
         await self._app.submit(self._app.find_task(task), values)
 
-    async def fill(self, count: int) -> None:
+    async def fill_with(self, task: str, count: int) -> None:
         """Enqueue plain jobs, each by itself and all at once: they are stored in inserts of many rows."""
-        task = self._app.find_task("noop")
+        found = self._app.find_task(task)
         for start in range(0, count, 10_000):
-            await asyncio.gather(*(task.enqueue(number) for number in range(start, min(start + 10_000, count))))
+            await asyncio.gather(*(found.enqueue(number) for number in range(start, min(start + 10_000, count))))
 
     async def done(self) -> int:
         """Count the history."""
@@ -76,6 +76,6 @@ class Headrace(Contender):
 class HeadraceBatch(Headrace):
     """The same with all jobs as items of one batch, which is closed at the end."""
 
-    async def fill(self, count: int) -> None:
+    async def fill_with(self, task: str, count: int) -> None:
         """Submit one batch."""
-        await self.enqueue_many("noop", list(range(count)))
+        await self.enqueue_many(task, list(range(count)))

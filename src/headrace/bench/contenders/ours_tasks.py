@@ -28,6 +28,12 @@ async def nap(name: int) -> None:
     note(str(name))
 
 
+@app.task(name="doze")
+async def doze(number: int) -> None:
+    """Take a second."""
+    await asyncio.sleep(1)
+
+
 @app.task(name="closed")
 async def closed(batch_id: str) -> None:
     """Note when the callback of a batch starts."""

@@ -18,9 +18,9 @@ UNSTARTED = (JobState.READY, JobState.SCHEDULED, JobState.PARKED)
 
 
 def close_batches(state: State, batches: Iterable[Batch]) -> list[ClosedBatch]:
-    """Enforce the policies of `batches`, settling those that broke theirs, and close those that are done."""
+    """Enforce the policies of `batches` in order of their ids, settling those that broke theirs; close what is done."""
     closed = []
-    for batch in batches:
+    for batch in sorted(batches, key=lambda batch: batch.new.id):
         if batch.state is BatchState.SEALED and _exceeded(batch):
             batch.state = BatchState.CANCELLING
             settle(state, batch, SETTLE_ITEMS * MAX_SETTLE_SLICES)
