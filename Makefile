@@ -35,7 +35,7 @@ test-all: setup ## run every test
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
 faults: setup ## run the tests that kill, freeze and cut off real processes
-	@$(BIN)/python -m pytest -q -m faults $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m faults -rP --show-capture=stdout $(ARGS)
 
 check: lint types layers sql words docs ## lint, types, layers, SQL, words and links: what CI asks (-k shows all)
 

@@ -23,8 +23,6 @@ from tests.backends.server import shared_server
 
 #: Set to 1, all stores of a run work through PgBouncer: `TEST_POSTGRES_POOLED=1 pytest tests/conformance`.
 POOLED = os.environ.get("TEST_POSTGRES_POOLED") == "1"
-#: The address of a running server to use in place of an own one, for children of a test.
-LENT = os.environ.get("TEST_POSTGRES_DSN", "")
 
 _FREE: list[str] = []
 
@@ -39,7 +37,7 @@ async def open_test_stores(clock: Clock | None, **options: Any) -> AsyncIterator
 @asynccontextmanager
 async def stores_on(schema: str, clock: Clock | None, **options: Any) -> AsyncIterator[Stores]:
     """Open stores on a schema, which is filled when it is not there."""
-    address = {"dsn": _pooler(), "pooled": True} if POOLED else {"dsn": server_dsn()}
+    address = {"dsn": _pooler(), "pooled": True} if POOLED else {"dsn": shared_server().dsn}
     chosen: dict[str, Any] = {**address, "schema": schema, "auto_migrate": True, "clock": clock, **options}
     stores = await open_postgres_stores(**chosen)
     try:
@@ -58,11 +56,6 @@ async def empty_schema() -> AsyncIterator[str]:
     _FREE.append(schema)
 
 
-def server_dsn() -> str:
-    """Return the address of the server of this run: its own, or the one that its parent lends it."""
-    return LENT or shared_server().dsn
-
-
 @cache
 def _pooler() -> str:
     stack = ExitStack()
@@ -76,7 +69,7 @@ def new_schema_name() -> str:
 
 
 async def _empty(schema: str) -> None:
-    connection = await asyncpg.connect(server_dsn())
+    connection = await asyncpg.connect(shared_server().dsn)
     rows = await connection.fetch(
         "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'", schema
     )

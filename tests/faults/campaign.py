@@ -34,6 +34,8 @@ from tests.waiting import wait_until, wait_until_sync
 #: After the last fault everything has to be final within this, on a busy machine.
 QUIET = timedelta(seconds=60)
 APP, CAPPED_APP = "tests.faults.campaign_tasks:app", "tests.faults.campaign_tasks:capped_app"
+#: Connections of one worker at most: the default of `[queue] max_pool_size`.
+POOL_SIZE = 10
 #: Beside those of the site: short enough for streams that break off to be abandoned while the campaign runs.
 LIMITS = {
     "HEADRACE_RECOVERY_SEAL_TIMEOUT": "2s",
@@ -49,6 +51,8 @@ class Actor:
 
     process: BaseProcess
     output: Path
+    #: Whether it is a worker.
+    works: bool
 
     @property
     def pid(self) -> int:
@@ -134,7 +138,10 @@ class Campaign:
         self._effects = EffectServer(site.root / "effects.jsonl")
         self._digests: dict[UUID, str] = {}
         self._before = 0
+        self._connections = Connections()
         self._started_at = time.monotonic()
+        #: What every process gets besides.
+        self.extra: dict[str, str] = {}
         #: Another way to the server for processes that are started from now on, such as a proxy.
         self.dsn = site.server.dsn
 
@@ -156,10 +163,10 @@ class Campaign:
 
     def _start(self, target: Any, points: Iterable[Failpoint], environ: dict[str, str], arguments: list[str]) -> Actor:
         output = self.site.root / f"actor-{len(self.actors)}"
-        environ = {**self.environment, POINTS: format_points(list(points)), **environ}
+        environ = {**self.environment, **self.extra, POINTS: format_points(list(points)), **environ}
         process = nursery().Process(target=target, args=(environ, str(output), arguments), daemon=True)
         process.start()
-        self.actors.append(Actor(process, output))
+        self.actors.append(Actor(process, output, works=target is work))
         return self.actors[-1]
 
     def worker(
@@ -256,14 +263,29 @@ class Campaign:
         await self.observe()
         with suppress(AssertionError):  # what is stuck, the verdict tells
             await wait_until(self._settled, QUIET)
+        await self._count_connections()
         for actor in self.actors:
             actor.signal(signal.SIGTERM)
         for actor in self.actors:
             await actor.ended()
 
+    async def _count_connections(self) -> None:
+        """Count what the workers hold while they have nothing to do, once the submitters are gone."""
+        submitters = [actor for actor in self.actors if not actor.works]
+        with suppress(AssertionError):  # one that does not end is killed below
+            await wait_until(lambda: not any(actor.alive for actor in submitters), QUIET)
+        allowed = POOL_SIZE * sum(actor.alive for actor in self.actors)
+
+        async def within() -> bool:
+            working, idle = await checker.read_connections(self.site.server.dsn)
+            self._connections = Connections(self._before, 0, working, allowed, idle)
+            return working <= self._before + allowed and not idle
+
+        with suppress(AssertionError):  # the verdict tells
+            await wait_until(within, timedelta(seconds=10))
+
     async def _settled(self) -> bool:
-        evidence = await self.tables()
-        return not evidence.live and all(batch["state"] == "closed" for batch in evidence.batches)
+        return not checker.stuck(replace(await self.tables(), acknowledged=self.acknowledged()))
 
     async def evidence(self) -> Evidence:
         """Collect what the witnesses say, after `quiet`."""
@@ -274,10 +296,10 @@ class Campaign:
 
         with suppress(AssertionError):
             await wait_until(given_back, timedelta(seconds=10))
-        after, idle = await checker.read_connections(server)
+        after, _ = await checker.read_connections(server)
         return replace(
             await self.tables(), acknowledged=self.acknowledged(), effects=self.effects(), digests_before=self._digests,
-            connections=Connections(self._before, after, idle),
+            connections=replace(self._connections, after=after),
         )  # fmt: skip
 
     async def verdict(self, *, least: bool = True) -> Verdict:

@@ -20,7 +20,7 @@ from tests.faults.site import LEASE
 from tests.waiting import wait_until
 
 #: How long a process may take to come to its boundary.
-ARRIVAL = timedelta(seconds=20)
+ARRIVAL = timedelta(seconds=40)
 WORKER, CAPPED, LEADER = "worker", "capped", "leader"
 
 
@@ -224,14 +224,23 @@ async def visit_all(campaign: Campaign, chosen: Sequence[str], action: Action = 
     for boundary in chosen:
         actor = route_of(boundary).actor
         kinds[actor if actor in kinds else "worker" if actor == CAPPED else "client"].append(boundary)
-    # Who is told to stop has to lead for sure: with a rival that is not known.
-    alone = [boundary for boundary in kinds["leader"] if route_of(boundary).stopped]
-    kinds["leader"] = [boundary for boundary in kinds["leader"] if boundary not in alone]
     async with asyncio.TaskGroup() as group:
+        group.create_task(_lead(campaign, kinds.pop("leader"), action))
         for boundaries_of_kind in kinds.values():
             for lane in range(lanes):
                 group.create_task(_lane(campaign, boundaries_of_kind[lane::lanes], action))
+
+
+async def _lead(campaign: Campaign, chosen: Sequence[str], action: Action) -> None:
+    """Visit the boundaries of leaders, and then let one lead in peace: somebody has to close what others left."""
+    # Who is told to stop has to lead for sure: with a rival that is not known.
+    alone = [boundary for boundary in chosen if route_of(boundary).stopped]
+    rivals = [boundary for boundary in chosen if boundary not in alone]
+    async with asyncio.TaskGroup() as group:
+        for lane in range(2):
+            group.create_task(_lane(campaign, rivals[lane::2], action))
     await _lane(campaign, alone, action)
+    campaign.worker()
 
 
 async def _lane(campaign: Campaign, chosen: Sequence[str], action: Action) -> None:

@@ -46,9 +46,9 @@ class Chaos:
     async def begin(self) -> None:
         """Start workers and submitters."""
         self._workers = [self._worker(number) for number in range(WORKERS)]
+        self._submit()
         for worker in self._workers:
             await worker.started()
-        self._submit()
 
     def _worker(self, place: int) -> Actor:
         self._run.dsn = self._proxy.dsn if place % 2 else self._run.site.server.dsn
@@ -69,11 +69,18 @@ class Chaos:
             if not kinds:
                 kinds = self._random.sample(list(self.faults), len(self.faults))
             kind = kinds.pop()
+            self._supervise()
             await self._run.more(self._random.randrange(5, 60))
             self._run.tally.plan(kind)
             await self.faults[kind]()
             self._run.tally.fire(kind)
             await self._run.observe()
+
+    def _supervise(self) -> None:
+        """Start workers again that ended by themselves: one that cannot reach its store when it starts says so."""
+        for place, worker in enumerate(self._workers):
+            if not worker.alive:
+                self._workers[place] = self._worker(place)
 
     def _pick(self) -> int:
         return self._random.randrange(WORKERS)

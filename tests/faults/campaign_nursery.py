@@ -28,6 +28,7 @@ import headrace.wiring  # noqa: F401
 from headrace.engine import batches
 from headrace.engine.loops import aggregator, leadership
 from tests.faults import campaign_clients, campaign_tasks
+from tests.faults.campaign_guards import EDITS, switch_off
 from tests.faults.failpoints import FIRED, POINTS, install, parse_points
 
 _SET_DEATH_SIGNAL = 1
@@ -71,6 +72,8 @@ def _settle(environ: dict[str, str], output: str) -> None:
         os.dup2(target, number)
         os.close(target)
     _shorten()
+    if edits := environ.get(EDITS):
+        switch_off(edits)
     points = parse_points(environ.get(POINTS, ""))
     if points:
         install(points, Path(environ[FIRED]), sleep=float(environ.get(SLEEP, "4.5")))

@@ -31,10 +31,14 @@ class ProvesNothingError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """Connections of Headrace on the server: before the first process, after the last, and idle in a transaction."""
+    """Connections on the server: before the first process and after the last, and of the workers when all is quiet."""
 
     before: int = 0
     after: int = 0
+    working: int = 0
+    #: As many as the pools of the workers may hold together.
+    allowed: int = 0
+    #: For more than a second, while the workers have nothing to do.
     idle_in_transaction: int = 0
 
 
@@ -62,7 +66,7 @@ class Verdict:
 
     #: acknowledged and nowhere to be found: ids of jobs and batches, batches with fewer items, paid answers
     lost: frozenset[Any] = frozenset()
-    #: not final after the quiet period: jobs, and batches that are not closed
+    #: after the quiet period: jobs that are not final, and batches that nobody closed
     stuck: frozenset[UUID] = frozenset()
     #: in both tables at once
     twice_final: frozenset[UUID] = frozenset()
@@ -105,7 +109,7 @@ def judge(evidence: Evidence) -> Verdict:
     final = Counter(row["id"] for row in evidence.final)
     return Verdict(
         lost=_lost(evidence, live | set(final)),
-        stuck=frozenset(live) | {batch["id"] for batch in evidence.batches if batch["state"] != "closed"},
+        stuck=stuck(evidence),
         twice_final=frozenset(key for key, count in final.items() if count > 1 or key in live),
         changed=frozenset(
             key for key, digest in evidence.digests_before.items() if evidence.digests.get(key) != digest
@@ -142,6 +146,20 @@ def require_enough(evidence: Evidence, *, planned: int, fired: int) -> None:
         raise ProvesNothingError(
             f"{fired} of {planned} planned faults fired; less than {LEAST_FIRED:.0%} prove nothing"
         )
+
+
+def stuck(evidence: Evidence) -> frozenset[UUID]:
+    """Return jobs that are not final, and batches that nobody closed.
+
+    A batch whose submitter died before it sent everything stays open or abandoned: that is for its next submitter.
+    """
+    acknowledged = {UUID(str(line["batch"])) for line in evidence.acknowledged if "batch" in line}
+    waiting = {
+        batch["id"]
+        for batch in evidence.batches
+        if batch["state"] != "closed" and (batch["id"] in acknowledged or batch["state"] not in ("open", "abandoned"))
+    }
+    return frozenset({row["id"] for row in evidence.live} | waiting)
 
 
 def _jobs(evidence: Evidence) -> list[Line]:
@@ -262,6 +280,7 @@ def _overlaps(evidence: Evidence) -> frozenset[tuple[UUID, int]]:
 def _leaks(connections: Connections) -> dict[str, int]:
     found = {
         "connections": max(0, connections.after - connections.before),
+        "connections of workers": max(0, connections.working - connections.before - connections.allowed),
         "idle in transaction": connections.idle_in_transaction,
     }
     return {name: count for name, count in found.items() if count}
@@ -286,7 +305,8 @@ _RUNNING = (
     "SELECT count(*) FROM jobs AS j JOIN sessions AS s ON s.id = j.session WHERE j.state = 'running' AND s.pid = $1"
 )
 _CONNECTIONS = (
-    "SELECT count(*) AS count, count(*) FILTER (WHERE state LIKE 'idle in transaction%') AS idle"
+    "SELECT count(*) AS count, count(*) FILTER"
+    " (WHERE state LIKE 'idle in transaction%' AND state_change < now() - interval '1 second') AS idle"
     " FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 )
 

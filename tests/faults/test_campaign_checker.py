@@ -89,6 +89,13 @@ def test_evidence_without_a_defect_is_clean() -> None:
     assert str(verdict) == "clean"
 
 
+def test_a_batch_that_nobody_sent_whole_is_not_stuck() -> None:
+    """Its submitter died unanswered: the next one continues it, and no closer may touch it."""
+    found = evidence()
+    found.batches = [*found.batches, {"id": OTHER, "state": "abandoned", "round": 1, "total": None, "on_close": None}]
+    assert judge(found).clean
+
+
 def forge(**changes: Any) -> Callable[[Evidence], None]:
     """Return what replaces whole parts of the evidence."""
 
@@ -116,6 +123,7 @@ DEFECTS: list[tuple[str, Callable[[Evidence], None]]] = [
     ("lost", also("acknowledged", {"answer": ["a", "another text"]})),
     ("stuck", also("live", job(OTHER, 2, state="ready"))),
     ("stuck", also("batches", {"id": OTHER, "state": "sealed", "round": 1, "total": 0, "on_close": None})),
+    ("stuck", lambda found: found.batches[0].update(state="abandoned")),  # type: ignore[attr-defined]
     ("twice_final", also("live", job(state="running"))),
     ("twice_final", also("final", job())),
     ("changed", forge(digests={JOB: "another"})),
@@ -135,6 +143,7 @@ DEFECTS: list[tuple[str, Callable[[Evidence], None]]] = [
     ("overlaps", forge(sessions=[{"id": DEAD, "expires_at": NOW + timedelta(seconds=5.5)}])),
     ("false_conflicts", also("acknowledged", {"error": "the key was used before"})),
     ("leaks", forge(connections=Connections(before=1, after=2))),
+    ("leaks", forge(connections=Connections(before=1, working=22, allowed=20))),
     ("leaks", forge(connections=Connections(idle_in_transaction=1))),
 ]
 _LIVE = """INSERT INTO jobs (id, sort_at, created_at, priority, max_attempts, state, queue, task, args)

@@ -45,15 +45,10 @@ async def cut_answers(site: Site, cuts: int) -> None:
     assert verdict.clean, verdict
 
 
-async def test_answers_cut_off_after_the_commit(fragile_site: Site) -> None:
-    """Nothing is lost or doubled, and no submit is refused, where the word of a commit never arrives."""
-    await cut_answers(fragile_site, 60)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_five_hundred_answers_cut_off_after_the_commit(fragile_site: Site) -> None:
-    """The same, 500 times."""
+    """Nothing is lost or doubled, and no submit is refused, where the word of a commit never arrives."""
     await cut_answers(fragile_site, 500)
 
 
@@ -95,6 +90,7 @@ def long_ones(run: Campaign, pid: int, event: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 async def test_a_slow_link_costs_no_lease(fragile_site: Site) -> None:
     """With up to 600 ms per message and 20 kB/s a worker is slow, and keeps its session."""
     lease = {"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "12s", "HEADRACE_WORKER_HEARTBEAT_INTERVAL": "3s"}
@@ -140,15 +136,10 @@ async def terminate_backends(site: Site, times: int) -> None:
     assert verdict.clean, verdict
 
 
-async def test_backends_terminated_at_random(fragile_site: Site) -> None:
-    """An operator, or a failover, that ends connections costs nobody a job, and no connection stays behind."""
-    await terminate_backends(fragile_site, 25)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_three_hundred_backends_terminated_at_random(fragile_site: Site) -> None:
-    """The same for a minute."""
+    """An operator, or a failover, that ends connections costs nobody a job, and no connection stays behind."""
     await terminate_backends(fragile_site, 300)
 
 
@@ -200,13 +191,8 @@ async def use_up_connections(folder: Path, seconds: float) -> None:
     assert verdict.clean, verdict
 
 
-async def test_connections_used_up_for_a_while(tmp_path: Path) -> None:
-    """Without connections workers stop in time and wait, submitters try again, and all go on once there are some."""
-    await use_up_connections(tmp_path, 5)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_connections_used_up_for_a_minute(tmp_path: Path) -> None:
-    """The same for a minute: longer than any lease."""
+    """Without connections workers stop in time and wait, submitters try again; all go on once there are some."""
     await use_up_connections(tmp_path, 60)

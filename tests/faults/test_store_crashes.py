@@ -42,13 +42,8 @@ async def crashed(site: Site, times: int) -> None:
     assert max(run.tally.recoveries) <= RESUMED.total_seconds()
 
 
-async def test_two_crashes_under_load_lose_nothing(fragile_site: Site) -> None:
-    """What was acknowledged before a crash ends once, and submitters and workers go on by themselves."""
-    await crashed(fragile_site, 2)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_twenty_crashes_under_load_lose_nothing(fragile_site: Site) -> None:
-    """The same, twenty times."""
+    """What was acknowledged before a crash ends once, and submitters and workers go on by themselves within 10 s."""
     await crashed(fragile_site, 20)

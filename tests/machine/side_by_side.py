@@ -17,7 +17,8 @@ from headrace.model.session import SessionView
 from headrace.model.stats import Pruned
 from headrace.ports.stores import Stores
 from headrace.stores.memory import open_memory_stores
-from tests.backends.postgres import empty_schema, server_dsn, stores_on
+from tests.backends.postgres import empty_schema, stores_on
+from tests.backends.server import shared_server
 from tests.machine.core import Core
 from tests.machine.twin import EVERYTHING, Twin, renamed
 
@@ -40,7 +41,7 @@ class SideBySide(Core):
 
     async def _open_postgres(self) -> Stores:
         self.schema = await self.opened.enter_async_context(empty_schema())
-        self.reader: asyncpg.Connection[Any] = await asyncpg.connect(server_dsn())
+        self.reader: asyncpg.Connection[Any] = await asyncpg.connect(shared_server().dsn)
         self.opened.push_async_callback(self.reader.close)
         return await self.opened.enter_async_context(stores_on(self.schema, self.clock, listen=False))
 

@@ -100,9 +100,9 @@ LOADS = [(20, 1), (1_000, 1), (1_000, 10), (1_000, 100), (10_000, 1), (10_000, 6
 
 
 @pytest.mark.parametrize(("per_second", "together"), LOADS)
-@pytest.mark.parametrize("statement", [0.0005, 0.001, 0.002])
+@pytest.mark.parametrize("statement", [0.0005, 0.001, 0.002, 0.004])
 def test_no_completion_waits_5_ms(statement: float, per_second: int, together: int) -> None:
-    """While the store answers within 2 ms every completion is on its way within 5 ms, under any load."""
+    """While the store answers within 4 ms every completion is on its way within 5 ms, under any load."""
     store = measure(statement, per_second=per_second, together=together)
     assert len(store.waits) == len(store.ended_at)
     assert max(store.waits) <= PROMISED + _ROUNDING
@@ -110,9 +110,9 @@ def test_no_completion_waits_5_ms(statement: float, per_second: int, together: i
 
 @pytest.mark.parametrize(("per_second", "together"), LOADS[:-1])
 def test_a_slow_store_is_waited_for_once(per_second: int, together: int) -> None:
-    """Where a statement takes 20 ms a completion waits for the end of the one under way, and no more than 3 ms then."""
+    """Where a statement takes 20 ms a completion waits for the end of the one under way, and no longer."""
     store = measure(0.020, per_second=per_second, together=together)
-    assert 0.015 < max(store.waits) <= 0.023 + _ROUNDING
+    assert 0.015 < max(store.waits) <= 0.020 + _ROUNDING
 
 
 def test_a_lone_completion_does_not_wait() -> None:

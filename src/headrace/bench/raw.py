@@ -1,8 +1,7 @@
 """Minimal loops over one connection: what the server and the driver can do without a framework.
 
-The delete-only drains take batches of 100 in two transactions, claim and finish; ours ends a batch and claims the next
-in one, with the statement that a busy worker sends. All use the pinned plans of the shipped worker, so that a plan made
-for an empty table decides nothing.
+Each drain takes batches of 100 in two transactions, claim and finish. All use the pinned plans of the shipped worker,
+so that a plan made for an empty table decides nothing.
 """
 
 from __future__ import annotations
@@ -74,18 +73,10 @@ async def drain_ours(order: Order) -> dict[str, float]:
     for start in range(0, order.jobs, FILL):
         await _fill_shipped(run, min(FILL, order.jobs - start))
 
-    rows: list[Any] | None = None
-
     async def step() -> int:
-        """End a batch and claim the next, as a busy worker does: in one statement."""
-        nonlocal rows
-        if rows is None:
-            rows = await run("claim_jobs", session=session, queue=QUEUE, limit=BATCH)
-        if not rows:
-            return 0
+        rows = await run("claim_jobs", session=session, queue=QUEUE, limit=BATCH)
         rows.sort(key=itemgetter("id"))
-        *rows, last = await run("finish_jobs", session=session, queue=QUEUE, limit=BATCH, **_endings(rows))
-        return len(last["ended"])
+        return len(await run("finish_jobs", session=session, **_endings(rows))) if rows else 0
 
     return await _drain(order, connection, step)
 
@@ -127,8 +118,12 @@ def _endings(rows: list[Any]) -> dict[str, list[Any]]:
     return {
         "ids": [row["id"] for row in rows],
         "attempts": [row["attempt"] for row in rows],
+        "states": ["succeeded"] * count,
         "results": [RESULT] * count,
-        "endings": [None] * count,
+        "errors": [None] * count,
+        "usages": [None] * count,
+        "failures": [0] * count,
+        "crashes": [0] * count,
     }
 
 

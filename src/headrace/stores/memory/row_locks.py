@@ -31,6 +31,7 @@ class RowLocks:
         taken: list[str] = []
         try:
             for name in sorted(set(names)):
+                await turn()
                 while name in self._held:
                     await turn()
                 self._held.add(name)

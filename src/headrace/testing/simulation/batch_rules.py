@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +31,7 @@ class SeenBatch:
     state: BatchState
     round: int
     appended: int
+    closed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,12 @@ class BatchRules:
         elif before.state is BatchState.CLOSED and batch.state is not BatchState.CLOSED:
             if batch.round != before.round + 1 or request.verb not in REOPENING:
                 self._breach("a batch closes once per round", batch_id, f"was opened again by {request.verb}")
+        elif batch.closed_at != before.closed_at and batch.state is BatchState.CLOSED:
+            self._breach("a batch closes once per round", batch_id, f"was closed again by {request.verb}")
         if batch.appended != before.appended and before.state not in APPENDABLE:
             self._breach("a sealed batch takes no items", batch_id, f"was {before.state} and took items")
         before.state, before.round, before.appended = batch.state, batch.round, batch.appended
+        before.closed_at = batch.closed_at
         self._note_due(batch_id, batch, request)
 
     def _breach(self, invariant: str, batch_id: UUID, what: str) -> None:

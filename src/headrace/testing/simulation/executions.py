@@ -67,11 +67,8 @@ class Executions:
 
     def after(self, request: Request, moved: list[UUID], result: object, error: BaseException | None) -> None:
         """Check what the calls that end attempts say against what the handlers did."""
-        match request.verb:
-            case "complete_jobs":
-                self._check_successes(moved)
-            case "rescue_jobs":
-                self._check_stopped(moved)
+        if request.verb == "complete_jobs":
+            self._check_successes(moved)
 
     def _check_successes(self, moved: list[UUID]) -> None:
         for job_id in moved:
@@ -81,13 +78,15 @@ class Executions:
             if (job_id, row.job.attempt) not in self._returned:
                 self._referee.breach("results come from handlers", f"job {job_id} succeeded, no handler returned that")
 
-    def _check_stopped(self, moved: list[UUID]) -> None:
-        """A worker that can run has stopped its handlers before its lease ends."""
+    def check_leases(self) -> None:
+        """A worker that can run has stopped its handlers when its lease ends."""
         now = self._referee.loop.now
-        for execution in [run for job_id in moved for run in self._running.get(job_id, ())]:
-            actor = execution.actor
-            if actor.present and now - actor.disturbed_at > RECOVERY_SECONDS:
-                self._referee.breach("handlers stop before their lease ends", f"{execution} runs on after its rescue")
+        for runs in self._running.values():
+            for execution in runs:
+                actor = execution.actor
+                free = actor.present and now - actor.disturbed_at > RECOVERY_SECONDS
+                if free and not self._state.alive(execution.session):
+                    self._referee.breach("handlers stop before their lease ends", f"{execution} runs on")
 
     def thorough(self) -> None:
         """Nothing beyond each call."""

@@ -28,6 +28,11 @@ LATE_SECONDS = 3.0
 TURN_SECONDS = 0.01
 
 
+#: These go wrong more often: most is at stake there.
+BUSY_VERBS = frozenset({"claim_jobs", "claimed_jobs", "complete_jobs", "close_batches", "insert_jobs", "append_slice"})
+BUSY_FACTOR = 2.0
+
+
 class Fate(Enum):
     """What becomes of one call."""
 
@@ -99,13 +104,14 @@ class Network:
         self.under_way: dict[Actor, int] = {}
         #: When a call of an actor last went wrong.
         self.faulted_at: dict[Actor, float] = {}
+        self._cut_until: dict[Actor, float] = {}
         #: How many calls met each fate.
         self.fates: dict[Fate, int] = {}
 
     async def call(self, verb: str, method: Callable[..., Awaitable[Any]], args: Any, kwargs: Any) -> Any:
         """Carry one call of the running actor to the store and return the answer."""
         loop, actor = self._loop, self._loop.actor
-        fate = self._draw()
+        fate = self._draw(verb, actor)
         self._count += 1
         request = Request(
             self._count, actor, verb, args, kwargs, method, fate, reply=loop.create_future(), sent_at=loop.now
@@ -117,11 +123,21 @@ class Network:
         self._send(request)
         return await request.reply
 
-    def _draw(self) -> Fate:
+    def cut_off(self, actor: Actor, seconds: float) -> None:
+        """Let no call of an actor arrive for some time."""
+        self._cut_until[actor] = self._loop.now + seconds
+
+    def calm_down(self) -> None:
+        """From now on every call is answered."""
+        self.weather = FINE
+        self._cut_until.clear()
+
+    def _draw(self, verb: str, actor: Actor) -> Fate:
         weather, now = self.weather, self._loop.now
-        if any(begin <= now < end for begin, end in weather.outages):
+        away = any(begin <= now < end for begin, end in weather.outages)
+        if away or self._cut_until.get(actor, now) > now:
             return self._chance.choice((Fate.BEFORE, Fate.BEFORE, Fate.SILENT))
-        if weather.faults and self._chance.random() < weather.faults:
+        if weather.faults and self._chance.random() < weather.faults * (BUSY_FACTOR if verb in BUSY_VERBS else 1):
             return self._chance.choice(FAULTS)
         return Fate.ANSWERED
 

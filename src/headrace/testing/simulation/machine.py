@@ -13,16 +13,19 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from unittest.mock import patch
 
 from headrace.engine import batches, shift
-from headrace.engine.loops import rescuer
+from headrace.engine.loops import leadership, rescuer
 from headrace.model.session import ProcessId
 from headrace.testing.simulation.clocks import BEGINNING
 from headrace.testing.simulation.loop import VirtualLoop
 
 #: Items of a slice, so that small streams have several.
 SLICE_ITEMS = 2
+#: Shorter, as leases are here, so that leaders change.
+TERM_LEASE = timedelta(seconds=5)
 _BEGINNING_NS = int(BEGINNING.timestamp()) * 1_000_000_000
 
 
@@ -85,6 +88,7 @@ def simulated_machine(
             patch.object(rescuer, "this_host", processes.this_host),
             patch.object(rescuer, "is_gone", processes.is_gone),
             patch.object(batches, "SLICE_ITEMS", SLICE_ITEMS),
+            patch.object(leadership, "TERM_LEASE", TERM_LEASE),
             _listening(Alarm(sound)),
             _without_gc(),
         ):

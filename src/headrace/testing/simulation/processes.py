@@ -20,6 +20,7 @@ from headrace.model.errors import StoreUnavailableError
 from headrace.model.stats import Retention
 from headrace.ports.stores import Stores
 from headrace.testing.simulation.clocks import ActorClock
+from headrace.testing.simulation.faults import Network
 from headrace.testing.simulation.executions import EXECUTIONS, Executions
 from headrace.testing.simulation.handlers import MAIN, SIDE, LoneChild, registry
 from headrace.testing.simulation.loop import WORLD, Actor, VirtualLoop
@@ -55,10 +56,10 @@ class Processes:
 
     def __init__(
         self, scenario: Scenario, loop: VirtualLoop, *, stores: Stores, table: ProcessTable, referee: Referee,
-        executions: Executions,
+        executions: Executions, network: Network,
     ) -> None:  # fmt: skip
         self._scenario, self._loop, self._stores, self._table = scenario, loop, stores, table
-        self._referee, self._executions = referee, executions
+        self._referee, self._executions, self._network = referee, executions, network
         self.actors: list[Actor] = []
         self.current: list[Process | None] = [None] * len(scenario.places)
         #: Set once the faults are over: children of suspects live on.
@@ -141,6 +142,13 @@ class Processes:
         self._referee.note(process.actor, "freezes for", seconds)
         self._loop.freeze(process.actor)
         self._loop.call_at_world_time(self._loop.now + seconds, self.thaw, process, context=WORLD.context())
+
+    def cut_off(self, number: int, seconds: float) -> None:
+        """Let no call of a worker arrive for some time."""
+        process = self.current[number]
+        if process is not None:
+            self._referee.note(process.actor, "is cut off for", seconds)
+            self._network.cut_off(process.actor, seconds)
 
     def thaw(self, process: Process) -> None:
         """Let a frozen worker go on."""

@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """Something that happens to a place at a time: crash, freeze (for `seconds`), stop or restart."""
+    """Something that happens to a place: its worker crashes, freezes, is cut off for `seconds`, or is stopped."""
 
     at: float
     kind: str
@@ -74,15 +74,18 @@ def draw(seed: int) -> Scenario:
     """Return the scenario of a seed."""
     chance = Random(seed)  # noqa: S311 - a simulation, no secrets
     calm = chance.random() < 0.2
+    weather = FINE if calm else _weather(chance)
     places = tuple(_place(chance) for _ in range(chance.choice((1, 2, 2, 3))))
+    # Shorter than a repeated call may come late, history is kept only where no call goes wrong.
+    sure = not weather.faults and not weather.outages
     return Scenario(
         seed=seed,
         fifo=chance.random() < 0.3,
-        weather=FINE if calm else _weather(chance),
+        weather=weather,
         places=places,
         mishaps=() if calm and chance.random() < 0.5 else tuple(_mishaps(chance, len(places))),
         errands=tuple(sorted(_errands(chance), key=lambda errand: errand.at)),
-        keep_seconds=5.0 if chance.random() < 0.15 else None,
+        keep_seconds=5.0 if sure and chance.random() < 0.4 else None,
         child_crashes=chance.choice((0.0, 0.4, 0.9)),
     )
 
@@ -111,7 +114,7 @@ def _weather(chance: Random) -> Weather:
 
 
 def _mishaps(chance: Random, places: int) -> list[Mishap]:
-    kinds = ("crash", "crash", "freeze", "freeze", "stop")
+    kinds = ("crash", "crash", "freeze", "freeze", "cut", "stop")
     return sorted(
         (
             Mishap(
@@ -147,14 +150,19 @@ CLEAN_PLANS = PLANS[:4]
 def draw_plan(chance: Random, task: str) -> list[Any]:
     """Return what a job of a task does."""
     # What runs at most once, or without a time limit, does nothing that needs another attempt or a limit.
-    kinds = CLEAN_PLANS if task in ("once", "endless") else PLANS
-    return chance.choice(kinds)(chance)
+    match task:
+        case "once":
+            return chance.choice(CLEAN_PLANS)(chance)
+        case "endless":
+            return ["slow", 0, chance.choice((0.5, 2 * LEASE_SECONDS))]
+        case _:
+            return chance.choice(PLANS)(chance)
 
 
 def _errands(chance: Random) -> list[Errand]:
-    kinds = ("jobs", "jobs", "twins", "scatter", "stream", "burst", "pause", "cancel")
+    kinds = ("jobs", "jobs", "twins", "scatter", "stream", "burst", "pause", "cancel", "forge")
     errands = []
-    for _ in range(chance.randint(3, 6)):
+    for _ in range(chance.randint(3, 7)):
         at, kind = chance.uniform(0, WORKING_SECONDS * 0.6), chance.choice(kinds)
         errands.append(Errand(at, chance.randrange(2), kind, DETAILS[kind](chance)))
     return errands
@@ -203,5 +211,6 @@ DETAILS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "stream": _batch,
     "pause": lambda chance: {"queue": chance.choice(("main", "side")), "seconds": chance.choice((0.5, 3.0))},
     "cancel": lambda chance: {"count": chance.randint(1, 3)},
+    "forge": lambda chance: {"count": chance.randint(1, 4), "leader": chance.random() < 0.3},
 }
 

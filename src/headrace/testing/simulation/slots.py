@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from headrace.engine.shift import Shift
+from headrace.testing.simulation.executions import Executions
 from headrace.testing.simulation.processes import Process, Processes
 from headrace.testing.simulation.referee import Referee
 
@@ -15,8 +16,8 @@ LOOK_EVERY = 8
 class SlotRules:
     """Compares the two at moments when nothing is ready to run and no call of the worker is under way."""
 
-    def __init__(self, referee: Referee, processes: Processes) -> None:
-        self._referee, self._processes = referee, processes
+    def __init__(self, referee: Referee, processes: Processes, executions: Executions) -> None:
+        self._referee, self._processes, self._executions = referee, processes, executions
         self._moments = 0
 
     def look(self) -> None:
@@ -24,6 +25,7 @@ class SlotRules:
         self._moments += 1
         if self._moments % LOOK_EVERY == 0:
             self.compare_all()
+            self._executions.check_leases()
 
     def compare_all(self) -> None:
         """Compare now."""

@@ -10,15 +10,24 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from headrace.engine import operations
 from headrace.engine.batches import Batches
 from headrace.engine.client import Client
 from headrace.engine.waiters import Waiters
 from headrace.model.batch import BatchState, ClosePolicy, NewBatch
-from headrace.model.errors import ConflictError, HeadraceError, InvalidInputError, NotFoundError, StoreUnavailableError
-from headrace.model.job import NewJob
+from headrace.model.errors import (
+    ConflictError,
+    FenceLostError,
+    HeadraceError,
+    InvalidInputError,
+    NotFoundError,
+    StoreUnavailableError,
+)
+from headrace.model.job import Completion, JobState, NewJob
+from headrace.model.session import LeaderTerm
+from headrace.model.stats import Retention
 from headrace.ports.stores import Stores
 from headrace.testing.simulation.clocks import StoreClock
 from headrace.testing.simulation.handlers import SPECS
@@ -163,6 +172,29 @@ class Submitter:
             live = [view.id for view in views if not view.state.final]
             if live:
                 await operations.cancel_job(self._stores, self._chance.choice(live))
+
+    async def forge(self, count: int, leader: bool) -> None:
+        """Write for attempts of others, as a zombie does that remembers too much: with the wrong session or attempt.
+
+        With `leader` it takes itself for the leader.
+        """
+        jobs, at_once = self._stores.jobs, timedelta(days=-1)
+        for _ in range(count):
+            await asyncio.sleep(self._chance.random())
+            if leader:
+                term = LeaderTerm(uuid4(), self._chance.randint(1, 3))
+                await jobs.fail_overdue_jobs(grace=at_once, limit=9, term=term)
+                await jobs.prune_jobs(Retention(at_once, at_once, at_once), limit=9, term=term)
+            running = await self._stores.inspect.list_jobs(state=JobState.RUNNING)
+            for view in running:
+                wrong_session, step = self._chance.random() < 0.5, self._chance.random() < 0.5
+                session = uuid4() if wrong_session or view.session is None else view.session
+                attempt = view.attempt if wrong_session else view.attempt + self._chance.choice((-1, 1))
+                with suppress(FenceLostError):
+                    if step:
+                        await jobs.save_step(view.id, attempt=attempt, session=session, name="step-0", value="0")
+                    else:
+                        await jobs.complete_jobs(session, [Completion(view.id, attempt, JobState.SUCCEEDED, "0")])
 
     async def settle(self) -> None:
         """Bring to an end what others left half done: paused queues, batches that nobody seals."""

@@ -11,7 +11,7 @@ from headrace.stores.memory import stores_over
 from headrace.testing.simulation.batch_rules import BatchRules
 from headrace.testing.simulation.clocks import StoreClock
 from headrace.testing.simulation.executions import Executions
-from headrace.testing.simulation.faults import FINE, Network, across, turn
+from headrace.testing.simulation.faults import Network, across, turn
 from headrace.testing.simulation.hints import SimulatedNotifier
 from headrace.testing.simulation.job_rules import JobRules
 from headrace.testing.simulation.lease_rules import LeaseRules
@@ -50,12 +50,12 @@ class World:
         self.executions = Executions(self.referee)
         self.processes = Processes(
             self.scenario, self.loop, stores=self.stores, table=self.table, referee=self.referee,
-            executions=self.executions,
+            executions=self.executions, network=self.network,
         )  # fmt: skip
         self.known = Known()
         self.submitters: list[Submitter] = []
         self._clock, self._chance = clock, chance
-        slots = SlotRules(self.referee, self.processes)
+        slots = SlotRules(self.referee, self.processes, self.executions)
         self.referee.rules = [JobRules(self.referee), self.executions, LeaseRules(self.referee), BatchRules(self.referee)]
         self.loop.on_idle = slots.look
         self.loop.set_exception_handler(self._on_error)
@@ -112,12 +112,15 @@ class World:
                 self.processes.start_later(mishap.place, mishap.seconds)
             case "freeze":
                 self.processes.freeze(mishap.place, mishap.seconds)
+            case "cut":
+                self.processes.cut_off(mishap.place, mishap.seconds)
             case "stop":
                 self.processes.stop(mishap.place)
 
     def calm_down(self) -> None:
         """End all faults."""
-        self.network.weather, self.notifier.loss, self.processes.healed = FINE, 0.0, True
+        self.network.calm_down()
+        self.notifier.loss, self.processes.healed = 0.0, True
 
 
 def _chances(seed: int) -> Callable[[str], Random]:
