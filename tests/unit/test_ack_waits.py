@@ -44,6 +44,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.virtual.now
 
 
+class NoClaims:
+    """Nothing to take along."""
+
+    def offer(self) -> None:
+        """Offer no claim."""
+
+    def settle(self, _claim: Any, _jobs: Any) -> None:
+        """Never called."""
+        raise AssertionError("there was no claim")
+
+
 class Store:
     """Takes so many seconds for a statement, and notes how long its completions had waited when it began."""
 
@@ -64,7 +75,7 @@ async def send(store: Store, *, per_second: int, together: int, seconds: float) 
     """Let attempts end at random moments, some of them together."""
     hints = SimpleNamespace(hint=lambda _topic: None)
     stores: Any = SimpleNamespace(jobs=store, notifier=hints)
-    acks = Acks(stores, uuid4(), Telemetry(), on_sent=lambda _sent: None)
+    acks = Acks(stores, uuid4(), Telemetry(), claims=NoClaims(), on_sent=lambda _sent: None)
     acks.start()
     loop, chance = asyncio.get_running_loop(), random.Random(per_second)
     while loop.time() < seconds:

@@ -54,7 +54,7 @@ async def test_a_claim_carried_out_late_is_found(monkeypatch: pytest.MonkeyPatch
     claimer = Claimer(
         late,  # type: ignore[arg-type]
         Claim(session.id, "default", 1), batch_size=1, poll_interval=timedelta(milliseconds=10),
-        telemetry=Telemetry(), on_claimed=begun.set_result, known=set,
+        telemetry=Telemetry(), on_claimed=begun.set_result, known=set, acks_waiting=lambda: 0,
     )  # fmt: skip
     claimer.start()
     try:

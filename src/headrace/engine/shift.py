@@ -11,6 +11,7 @@ import contextlib
 import logging
 import random
 import socket
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -80,8 +81,9 @@ class Shift:
         self._on_lost = on_lost
         self._on_scheduled = on_scheduled
         self._session = NewSession(this_process(), socket.gethostname(), options.queues, options.lease)
-        self._acks = Acks(stores, self.id, telemetry, on_sent=self._after_sent)
+        self._acks = Acks(stores, self.id, telemetry, claims=self, on_sent=self._after_sent)
         self._claimers = {queue: self._claimer(queue, slots) for queue, slots in options.queues.items()}
+        self._turns = deque(self._claimers)
         self._attempts: dict[tuple[UUID, int], Attempt] = {}
         self._all_ended = asyncio.Event()
         self._all_ended.set()
@@ -107,6 +109,7 @@ class Shift:
         return Claimer(
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
+            acks_waiting=lambda: self._acks.unsent,
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -149,6 +152,19 @@ class Shift:
         if queue in self._claimers:
             self._claimers[queue].hint()
 
+    def offer(self) -> Claim | None:
+        """Return a claim for the acks to take along, of each queue in its turn; see `Claimer.offer`."""
+        for _ in range(len(self._turns)):
+            queue = self._turns[0]
+            self._turns.rotate(-1)
+            if (claim := self._claimers[queue].offer()) is not None:
+                return claim
+        return None
+
+    def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
+        """Give a claim's answer to its claimer."""
+        self._claimers[claim.queue].settle(claim, jobs)
+
     @property
     def running(self) -> int:
         """Attempts that run."""
@@ -175,10 +191,8 @@ class Shift:
         # Under its fence: the sweep may have ended an earlier attempt of the job that still runs here.
         self._attempts[job.id, job.attempt] = attempt
         self._all_ended.clear()
-        started = log_start(attempt, self._clock)
-        attempt.runner = asyncio.create_task(self._run(attempt, started))
-        # Not at the end of the coroutine: a task that is cancelled before its first step never gets there.
-        attempt.runner.add_done_callback(partial(self._end, attempt, started))
+        runner = self._run(attempt, log_start(attempt, self._clock))
+        attempt.runner = asyncio.get_running_loop().create_task(runner)
 
     @property
     def _alone(self) -> int:
@@ -191,21 +205,17 @@ class Shift:
     async def _run(self, attempt: Attempt, started: float | None) -> None:
         try:
             completion = await run_attempt(attempt, self._factory.proceed)
+            if completion is not None and not self._lost:
+                self._acks.put(completion)
+                log_end(attempt, completion, self._clock, started)
         except Exception:
             # Not the handler's error, ours: the job is left to the sweeps rather than ended wrongly.
             LOG.exception("attempt %d of job %s could not be ended", attempt.job.attempt, attempt.job.id)
-        else:
-            self._record(attempt, completion, started)
+        finally:
+            self._end(attempt)
 
-    def _record(self, attempt: Attempt, completion: Completion | None, started: float | None) -> None:
-        if completion is not None and not self._lost:
-            self._acks.put(completion)
-            log_end(attempt, completion, self._clock, started)
-
-    def _end(self, attempt: Attempt, started: float | None, runner: asyncio.Task[None]) -> None:
+    def _end(self, attempt: Attempt) -> None:
         """Free the slot of an attempt that is over."""
-        if runner.cancelled():
-            self._record(attempt, stopped(attempt), started)
         del self._attempts[attempt.job.id, attempt.job.attempt]
         self._free(attempt.job.queue)
         if not self._attempts:

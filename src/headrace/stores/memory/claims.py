@@ -10,7 +10,6 @@ from headrace.model.job import Claim, ClaimedJob, JobState
 from headrace.stores.memory.rows import Job
 from headrace.stores.memory.state import State
 
-
 Room = dict[str, int | None]
 
 

@@ -45,6 +45,14 @@ class MemoryJobStore:
         return endings.complete_jobs(self._state, session, completions)
 
     @atomic
+    async def exchange_jobs(
+        self, session: UUID, completions: Sequence[Completion], claim: Claim
+    ) -> tuple[list[UUID], list[ClaimedJob]]:
+        """Complete and claim in one step."""
+        accepted = endings.complete_jobs(self._state, session, completions)
+        return accepted, await claims.claim_jobs(self._state, claim)
+
+    @atomic
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
         """Make due jobs ready, at the place of their due time, however late this sweep comes."""
         state, queues, staged = self._state, set(), 0
