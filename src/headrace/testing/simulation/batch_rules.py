@@ -12,7 +12,7 @@ from uuid import UUID
 from headrace.model.batch import BatchOutcome, BatchState
 from headrace.model.job import JobState
 from headrace.stores.memory.rows import Batch
-from headrace.testing.simulation.faults import CALL_SECONDS, Request
+from headrace.testing.simulation.faults import Request
 from headrace.testing.simulation.loop import Actor
 from headrace.testing.simulation.referee import Referee
 
@@ -136,9 +136,7 @@ class BatchRules:
             return
         network, now = self._referee.network, self._referee.loop.now
         patience = PROMPT_SECONDS + PROMPT_JOURNEYS * network.weather.journey
-        since = due.since - CALL_SECONDS
-        disturbed = max(due.actor.disturbed_at, network.faulted_at.get(due.actor, since)) > since
-        if not disturbed and now - due.since > patience:
+        if network.undisturbed(due.actor, due.since) and now - due.since > patience:
             what = f"was done at {due.since:.3f} by {due.actor} and waited for the safety net"
             self._breach("closing is prompt", batch_id, what)
 

@@ -103,7 +103,7 @@ class Network:
         #: Calls of each actor that may still be carried out or be answered.
         self.under_way: dict[Actor, int] = {}
         #: When a call of an actor last went wrong.
-        self.faulted_at: dict[Actor, float] = {}
+        self._faulted_at: dict[Actor, float] = {}
         self._cut_until: dict[Actor, float] = {}
         #: How many calls met each fate.
         self.fates: dict[Fate, int] = {}
@@ -119,13 +119,18 @@ class Network:
         self.under_way[actor] = self.under_way.get(actor, 0) + 1
         self.fates[fate] = self.fates.get(fate, 0) + 1
         if fate is not Fate.ANSWERED:
-            self.faulted_at[actor] = loop.now
+            self._faulted_at[actor] = loop.now
         self._send(request)
         return await request.reply
 
     def cut_off(self, actor: Actor, seconds: float) -> None:
         """Let no call of an actor arrive for some time."""
         self._cut_until[actor] = self._loop.now + seconds
+
+    def undisturbed(self, actor: Actor, since: float) -> bool:
+        """Whether nothing has happened to an actor, or to a call that it waited for, since a time of the world."""
+        before = since - CALL_SECONDS
+        return max(actor.disturbed_at, self._faulted_at.get(actor, before)) <= before
 
     def calm_down(self) -> None:
         """From now on every call is answered."""

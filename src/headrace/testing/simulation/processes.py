@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -40,10 +40,7 @@ class Process:
     place: Place
     actor: Actor
     worker: Worker
-    main: asyncio.Task[Any] | None = None
     stopping: bool = False
-    #: Sessions it had, for those that look at what it left.
-    sessions: set[Any] = field(default_factory=set)
 
     @property
     def working(self) -> bool:
@@ -75,7 +72,7 @@ class Processes:
         self.current[number] = process
         context = actor.context()
         context.run(EXECUTIONS.set, self._executions)
-        process.main = self._loop.create_task(self._work(process, number), context=context)
+        self._loop.create_task(self._work(process, number), context=context)
 
     def add_actor(self, name: str, host: str, *, rate: float = 1.0, offset: float = 0.0) -> Actor:
         """Start a process."""
@@ -167,8 +164,13 @@ class Processes:
         self._loop.create_task(self._stop(process, number), context=context)
 
     async def _stop(self, process: Process, number: int) -> None:
+        shift, begun_at = process.worker.session, self._loop.now
         await process.worker.stop(GRACE)
         self._referee.note(process.actor, "has stopped")
+        if shift is not None and self._network.undisturbed(process.actor, begun_at):
+            left = [job.id for job in self._referee.state.running.values() if job.session == shift.id]
+            if left:
+                self._referee.breach("a stop in order leaves nothing", f"{process.actor} left {left} running")
         if self.current[number] is process:
             self.crash(number)
             self.start_later(number, RESTART_SECONDS)

@@ -14,7 +14,7 @@ LEASE_SECONDS = 4.0
 #: Faults and work stop after this long; then everything has to come to rest.
 WORKING_SECONDS = 14.0
 #: A clock may run this much faster or slower: the stop margin of a lease covers it (docs/explanation/leases.md).
-DRIFT = 0.05
+DRIFT = 0.08
 WRONG_SECONDS = 3_600.0
 
 
@@ -114,12 +114,12 @@ def _weather(chance: Random) -> Weather:
 
 
 def _mishaps(chance: Random, places: int) -> list[Mishap]:
-    kinds = ("crash", "crash", "freeze", "freeze", "cut", "stop")
+    kinds = ("crash", "crash", "freeze", "freeze", "cut", "cut", "stop")
     return sorted(
         (
             Mishap(
                 at=chance.uniform(0.5, WORKING_SECONDS - 1), kind=chance.choice(kinds), place=chance.randrange(places),
-                seconds=chance.choice((0.3, 1.0, LEASE_SECONDS, LEASE_SECONDS + 2)),
+                seconds=chance.choice((0.3, 1.0, LEASE_SECONDS, LEASE_SECONDS + 2, LEASE_SECONDS + 2)),
             )
             for _ in range(chance.choice((0, 1, 2, 3, 4)))
         ),
@@ -143,7 +143,7 @@ PLANS: tuple[Callable[[Random], list[Any]], ...] = (
     lambda chance: ["stubborn", 0, 1.0],
 )
 
-SINGLE_TASKS = ("work", "work", "endless", "narrow", "single", "once", "rare")
+SINGLE_TASKS = ("work", "work", "endless", "endless", "narrow", "single", "once", "rare")
 CLEAN_PLANS = PLANS[:4]
 
 
