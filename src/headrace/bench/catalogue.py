@@ -80,7 +80,7 @@ CONTENDERS: Mapping[str, Entry] = {
     ),
     "raw-ours": Entry(
         kind=Kind.RAW,
-        about="the shipped claim and finish statements on the shipped schema: fences, history and results",
+        about="the shipped claim and finish statements on the shipped schema, batches of 100: fences, history, results",
         loops={"drain": f"{_RAW}:drain_ours", "drain-deep": f"{_RAW}:drain_ours"},
     ),
     "raw-insert": Entry(
@@ -92,7 +92,7 @@ CONTENDERS: Mapping[str, Entry] = {
         kind=Kind.OURS,
         about="one `headrace worker` process, default settings; bulk by `app.submit`, a call of 10,000 items",
         target=f"{_CONTENDERS}.ours:Headrace",
-        workloads=("drain", "drain-deep", "enqueue", "latency", "scatter", "memory", "kill"),
+        workloads=("drain", "drain-deep", "enqueue", "latency", "scatter", "memory", "kill", "kill-apart"),
     ),
     "headrace-batch": Entry(
         kind=Kind.OURS,
@@ -170,6 +170,12 @@ CONTENDERS: Mapping[str, Entry] = {
 }
 
 _PER_SECOND = (Figure("per_second", "", "jobs/s"),)
+_KILL = (
+    Figure("seconds", "until all ran", "s", more_is_better=False),
+    Figure("lost", "lost", "jobs", more_is_better=False),
+    Figure("again", "finished and run again", "jobs", more_is_better=False),
+    Figure("unrecorded", "finished, unrecorded at the kill", "jobs", more_is_better=False),
+)
 
 WORKLOADS: Mapping[str, Workload] = {
     "drain": Workload(
@@ -209,14 +215,11 @@ WORKLOADS: Mapping[str, Workload] = {
         most_rounds=1, slow=True,
     ),
     "kill": Workload(
-        about="kill -9 amid jobs of 10 ms, another worker takes over",
-        target=f"{_HERE}.takeover:takeover",
-        figures=(
-            Figure("seconds", "until all ran", "s", more_is_better=False),
-            Figure("lost", "lost", "jobs", more_is_better=False),
-            Figure("again", "finished and run again", "jobs", more_is_better=False),
-            Figure("unrecorded", "finished, unrecorded at the kill", "jobs", more_is_better=False),
-        ),
-        most_rounds=1, slow=True,
+        about="kill -9 amid jobs of 10 ms, another worker of the same machine takes over",
+        target=f"{_HERE}.takeover:takeover", figures=_KILL, most_rounds=1, slow=True,
+    ),
+    "kill-apart": Workload(
+        about="the same, the dead worker in a pid namespace of its own, as on another machine",
+        target=f"{_HERE}.takeover:takeover_apart", figures=_KILL, most_rounds=1, slow=True,
     ),
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """The drain: jobs wait, a worker process starts, and it counts what the store records as done.
 
 The worker's own start is left out: the clock runs from the first moment at which a job is seen done to the moment at
-which all are, and the rate is of the jobs in between. Looks at the store grow rarer while it works and dense at the end,
-so that counting costs little and the end is known to a few milliseconds.
+which all are, and the rate is of the jobs in between. Looks at the store grow rarer while it works and dense at the
+end, so that counting costs little and the end is known to a few milliseconds.
 """
 
 from __future__ import annotations

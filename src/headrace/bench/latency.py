@@ -44,6 +44,8 @@ async def wait_for_notes(worker: WorkerProcess, enough: Callable[[list[Note]], b
     while not enough(notes := read_notes(worker.notes)):
         worker.check()
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(notes)} handlers ran within {WAIT_SECONDS:g} s, not all that should")
+            raise TimeoutError(
+                f"{len(notes)} handlers ran within {WAIT_SECONDS:g} s; the worker wrote: {worker.written}"
+            )
         await asyncio.sleep(LOOK_SECONDS)
     return notes

@@ -46,6 +46,8 @@ class Answer:
     failed: str = ""
     #: Whether the contender is not installed or does not know the workload.
     missing: str = ""
+    #: Seconds of the whole measurement, with what came before and after the figures.
+    took: float = 0.0
 
     def to_line(self) -> str:
         """Return the answer as the line that ends the child's output."""
@@ -59,4 +61,5 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return what is worth keeping."""
-        return {name: value for name, value in asdict(self).items() if value}
+        kept = {name: value for name, value in asdict(self).items() if value}
+        return {**kept, "took": round(self.took, 2)}

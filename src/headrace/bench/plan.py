@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.bench.catalogue import CONTENDERS, WORKLOADS, Entry, Kind
+from headrace.model.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Sizes:
     kill: int = 2_000
     #: Seconds of enqueueing one by one, and as many by 64 callers.
     enqueue_seconds: float = 1.0
-    latency_seconds: float = 4.0
+    latency_seconds: float = 3.0
 
     def jobs(self, workload: str) -> int:
         """Return the jobs of a workload."""
@@ -31,6 +32,7 @@ class Sizes:
             "scatter": self.scatter,
             "memory": self.waiting,
             "kill": self.kill,
+            "kill-apart": self.kill,
         }
         return jobs.get(workload, 0)
 
@@ -79,10 +81,31 @@ def _jobs(entry: Entry, workload: str, sizes: Sizes) -> int:
     return int(sizes.jobs(workload) * (entry.share if scaled else 1))
 
 
-def chosen(peers: Sequence[str] | None) -> dict[str, Entry]:
-    """Return raw loops, Headrace and the named peers (None: all of them)."""
-    return {
-        name: entry
-        for name, entry in CONTENDERS.items()
-        if entry.kind is not Kind.PEER or peers is None or name in peers
-    }
+def chosen_contenders(peers: str) -> dict[str, Entry]:
+    """Return raw loops, Headrace and the peers of `all`, `none` or `NAME,…`. Raises InvalidInputError."""
+    known = [name for name, entry in CONTENDERS.items() if entry.kind is Kind.PEER]
+    fixed: dict[str, list[str]] = {"all": known, "none": []}
+    wanted = fixed[peers] if peers in fixed else names(peers, known, field="peers")
+    return {name: entry for name, entry in CONTENDERS.items() if entry.kind is not Kind.PEER or name in wanted}
+
+
+def chosen_workloads(only: str | None, *, quick: bool) -> tuple[str, ...]:
+    """Return the workloads of `NAME,…`, or all (that are quick) without. Raises InvalidInputError."""
+    if only is not None:
+        return tuple(names(only, list(WORKLOADS), field="only"))
+    return tuple(name for name, workload in WORKLOADS.items() if not (quick and workload.slow))
+
+
+def names(text: str, known: Sequence[str], *, field: str) -> list[str]:
+    """Return the names of a list with commas. Raises InvalidInputError for one that is not known.
+
+    >>> names("drain, enqueue", ["drain", "enqueue", "latency"], field="only")
+    ['drain', 'enqueue']
+    """
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    for name in found:
+        if name not in known:
+            raise InvalidInputError(field, f"must name some of {', '.join(known)}", name)
+    if not found:
+        raise InvalidInputError(field, f"must name some of {', '.join(known)}", text)
+    return list(dict.fromkeys(found))

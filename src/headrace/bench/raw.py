@@ -73,12 +73,28 @@ async def drain_ours(order: Order) -> dict[str, float]:
     for start in range(0, order.jobs, FILL):
         await _fill_shipped(run, min(FILL, order.jobs - start))
 
-    async def step() -> int:
-        rows = await run("claim_jobs", session=session, queue=QUEUE, limit=BATCH)
-        rows.sort(key=itemgetter("id"))
-        return len(await run("finish_jobs", session=session, **_endings(rows))) if rows else 0
+    return await _drain(order, connection, _shipped_step(run, session))
 
-    return await _drain(order, connection, step)
+
+def _shipped_step(run: Callable[..., Awaitable[Any]], session: UUID) -> Step:
+    """Return the round of the shipped worker: claim, then finish; in one statement where the finish claims too."""
+    from headrace.stores.postgres.queries import load_query
+
+    exchanges = "limit" in load_query("finish_jobs", "headrace").parameters
+    claim = {"session": session, "queue": QUEUE, "limit": BATCH}
+    held: list[Any] = []
+
+    async def step() -> int:
+        rows = sorted(held or await run("claim_jobs", **claim), key=itemgetter("id"))
+        if not rows:
+            return 0
+        answer = await run("finish_jobs", **claim, **_endings(rows))
+        if not exchanges:
+            return len(answer)
+        *held[:], last = answer
+        return len(last["ended"])
+
+    return step
 
 
 async def insert(order: Order) -> dict[str, float]:
@@ -124,6 +140,7 @@ def _endings(rows: list[Any]) -> dict[str, list[Any]]:
         "usages": [None] * count,
         "failures": [0] * count,
         "crashes": [0] * count,
+        "endings": [None] * count,
     }
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.bench.children import end_with_parent
+from headrace.model.errors import InvalidInputError
 
 START_SECONDS = 10.0
 
@@ -44,7 +45,7 @@ def own_redis() -> Iterator[str]:
     ]  # fmt: skip
     server = subprocess.Popen(  # noqa: S603 - the package's own program
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        preexec_fn=end_with_parent,  # noqa: PLW1509
+        preexec_fn=end_with_parent,
     )  # fmt: skip
     try:
         _wait_until_up(port)
@@ -69,3 +70,18 @@ def _wait_until_up(port: int) -> None:
                 return
         threading.Event().wait(0.02)
     raise TimeoutError(f"the Redis server did not answer within {START_SECONDS:g} s")
+
+
+def check_empty(url: str) -> None:
+    """Raise InvalidInputError when the database of a Redis server holds anything: the benchmark empties it."""
+    try:
+        from redis import Redis, RedisError
+    except ImportError:
+        return  # then nothing that needs it is installed either
+    try:
+        with Redis.from_url(url) as client:
+            keys = client.dbsize()
+    except (RedisError, ValueError) as error:
+        raise InvalidInputError("--redis", "must be the URL of a Redis server that answers", str(error)) from error
+    if keys:
+        raise InvalidInputError("--redis", "must name an empty database, as redis://HOST:PORT/9", f"{keys} keys")

@@ -30,6 +30,7 @@ def make_report(plan: Plan, run: Run, *, server: Mapping[str, str], notes: list[
         "server": dict(server),
         "quiet": [look.to_json() for look in run.quiet],
         "rounds": plan.rounds,
+        "took_seconds": round(sum(answer.took for result in run.results for answer in result.answers.values()), 1),
         "contenders": {name: _about(name, plan) for name in plan.contenders},
         "workloads": {name: WORKLOADS[name].about for name in plan.workloads},
         "results": [{**result.to_json(), "ratios": _ratios(result, run.results)} for result in run.results],
@@ -43,8 +44,8 @@ def _about(name: str, plan: Plan) -> str:
 
 #: What each contender's figure is divided by, where that was measured.
 BASES = {
-    "drain": ("raw-delete", "raw-ours"),
-    "drain-deep": ("raw-delete", "raw-ours"),
+    "drain": ("raw-delete", "raw-ours", "pgqueuer"),
+    "drain-deep": ("raw-delete", "raw-ours", "pgqueuer"),
     "enqueue": ("raw-insert",),
 }
 COLUMNS = ["workload", "contender", "median", "min–max", "ratios within a round, and processor time"]
@@ -57,9 +58,29 @@ def _ratios(result: Result, results: Results) -> dict[str, dict[str, Any]]:
         for base in BASES.get(result.workload, ()):
             to = (result.workload, base, figure.key)
             spread = results.ratio((result.workload, result.contender, figure.key), to)
-            if spread is not None and base != result.contender:
+            # Raw loops are what others are measured by: among themselves only the plainest is a base.
+            if spread is not None and base != result.contender and not _is_floor(base, result.contender):
                 found.setdefault(figure.key, {})[base] = spread.to_json()
     return found
+
+
+def _is_floor(base: str, contender: str) -> bool:
+    return contender.startswith("raw-") and base != "raw-delete"
+
+
+def conditions(report: Mapping[str, Any]) -> list[str]:
+    """Return lines that say on what was measured."""
+    machine, versions, server = report["machine"], dict(report["versions"]), report["server"]
+    ours = f"Headrace {versions.pop('headrace')} of {versions.pop('headrace_source')}"
+    others = ", ".join(f"{name} {version}" for name, version in versions.items())
+    looks = [f"{look['busy_cores']:.2f}" for look in report["quiet"]]
+    return [
+        f"{ours}; Python {machine['python']}; {others}",
+        f"PostgreSQL {server.get('server_version', '?')}, fsync {server.get('fsync')}, synchronous_commit "
+        f"{server.get('synchronous_commit')}, full_page_writes {server.get('full_page_writes')}",
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['kernel']}",
+        f"cores that other programs used before each round: {', '.join(looks)}",
+    ]
 
 
 def result_rows(report: Mapping[str, Any]) -> list[list[str]]:

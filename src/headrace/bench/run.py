@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headrace.bench.children import end_with_parent
 from headrace.bench.catalogue import CONTENDERS, Entry
+from headrace.bench.children import end_with_parent
 from headrace.bench.machine import Quiet, installed, look
 from headrace.bench.order import Answer, Order
 from headrace.bench.plan import Sizes, Turn, interleave
@@ -19,6 +20,8 @@ from headrace.bench.server import BenchServer
 
 #: No measurement takes longer.
 LIMIT_SECONDS = 240.0
+#: A child told to end may take so long to end its worker.
+END_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +55,10 @@ async def carry_out(plan: Plan, server: BenchServer, *, told: Callable[[int, int
         if not index or turn.round != turns[index - 1].round:
             run.quiet.append(await asyncio.to_thread(look))
         entry = plan.contenders[turn.contender]
+        begun = time.monotonic()
+        answer = await _measure(turn, entry, plan, server)
         result = Result(turn.workload, turn.contender, turn.jobs)
-        run.results.add(result, turn.round, await _measure(turn, entry, plan, server))
+        run.results.add(result, turn.round, replace(answer, took=time.monotonic() - begun))
     return run
 
 
@@ -82,7 +87,7 @@ def _environment(order: Order) -> dict[str, str]:
 async def _ask_child(order: Order) -> Answer:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "headrace.bench.child", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE, env=_environment(order), preexec_fn=end_with_parent,
+        stderr=asyncio.subprocess.PIPE, env=_environment(order), start_new_session=True, preexec_fn=end_with_parent,
     )  # fmt: skip
     try:
         async with asyncio.timeout(LIMIT_SECONDS):
@@ -90,13 +95,24 @@ async def _ask_child(order: Order) -> Answer:
     except TimeoutError:
         return Answer(failed=f"took longer than {LIMIT_SECONDS:g} s")
     finally:
-        if child.returncode is None:
-            child.terminate()
-            await child.wait()
+        await _end(child)
     answer = Answer.from_output(output.decode("utf-8", errors="replace"))
     if answer is None:
         return Answer(failed=f"ended with {child.returncode}: {errors.decode('utf-8', errors='replace')[-500:]}")
     return answer
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    """Let a child that still runs end its worker, then see that it is gone."""
+    if child.returncode is not None:
+        return
+    child.terminate()
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            await child.wait()
+    except TimeoutError:
+        child.kill()
+        await child.wait()
 
 
 def versions(contenders: Mapping[str, Entry]) -> dict[str, str]:
@@ -105,14 +121,13 @@ def versions(contenders: Mapping[str, Entry]) -> dict[str, str]:
 
     names = ["asyncpg", *(name for entry in contenders.values() for name in entry.needs)]
     found = {name: installed(name) or "not installed" for name in names}
-    source = str(Path(headrace.__file__).resolve().parent.parent)
-    return {"headrace": headrace.__version__, "headrace_source": source, **found}
+    source, here = Path(headrace.__file__).resolve().parent.parent, Path.cwd()
+    shown = source.relative_to(here) if source.is_relative_to(here) else source
+    return {"headrace": headrace.__version__, "headrace_source": str(shown), **found}
 
 
 def with_sources(contenders: Mapping[str, Entry], sources: tuple[str, ...]) -> dict[str, Entry]:
     """Return the contenders and, for each source, the worker of that checkout as one more."""
-    from dataclasses import replace
-
     ours = CONTENDERS["headrace"]
     more = {
         f"headrace@{source}": replace(ours, source=source, about=f"{ours.about}, worker of {source}")

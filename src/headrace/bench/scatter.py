@@ -1,4 +1,4 @@
-"""One job that submits 1,000 others and has a callback started when all are done: from the first enqueue to the callback."""
+"""One job submits 1,000 others with a callback for when all are done: from the first enqueue to the callback."""
 
 from __future__ import annotations
 

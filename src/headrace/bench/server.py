@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 #: What makes a commit durable; the rest is as PostgreSQL and the embedded launcher have it.
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 _STOP_SECONDS = 20.0
+
+
+def weaknesses(settings: Mapping[str, str]) -> list[str]:
+    """Return the settings by which a commit may be lost in a crash, as `name = value`.
+
+    >>> weaknesses({"fsync": "on", "synchronous_commit": "off", "full_page_writes": "on"})
+    ['synchronous_commit = off']
+    """
+    return [f"{name} = {settings[name]}" for name in DURABLE if settings.get(name) == "off"]
 
 
 class BenchServer:
@@ -64,8 +73,8 @@ class BenchServer:
             return await asyncpg.connect(self._dsn, timeout=10)
         except (OSError, asyncpg.PostgresError, ValueError, TimeoutError) as error:
             raise StoreUnavailableError(
-                f"The server to measure on cannot be reached ({type(error).__name__}: {error}). Correct --url, or leave "
-                "it out to have a server started."
+                f"The server to measure on cannot be reached ({type(error).__name__}: {error}). Correct --url, or "
+                "leave it out to have a server started."
             ) from error
 
 
@@ -85,6 +94,8 @@ def own_server() -> Iterator[BenchServer]:
             finally:
                 postgres.release()
                 _wait_for_end(postgres)
+                # Not below `folder` where the user PostgreSQL runs as cannot get in.
+                shutil.rmtree(postgres.home, ignore_errors=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

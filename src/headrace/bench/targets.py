@@ -117,12 +117,18 @@ TARGETS: tuple[Target, ...] = (
     Target(
         name="first job after start", bound=0.5, unit="s", at_least=False, of=("memory", "headrace", "first_job"),
     ),
-    Target(name="lost at a kill", bound=0, unit="jobs", at_least=False, of=("kill", "headrace", "lost")),
-    Target(
-        name="run again beyond what was finished and unrecorded at the kill", bound=0, unit="jobs", at_least=False,
-        of=("kill", "headrace", "again_beyond_unrecorded"),
-    ),
-    Target(
-        name="orphans run again", bound=15, unit="s", at_least=False, of=("kill", "headrace", "seconds"),
+    *(
+        target
+        for workload in ("kill", "kill-apart")
+        for target in (
+            Target(name="lost at a kill", bound=0, unit="jobs", at_least=False, of=(workload, "headrace", "lost")),
+            Target(
+                name="run again beyond what was finished and unrecorded at the kill", bound=0, unit="jobs",
+                at_least=False, of=(workload, "headrace", "again_beyond_unrecorded"),
+            ),
+            Target(
+                name="orphans run again", bound=15, unit="s", at_least=False, of=(workload, "headrace", "seconds"),
+            ),
+        )
     ),
 )  # fmt: skip

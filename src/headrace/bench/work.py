@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,21 +23,21 @@ TAIL = 2_000
 
 
 class WorkerEndedError(Exception):
-    """The worker ended by itself: {detail}."""
+    """The worker ended by itself."""
 
 
 class WorkerProcess:
     """One worker process and where its handlers note what they saw."""
 
-    def __init__(self, contender: Contender, folder: Path) -> None:
+    def __init__(self, contender: Contender, folder: Path, within: Sequence[str] = ()) -> None:
         self.notes, self._log = folder / "notes", folder / "log"
         environment = {**contender.worker_environment(), VARIABLE: str(self.notes)}
         self.started_at = time.monotonic()
         with self._log.open("wb") as log:
             # A process group of its own: stopped with the children some systems have, and after a Ctrl-C only by us.
             self._process = subprocess.Popen(  # noqa: S603 - our own command lines
-                contender.worker_command(), env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, preexec_fn=end_with_parent,  # noqa: PLW1509 - one thread here
+                [*within, *contender.worker_command()], env=environment, cwd=folder, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, start_new_session=True, preexec_fn=end_with_parent,
             )  # fmt: skip
 
     @property
@@ -48,8 +48,12 @@ class WorkerProcess:
     def check(self) -> None:
         """Raise WorkerEndedError when it has ended."""
         if self._process.poll() is not None:
-            written = self._log.read_text("utf-8", errors="replace")[-TAIL:]
-            raise WorkerEndedError(f"the worker ended with {self._process.returncode}: {written}")
+            raise WorkerEndedError(f"the worker ended with {self._process.returncode}: {self.written}")
+
+    @property
+    def written(self) -> str:
+        """The end of what it wrote."""
+        return self._log.read_text("utf-8", errors="replace")[-TAIL:].strip()
 
     def kill(self) -> None:
         """End it as a crash does."""
@@ -60,7 +64,7 @@ class WorkerProcess:
         """Ask it to stop, then make it."""
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
-        while self._process.poll() is None and time.monotonic() < deadline:
+        while self._process.poll() is None and time.monotonic() < deadline:  # noqa: ASYNC110 - of another process
             await asyncio.sleep(0.02)
         self.kill()
 
@@ -72,10 +76,10 @@ class WorkerProcess:
 
 
 @asynccontextmanager
-async def working(contender: Contender) -> AsyncIterator[WorkerProcess]:
-    """Run a worker process until the block ends."""
+async def working(contender: Contender, *, within: Sequence[str] = ()) -> AsyncIterator[WorkerProcess]:
+    """Run a worker process until the block ends; `within` begins its command."""
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as folder:
-        worker = WorkerProcess(contender, Path(folder))
+        worker = WorkerProcess(contender, Path(folder), within)
         try:
             yield worker
             await worker.stop()

@@ -18,8 +18,8 @@ class Contender(ABC):
     """One job system in one process: its client, and how to start its worker.
 
     Every system has the same tasks: `noop(number)` does nothing, `stamp(sent)` notes how long ago `sent` was,
-    `nap(name)` takes 10 ms and notes its name, `doze(number)` takes a second, `scatter(count)` submits that many `noop` and has the time noted when
-    all are done. Notes: see `notes.py`.
+    `nap(name)` takes 10 ms and notes its name, `doze(number)` takes a second, `scatter(count)` submits that many
+    `noop` and has the time noted when all are done. Notes: see `notes.py`.
     """
 
     def __init__(self, order: Order) -> None:

@@ -1,4 +1,4 @@
-"""Celery on Redis: prefork, 2 processes, results kept, acknowledged before the run (its default: a crash loses jobs)."""
+"""Celery on Redis: prefork, 2 processes, results kept, acknowledged before the run (its default: crashes lose jobs)."""
 
 from __future__ import annotations
 

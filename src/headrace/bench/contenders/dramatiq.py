@@ -1,4 +1,4 @@
-"""dramatiq on Redis: 2 processes of 8 threads (its default on two cores), done when its broker has dropped the message."""
+"""dramatiq on Redis: 2 processes of 8 threads (its default on two cores); done when its broker dropped the message."""
 
 from __future__ import annotations
 

@@ -124,5 +124,5 @@ if __name__ == "__main__":
     try:
         from uvloop import run
     except ImportError:
-        from asyncio import run  # type: ignore[assignment]
+        from asyncio import run
     run(work())

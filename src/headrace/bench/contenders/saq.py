@@ -7,7 +7,9 @@ import os
 import sys
 from typing import Any
 
-from saq import Queue, Worker
+from redis.asyncio import Redis
+from saq import Worker
+from saq.queue.redis import RedisQueue
 
 from headrace.bench.contenders.base import Contender
 from headrace.bench.contenders.redis import RedisCounter
@@ -31,7 +33,7 @@ class Saq(Contender):
 
     async def open(self) -> None:
         """Connect its queue."""
-        self._queue = Queue.from_url(self.order.redis)
+        self._queue = make_queue(self.order.redis)
         await self._queue.connect()
 
     async def close(self) -> None:
@@ -51,6 +53,11 @@ class Saq(Contender):
     def worker_command(self) -> list[str]:
         """Return its worker."""
         return [sys.executable, "-m", __name__]
+
+
+def make_queue(url: str) -> RedisQueue:
+    """Return its queue on a pool large enough for its `map`, which enqueues all at once."""
+    return RedisQueue(Redis.from_url(url, max_connections=2_000))
 
 
 async def noop(ctx: Any, *, value: int) -> None:
@@ -75,7 +82,7 @@ async def scatter(ctx: Any, *, value: int) -> None:
 
 async def work() -> None:
     """Run its worker until a signal."""
-    queue = Queue.from_url(os.environ["BENCH_REDIS"])
+    queue = make_queue(os.environ["BENCH_REDIS"])
     await queue.connect()
     await Worker(queue, [noop, stamp, doze, scatter], concurrency=CONCURRENCY).start()
 
