@@ -64,9 +64,15 @@ def renamed(value: Any, names: Mapping[UUID, UUID]) -> Any:
 
 def in_any_order(verb: str, answer: Any) -> Any:
     """Return an answer with what no port gives an order in a fixed one."""
+    if verb == "complete_jobs" and answer is not None:
+        return sorted(answer)
+    if verb == "exchange_jobs" and answer is not None:
+        return sorted(answer[0]), answer[1]
+    return _by_id(answer)
+
+
+def _by_id(answer: Any) -> Any:
     match answer:
-        case [UUID(), *_] if verb == "complete_jobs":
-            return sorted(answer)
         case Renewal():
             return replace(answer, cancel_jobs=tuple(sorted(answer.cancel_jobs)))
         case Rescued():

@@ -133,6 +133,23 @@ class Workers(Batches):
         done = [Completion(job.id, job.attempt, state, delay=delay) for job, state in pairs]
         assert sorted(self.run(self.stores.jobs.complete_jobs(session, done))) == sorted(owned)
 
+    @precondition(lambda self: self.held)
+    @rule(count=counts, state=st.sampled_from([JobState.SUCCEEDED, JobState.FAILED]), queue=queues, limit=counts)
+    def exchange(self, count: int, state: JobState, queue: str, limit: int) -> None:
+        """End the last attempts of a session and claim in one call: what ended is not claimed, a dead one gets none."""
+        session = self.held[-1][0]
+        jobs = {job.id: job for held_by, job in self.held[-count:] if held_by == session}
+        owned = [job.id for job in jobs.values() if self.owns(session, job.id, job.attempt)]
+        done = [Completion(job.id, job.attempt, state) for job in jobs.values()]
+        views = {job.id: job for job in self.jobs()}
+        ended, claimed = self.run(self.stores.jobs.exchange_jobs(session, done, Claim(session, queue, limit)))
+        assert sorted(ended) == sorted(owned)
+        assert not claimed or (self.alive(session) and queue not in self.paused)
+        for job in claimed:
+            was = views[job.id]
+            assert (was.state, was.queue, job.attempt) == (JobState.READY, queue, was.attempt + 1)
+            self.held.append((session, job))
+
     @rule(
         states=st.lists(st.sampled_from([JobState.SUCCEEDED, JobState.FAILED]), min_size=1, max_size=4),
         retry=st.booleans(),

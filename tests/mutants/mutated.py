@@ -27,7 +27,7 @@ def mutated_package(folder: Path, edits: Sequence[Edit] = ()) -> Path:
     moved on, and the edit has to follow it.
     """
     root = folder / "mutated"
-    shutil.copytree(PACKAGE, root / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, root / PACKAGE.name)
     for edit in edits:
         _apply(root / PACKAGE.name / edit.path, edit)
     return root
