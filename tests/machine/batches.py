@@ -11,12 +11,13 @@ from hypothesis.stateful import precondition, rule
 from headrace.model.batch import BatchState, ClosePolicy, NewBatch, Slice
 from headrace.model.errors import ConflictError
 from headrace.model.job import JobSpec
-from tests.machine.world import ARGS, CALLBACKS, World, callbacks, counts, delays, some, specs
+from tests.machine.submitters import Submitters
+from tests.machine.world import ARGS, CALLBACKS, callbacks, counts, delays, some, specs
 
 UNSEALED = (BatchState.OPEN, BatchState.ABANDONED)
 
 
-class Batches(World):
+class Batches(Submitters):
     """Batches are made, filled, sealed, closed once per round, retried and cancelled."""
 
     def add_batch(self, new: NewBatch, count: int | None) -> None:
