@@ -90,7 +90,8 @@ class Acks:
         """Wait until everything put so far is recorded or refused, and batches it finished are closed."""
         await self._idle.wait()
         if self._closer is not None:
-            await self._closer
+            # Not awaited itself: one that `stop` has cancelled must not cancel who waits here.
+            await asyncio.wait([self._closer])
 
     async def stop(self) -> None:
         """Stop sending; what is pending is dropped (call `drain` first to keep it)."""
