@@ -113,8 +113,8 @@ MUTANTS = (
         ),
         (
             "engine/acks.py",
-            "waiting = {completion.batch_id for completion in self._pending}",
-            "waiting = {completion.batch_id for completion in self._pending[len(part) :]}",
+            "{completion.batch_id for completion in self._pending}",
+            "{completion.batch_id for completion in self._pending[len(part) :]}",
         ),
         by="closing is prompt",
     ),

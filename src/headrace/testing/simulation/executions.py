@@ -67,7 +67,7 @@ class Executions:
 
     def after(self, request: Request, moved: list[UUID], result: object, error: BaseException | None) -> None:
         """Check what the calls that end attempts say against what the handlers did."""
-        if request.verb == "complete_jobs":
+        if request.verb in ("complete_jobs", "exchange_jobs"):
             self._check_successes(moved)
 
     def _check_successes(self, moved: list[UUID]) -> None:

@@ -29,7 +29,9 @@ TURN_SECONDS = 0.01
 
 
 #: These go wrong more often: most is at stake there.
-BUSY_VERBS = frozenset({"claim_jobs", "claimed_jobs", "complete_jobs", "close_batches", "insert_jobs", "append_slice"})
+BUSY_VERBS = frozenset(
+    {"claim_jobs", "claimed_jobs", "complete_jobs", "exchange_jobs", "close_batches", "insert_jobs", "append_slice"}
+)
 BUSY_FACTOR = 2.0
 
 

@@ -98,11 +98,11 @@ async def _stubborn(seconds: float) -> str:
 
 
 @cache
-def registry(*, new: bool) -> Registry:
-    """Return the tasks that a worker knows; the newer code knows some more."""
+def registry(*, new: bool, capped: bool) -> Registry:
+    """Return the tasks that a worker knows; the newer code knows some more, and not every worker those with a cap."""
     tasks = Registry()
     for name, spec in SPECS.items():
-        if new or name not in NEW_TASKS:
+        if (new or name not in NEW_TASKS) and (capped or name not in CAPS):
             tasks.add(TaskDef(name, act, RunsIn.LOOP, spec, BACKOFF, concurrency=CAPS.get(name)))
     return tasks
 

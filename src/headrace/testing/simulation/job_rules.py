@@ -15,7 +15,9 @@ from headrace.stores.memory.rows import Finished, Job
 from headrace.testing.simulation.faults import Request
 from headrace.testing.simulation.referee import Referee
 
-#: What may take a job from running without its worker's word.
+#: What may take a job from running with its worker's word, what may claim one, and what does without its word.
+COMPLETING = ("complete_jobs", "exchange_jobs")
+CLAIMING = ("claim_jobs", "exchange_jobs")
 SWEEPS = ("rescue_jobs", "fail_overdue_jobs")
 
 
@@ -43,8 +45,8 @@ class JobRules:
 
     def before(self, request: Request) -> None:
         """Note which fences of a call hold."""
-        if request.verb == "complete_jobs":
-            session, completions = request.args
+        if request.verb in COMPLETING:
+            session, completions = request.args[:2]
             self._owned = self._owned_by(session, completions)
         elif request.verb == "save_step":
             fence = request.kwargs
@@ -63,6 +65,10 @@ class JobRules:
         match request.verb:
             case "complete_jobs":
                 self._check_completed(moved, result)
+            case "exchange_jobs":
+                accepted, claimed = result
+                taken = {job.id for job in claimed} - set(self._owned)
+                self._check_completed([job_id for job_id in moved if job_id not in taken], accepted)
             case "save_step":
                 self._check_step(request, result, error)
             case "insert_jobs":
@@ -73,7 +79,7 @@ class JobRules:
             self._look(job_id, request)
         if len(self._state.jobs) + len(self._state.finished) + self._pruned != len(self.seen):
             self._breach("conservation", f"{request.verb}: jobs appeared or vanished")
-        if request.verb == "claim_jobs" and moved:
+        if request.verb in CLAIMING and moved:
             self._check_caps()
 
     def _breach(self, invariant: str, what: str) -> None:
@@ -108,9 +114,9 @@ class JobRules:
 
     def _check_claim(self, job: Job, before: Seen, now: Seen, request: Request) -> None:
         state, at = self._state, self._state.now()
-        if request.verb != "claim_jobs" or now.state is not JobState.RUNNING or now.attempt != before.attempt + 1:
+        if request.verb not in CLAIMING or now.state is not JobState.RUNNING or now.attempt != before.attempt + 1:
             self._breach("attempt counts claims", f"{request.verb} made job {job.id} {now}")
-        elif before.state is not JobState.READY:
+        elif before.state is not JobState.READY and not (request.verb == "exchange_jobs" and job.id in self._owned):
             self._breach("one running attempt", f"job {job.id} was claimed while it was {before.state}")
         elif before.run_at is not None and before.run_at > at:
             self._breach("no claim before run_at", f"job {job.id} was claimed at {at}, its time is {before.run_at}")
@@ -129,7 +135,7 @@ class JobRules:
             self._breach("cancelled jobs start no more", f"job {job.id} of a batch being cancelled was claimed")
 
     def _check_end(self, job: Job, before: Seen, now: Seen, request: Request) -> None:
-        if request.verb == "complete_jobs":
+        if request.verb in COMPLETING:
             fair = job.id in self._owned
         elif request.verb == "rescue_jobs":
             fair = not self._state.alive(before.session)

@@ -178,13 +178,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def dispose(self, actors: list[Actor]) -> None:
         """After the end: close what still waits, unheard, so that no garbage collection does it elsewhere."""
         self.set_exception_handler(lambda _loop, _context: None)
-        for task in itertools.chain.from_iterable(actor.tasks for actor in actors):
-            coroutine = task.get_coro()
-            if not task.done() and coroutine is not None:
-                with contextlib.suppress(BaseException):
-                    coroutine.close()
-            if task.done() and not task.cancelled():
-                task.exception()
+        # What is closed may start tasks in its `finally`.
+        while tasks := [actor.tasks.pop() for actor in actors if actor.tasks]:
+            for task in tasks:
+                _close(task)
         self._queue.clear()
         self._timers.clear()
         self.close()
+
+
+def _close(task: asyncio.Task[Any]) -> None:
+    coroutine = task.get_coro()
+    if not task.done() and coroutine is not None:
+        with contextlib.suppress(BaseException):
+            coroutine.close()
+    if task.done() and not task.cancelled():
+        task.exception()

@@ -68,7 +68,7 @@ class Processes:
             return
         place = self._scenario.places[number]
         actor = self.add_actor(f"w{number}.{len(self.actors)}", place.host, rate=place.rate, offset=place.offset)
-        process = Process(place, actor, self._worker(place, actor, new=self.healed or place.new))
+        process = Process(place, actor, self._worker(place, actor, new=self.healed))
         self.current[number] = process
         context = actor.context()
         context.run(EXECUTIONS.set, self._executions)
@@ -98,7 +98,7 @@ class Processes:
         clock = ActorClock(self._loop, actor, timedelta(seconds=place.wrong))
         child = LoneChild(self._child_crashes)
         factory = AttemptFactory(
-            registry=registry(new=new), jobs=self._stores.jobs, executors={RunsIn.LOOP: InlineExecutor()},
+            registry=registry(new=new or place.new, capped=new or place.capped), jobs=self._stores.jobs, executors={RunsIn.LOOP: InlineExecutor()},
             alone=child, proceed=compose([RetryMiddleware(), limit_time, meter_usage]), clock=clock,
             max_processing_time=timedelta(seconds=30),
         )  # fmt: skip

@@ -34,7 +34,7 @@ class Rest:
         for number, process in enumerate(world.processes.current):
             if process is not None:
                 world.processes.thaw(process)
-                if not process.place.new:
+                if not (process.place.new and process.place.capped):
                     world.processes.crash(number)
             world.processes.start(number)
         self._settle()

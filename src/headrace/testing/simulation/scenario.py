@@ -28,6 +28,8 @@ class Place:
     poll_seconds: float
     #: Knows the tasks that only newer code has.
     new: bool
+    #: Knows tasks with a cap; a worker that knows none claims along with its acks.
+    capped: bool
     #: Rate of its clock, what its monotonic clock began with, and how wrong its wall clock is.
     rate: float
     offset: float
@@ -94,7 +96,7 @@ def _place(chance: Random) -> Place:
     slots = chance.choice((1, 2, 4))
     return Place(
         host=chance.choice("ab"), slots=slots, batch_size=chance.choice((1, 100)),
-        poll_seconds=chance.choice((0.5, 1.0, 2.0)), new=chance.random() < 0.7,
+        poll_seconds=chance.choice((0.5, 1.0, 2.0)), new=chance.random() < 0.7, capped=chance.random() < 0.6,
         rate=chance.choice((1.0, 1 - DRIFT, 1 + DRIFT)), offset=chance.choice((0.0, 1e3, -1e3)),
         wrong=chance.choice((0.0, WRONG_SECONDS, -WRONG_SECONDS)),
     )  # fmt: skip
