@@ -137,6 +137,8 @@ class Campaign:
         self.actors: list[Actor] = []
         self._effects = EffectServer(site.root / "effects.jsonl")
         self._digests: dict[UUID, str] = {}
+        #: How long the system may take to become quiet.
+        self.patience = QUIET
         self._before = 0
         self._connections = Connections()
         self._started_at = time.monotonic()
@@ -262,7 +264,7 @@ class Campaign:
             actor.signal(signal.SIGCONT)
         await self.observe()
         with suppress(AssertionError):  # what is stuck, the verdict tells
-            await wait_until(self._settled, QUIET)
+            await wait_until(self._settled, self.patience)
         await self._count_connections()
         for actor in self.actors:
             actor.signal(signal.SIGTERM)

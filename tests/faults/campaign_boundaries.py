@@ -37,13 +37,16 @@ class Route:
     stopped: bool = False
     #: Another worker is killed while it looks.
     prey: bool = False
+    #: More jobs wait than it has slots for.
+    backlog: bool = False
 
 
-_LOST_ANSWER = (Failpoint("insert_jobs.sql:after", Action.RAISE),)
+_LOST_ANSWER = (Failpoint("insert_job.sql:after", Action.RAISE),)
 
 ROUTES: dict[str, Route] = {
     "JobStore.claim_jobs": Route(WORKER, 2),
     "JobStore.complete_jobs": Route(WORKER, 2),
+    "JobStore.exchange_jobs": Route(WORKER, backlog=True),
     "JobStore.fail_overdue_jobs": Route(LEADER),
     "JobStore.insert_jobs": Route("single"),
     "JobStore.prune_jobs": Route(LEADER),
@@ -88,7 +91,8 @@ ROUTES: dict[str, Route] = {
     "fail_overdue_jobs.sql": Route(LEADER, 2),
     "finish_jobs.sql": Route(WORKER),
     "hold_term.sql": Route(LEADER),
-    "insert_jobs.sql": Route("keyed"),
+    "insert_job.sql": Route("single"),
+    "insert_jobs.sql": Route("several"),
     "insert_keys.sql": Route("keyed"),
     "insert_retries.sql": Route("retry_failed"),
     "lead.sql": Route(LEADER, 2),
@@ -178,6 +182,9 @@ async def _visit_as_worker(campaign: Campaign, route: Route, point: Failpoint) -
         actor.signal(signal.SIGTERM)
     if route.prey:
         await _feed(campaign, point, actor)
+    if route.backlog:
+        await actor.started()
+        campaign.client(f"{campaign.seed}-{point.boundary}-{point.action}", "backlog")
     await _meet(campaign, point, actor)
     if point.action is not Action.KILL:
         await actor.started()

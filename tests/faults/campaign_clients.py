@@ -84,6 +84,18 @@ async def single(client: Client) -> None:
     client.acknowledge("single", jobs=[(await mark.enqueue(new_number())).id])
 
 
+async def several(client: Client) -> None:
+    """Enqueue jobs at one moment: they share an insert."""
+    jobs = await asyncio.gather(*(mark.enqueue(new_number()) for _ in range(5)))
+    client.acknowledge("several", jobs=[job.id for job in jobs])
+
+
+async def backlog(client: Client) -> None:
+    """Submit so many jobs that workers claim with their acks."""
+    for part in range(3):
+        await client.submit(f"backlog-{part}", mark, client.numbers(30), 30)
+
+
 async def long(client: Client) -> None:
     """Enqueue one job that runs for longer than a lease."""
     client.acknowledge("long", jobs=[(await mark.enqueue(new_number(), pause=4.0)).id])
@@ -256,12 +268,12 @@ async def migrate(client: Client) -> None:
 OPERATIONS: dict[str, Operation] = {
     function.__name__: function
     for function in (
-        single, long, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume, extend, retry_failed, policy,
-        cancel, cancel_job, retry_job, retry_queue, pause_queue, memo, foreign, migrate,
+        single, several, backlog, long, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume, extend,
+        retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, pause_queue, memo, foreign, migrate,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.
-LOAD = [single] * 4 + [keyed] * 4 + [delayed, capped_jobs, batch, batch, flaky_batch, stream]
+LOAD = [single] * 4 + [keyed] * 4 + [several, backlog, delayed, capped_jobs, batch, batch, flaky_batch, stream]
 
 
 @asynccontextmanager

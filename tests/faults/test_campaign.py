@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import timedelta
 
 import pytest
 
@@ -52,7 +53,7 @@ async def freeze_before_recording(site: Site, edits: str = "") -> Verdict:
 async def work_without(site: Site, guard: str) -> Verdict:
     """Work under load with a guard switched off, while one worker dies; return the verdict."""
     async with campaign(site, SEED) as run:
-        run.extra = {EDITS: edits_of(guard)}
+        run.extra, run.patience = {EDITS: edits_of(guard)}, timedelta(seconds=5)
         workers = await run.workers(4)
         run.load(4, pause=0.01)
         await run.more(200)
