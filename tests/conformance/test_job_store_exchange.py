@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID, uuid4
 
-from headrace.model.job import Claim, ClaimedJob, Completion, JobState
-from tests.conformance.scenario import LEASE, Scenario
+import pytest
+
+from headrace.model.job import Claim, ClaimedJob, Completion, JobError, JobState
+from tests.conformance.scenario import LEASE, SECOND, Scenario
 
 
 async def exchange(
@@ -71,3 +73,33 @@ async def test_capped_jobs_are_never_exchanged_past_their_cap(on: Scenario) -> N
     assert await exchange(on, session, [job]) == ([job.id], [])
     _, claimed = await on.stores.jobs.exchange_jobs(session, [], Claim(session, "default", 3, ("llm",)))
     assert len(claimed) <= 1
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
+async def test_every_final_ending_goes_with_a_claim(on: Scenario, state: JobState) -> None:
+    """An ending that is no plain success keeps its error, its usage and its counts."""
+    session = await on.worker()
+    await on.enqueue(2)
+    [job] = await on.claim(session, 1)
+    error = JobError("ValueError", "no “such” thing\n")
+    done = Completion(job.id, job.attempt, state, error=error, usage='{"calls":2}', charged=True)
+
+    accepted, claimed = await on.stores.jobs.exchange_jobs(session, [done], Claim(session, "default", 1))
+    view = await on.job(job.id)
+    assert (accepted, len(claimed)) == ([job.id], 1)
+    assert (view.state, view.error, view.usage, view.failures) == (state, error, {"calls": 2}, 1)
+
+
+async def test_what_goes_back_is_completed_whatever_is_claimed(on: Scenario) -> None:
+    """Endings that are not final are applied; whether such a call claims is the store's choice."""
+    session = await on.worker()
+    await on.enqueue(3)
+    good, bad = await on.claim(session, 2)
+    done = [
+        Completion(good.id, good.attempt, JobState.SUCCEEDED, result="1"),
+        Completion(bad.id, bad.attempt, JobState.SCHEDULED, delay=SECOND, charged=True),
+    ]
+    accepted, claimed = await on.stores.jobs.exchange_jobs(session, done, Claim(session, "default", 1))
+    assert set(accepted) == {good.id, bad.id}
+    assert await on.states([good.id, bad.id]) == [JobState.SUCCEEDED, JobState.SCHEDULED]
+    assert set(await on.states([job.id for job in claimed])) <= {JobState.RUNNING}
