@@ -88,7 +88,8 @@ FENCE = (
     ),
     Mutant(
         "fence", "a finished row is written again",
-        (sql("finish_jobs", "ON CONFLICT (id) DO NOTHING", "ON CONFLICT (id) DO UPDATE SET state = excluded.state"),),
+        (sql("finish_jobs", "SELECT * FROM gone\n)", """SELECT * FROM gone
+  ON CONFLICT (id) DO UPDATE SET state = excluded.state\n)"""),),
         (f"{C}/test_job_store_intake.py::test_a_late_duplicate_changes_nothing_final",),
     ),
     Mutant(
@@ -170,7 +171,7 @@ BATCHES = (
     Mutant(
         # What is still open is counted by the statement that ends a job, which cannot see what others end meanwhile.
         "post-commit close", "the completing statement decides whether its batch is done",
-        (sql("finish_jobs", "  ON CONFLICT (id) DO NOTHING\n)", """  ON CONFLICT (id) DO NOTHING
+        (sql("finish_jobs", "  SELECT * FROM gone\n)", """  SELECT * FROM gone
 ), counted AS (
   UPDATE {schema}.batches AS b SET changes = -1
   WHERE b.id IN (SELECT g.batch_id FROM gone AS g) AND NOT EXISTS (SELECT FROM {schema}.jobs AS o

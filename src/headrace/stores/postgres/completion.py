@@ -6,10 +6,14 @@ The statement that ends jobs can claim others with it: under load that halves th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from operator import attrgetter
 from uuid import UUID
 
+import asyncpg
+
 from headrace.model.crashes import MAX_LONE_CRASHES, POISON
+from headrace.model.errors import HeadraceError
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.queries import Runner
@@ -28,20 +32,32 @@ async def complete_jobs(
     # By id: statements that end the same jobs then wait for one another instead of deadlocking.
     ordered = sorted(completions, key=_job_id)
     others = [completion for completion in ordered if not completion.state.final]
-    if not others:
-        return await _finish(database, session, ordered, claim) if ordered else ([], [])
-    final = [completion for completion in ordered if completion.state.final]
+    final = [completion for completion in ordered if completion.state.final] if others else ordered
     if not final:
-        return await _return(database, session, others), []
+        return await _return(database, session, others) if others else [], []
 
-    async def work(tx: Transaction) -> Exchanged:
+    async def work(tx: Transaction, *, again: bool) -> Exchanged:
+        dropped = await _drop(tx, session, final) if again else []
         ended, claimed = await _finish(tx, session, final, claim)
-        return ended + await _return(tx, session, others), claimed
+        returned = await _return(tx, session, others) if others else []
+        return dropped + ended + returned, claimed
 
-    return await database.run(work)
+    try:
+        if others:
+            return await database.run(partial(work, again=False))
+        return await _finish(database, session, final, claim)
+    except HeadraceError as error:
+        if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
+            raise
+        return await database.run(partial(work, again=True))
 
 
 _job_id = attrgetter("job_id")
+
+
+async def _drop(runner: Runner, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+    ids, attempts = [c.job_id for c in completions], [c.attempt for c in completions]
+    return [row[0] for row in await runner.fetch("drop_ended_again", session=session, ids=ids, attempts=attempts)]
 
 
 async def _finish(runner: Runner, session: UUID, completions: Sequence[Completion], claim: Claim | None) -> Exchanged:

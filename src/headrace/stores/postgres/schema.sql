@@ -38,9 +38,7 @@ CREATE TABLE {schema}.jobs (
   task text NOT NULL,
   limit_key text,                              -- the cap it counts against
   args json NOT NULL,                          -- {"args": [...], "kwargs": {...}}, as the caller wrote it
-  CONSTRAINT jobs_pkey PRIMARY KEY (id),
-  CONSTRAINT jobs_state_check CHECK (state IN ('scheduled', 'ready', 'running', 'parked')),
-  CONSTRAINT jobs_running_check CHECK (state <> 'running' OR (session IS NOT NULL AND started_at IS NOT NULL))
+  CONSTRAINT jobs_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 -- The claim walks this one and nothing else.
@@ -87,8 +85,7 @@ CREATE TABLE {schema}.finished_jobs (
   result json,                                 -- of a success
   error json,                                  -- {"kind", "message", "trace"} of any other ending
   usage json,                                  -- what its model calls used
-  CONSTRAINT finished_jobs_pkey PRIMARY KEY (id),
-  CONSTRAINT finished_jobs_state_check CHECK (state IN ('succeeded', 'failed', 'cancelled'))
+  CONSTRAINT finished_jobs_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
 -- Items of a batch in the order they were recorded, and how many there are.
 CREATE INDEX finished_jobs_items ON {schema}.finished_jobs (batch_id, xact, ordinal) WHERE batch_id IS NOT NULL;

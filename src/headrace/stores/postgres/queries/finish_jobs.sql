@@ -1,6 +1,6 @@
--- End attempts for good: move their jobs to history, each under its fence (id, attempt, session, running); and, in the
--- same round trip and commit, claim up to a limit. `endings` is NULL for a plain success. The last row holds the ids
--- that were ended; what is missing had lost its job. A job inserted again after it had ended leaves without a trace.
+-- End attempts for good: move their jobs to history, each under its fence (id, attempt, session, running), and in the
+-- same commit claim up to a limit. `endings` is NULL for a plain success. The last row holds the ids that were ended;
+-- what is missing had lost its job. One that had ended before makes it fail, see drop_ended_again (ON CONFLICT is slow).
 -- Locks: the ended rows in the order given (the caller sorts by id); the claimed rows as claim_jobs does.
 -- Index: primary key, which the fence must never make the planner leave: IS NOT DISTINCT FROM fits no index, an
 -- equality would walk all rows of the session; to claim, those of claim_jobs.
@@ -22,7 +22,6 @@ WITH gone AS (
      failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, args, result, error,
      usage)
   SELECT * FROM gone
-  ON CONFLICT (id) DO NOTHING
 ), claimed AS (
   {claim_jobs}
 )
