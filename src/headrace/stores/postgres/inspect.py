@@ -9,18 +9,10 @@ from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
-from headrace.stores.postgres import items
+from headrace.stores.postgres import figures, items
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.rounds import no_batch
-from headrace.stores.postgres.rows import (
-    HEAD_STARTS,
-    RATE_WINDOW,
-    attempt_record,
-    batch_view,
-    job_view,
-    queue_stats,
-    session_view,
-)
+from headrace.stores.postgres.rows import attempt_record, batch_view, job_view, session_view
 
 
 class PostgresInspect:
@@ -56,12 +48,14 @@ class PostgresInspect:
 
     async def queue_stats(self) -> list[QueueStats]:
         """Return every queue that has jobs, live workers or a setting, by name."""
-        rows = await self._database.fetch("queue_stats", window=RATE_WINDOW, head_starts=HEAD_STARTS)
-        return [queue_stats(row) for row in rows]
+        return await figures.queue_stats(self._database)
 
     async def list_sessions(self) -> list[SessionView]:
         """Return sessions, live ones first."""
-        return [session_view(row) for row in await self._database.fetch("list_sessions")]
+        pages = await self._database.fetch_one("count_pages")
+        assert pages is not None
+        rows = await self._database.fetch("list_sessions", pages=pages["jobs"], most=figures.PAGES)
+        return [session_view(row) for row in rows]
 
     async def get_batch(self, batch_id: UUID) -> BatchView | None:
         """Return a batch."""
