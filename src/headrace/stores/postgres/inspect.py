@@ -54,7 +54,7 @@ class PostgresInspect:
         """Return sessions, live ones first."""
         pages = await self._database.fetch_one("count_pages")
         assert pages is not None
-        rows = await self._database.fetch("list_sessions", pages=pages["jobs"], most=figures.PAGES)
+        rows = await self._database.fetch("list_sessions", pages=pages["jobs"], most=figures.COUNTED_PAGES)
         return [session_view(row) for row in rows]
 
     async def get_batch(self, batch_id: UUID) -> BatchView | None:
