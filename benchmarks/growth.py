@@ -240,7 +240,7 @@ def print_table(columns: dict[str, dict[str, object]]) -> None:
 
 
 TABLES = """SELECT s.relname AS name, pg_relation_size(s.relid) / 1024 AS heap,
-    pg_indexes_size(s.relid) / 1024 AS indexes, s.n_dead_tup AS dead, s.n_live_tup AS live, s.autovacuum_count AS vacuums
+    pg_indexes_size(s.relid) / 1024 AS indexes, s.n_dead_tup AS dead, s.autovacuum_count AS vacuums
   FROM pg_stat_user_tables AS s WHERE s.schemaname = $1"""
 TICK = 0.05
 #: So short that history reaches its final size within the run: what is inserted is what is pruned.

@@ -14,6 +14,9 @@ from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.rounds import no_batch
 from headrace.stores.postgres.rows import attempt_record, batch_view, job_view, session_view
 
+#: Rows by id among which jobs of a state or queue are looked for.
+WALK = 5_000
+
 
 class PostgresInspect:
     """Reads only. `notes` are what `store_info` says besides what the server tells."""
@@ -43,7 +46,11 @@ class PostgresInspect:
         self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
     ) -> list[JobView]:
         """Return jobs, newest first."""
-        rows = await self._database.fetch("list_jobs", state=state, queue=queue, batch_id=batch_id, limit=limit)
+        wanted = {"state": state, "queue": queue, "limit": limit}
+        if batch_id is None:
+            rows = await self._database.fetch("list_jobs", walk=WALK, **wanted)
+        else:
+            rows = await self._database.fetch("list_batch_jobs", batch_id=batch_id, **wanted)
         return [job_view(row) for row in rows]
 
     async def queue_stats(self) -> list[QueueStats]:
