@@ -10,7 +10,7 @@ CHECKED := src tests tools benchmarks
 
 export PYTHON
 
-.PHONY: help setup runtime demo test test-all faults check lint types layers sql words docs reference fix requirements clean
+.PHONY: help setup runtime demo bench growth test test-all faults check lint types layers sql words docs reference fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,13 @@ runtime: ## build .venv with what the demo and the command line need
 demo: runtime ## run the main job on the embedded default and say where its result is
 	@$(BIN)/headrace demo $(ARGS)
 
+bench: ## measure Headrace beside the raw SQL and other job systems (ARGS="--quick"), in .venv-bench
+	@sh tools/setup.sh bench
+	@.venv-bench/bin/headrace bench $(ARGS)
+
+growth: setup ## measure what a million jobs and steady work cost (ARGS=claims, ARGS="soak 600 500")
+	@$(BIN)/python benchmarks/growth.py $(or $(ARGS),latency)
+
 test: setup ## run the tests, without the slow campaigns
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
 
@@ -31,7 +38,7 @@ test-all: setup ## run every test
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
 faults: setup ## run the tests that kill, freeze and cut off real processes
-	@$(BIN)/python -m pytest -q -m faults $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m faults -rP --show-capture=stdout $(ARGS)
 
 check: lint types layers sql words docs ## lint, types, layers, SQL, words and links: what CI asks (-k shows all)
 
@@ -74,7 +81,11 @@ requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UP
 	$(PIN) pyproject.toml --extra papers --group build --output-file requirements/runtime.txt
 	$(PIN) pyproject.toml --all-extras --group dev --constraints requirements/runtime.txt \
 		--output-file requirements/dev.txt
+	$(PIN) pyproject.toml requirements/bench.in --group build --constraints requirements/runtime.txt \
+		--output-file requirements/bench.txt
+	$(subst 3.11,3.12,$(PIN)) requirements/bench-oban.in --constraints requirements/bench.txt \
+		--output-file requirements/bench-oban.txt
 
 clean: ## remove .venv and everything the tools left
-	rm -rf .venv build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-bench build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

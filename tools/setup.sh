@@ -1,7 +1,14 @@
 #!/bin/sh
 # Finds a Python that can run Headrace and hands over to setup_venv.py.
-# usage: tools/setup.sh runtime|dev     ($PYTHON names the interpreter to take)
+# usage: tools/setup.sh runtime|dev|bench     ($PYTHON names the interpreter to take)
 set -eu
+
+venv=.venv
+candidates="python3 python3.13 python3.12 python3.11 python"
+if [ "$1" = bench ]; then
+    venv=.venv-bench
+    candidates="python3.13 python3.12 $candidates" # one of the systems measured needs 3.12
+fi
 
 usable() {
     "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, '"$2"'))' >/dev/null 2>&1 &&
@@ -11,7 +18,7 @@ usable() {
 unset PYTHONHOME PYTHONPATH # another program's modules would be mixed into ours
 
 # The usual case, kept quick: nothing changed. An environment of another Python than the one asked for is not that case.
-if [ -z "${PYTHON:-}" ] && [ -x .venv/bin/python ] && .venv/bin/python -I tools/setup_venv.py "$1" --is-fresh; then
+if [ -z "${PYTHON:-}" ] && [ -x $venv/bin/python ] && $venv/bin/python -I tools/setup_venv.py "$1" --is-fresh; then
     exit 0
 fi
 if [ -n "${PYTHON:-}" ]; then
@@ -21,7 +28,7 @@ if [ -n "${PYTHON:-}" ]; then
 fi
 # First the versions the tests cover, then whatever is newer.
 for newest in 13 99; do
-    for candidate in python3 python3.13 python3.12 python3.11 python; do
+    for candidate in $candidates; do
         if usable "$candidate" "$newest"; then
             exec "$candidate" tools/setup_venv.py "$1"
         fi

@@ -1,5 +1,6 @@
 """Build or refresh `.venv`: runs with the plain Python that tools/setup.sh found, needs nothing but it.
 
+`bench` is another one, `.venv-bench`: it holds the job systems that the benchmark measures beside Headrace.
 Everything comes from the pinned files in requirements/, checked against their hashes. `uv` installs them where it can;
 where it cannot, pip does, which also reads the index settings that only pip knows. Running it again costs nothing when
 the pins did not change, and repairs what an interrupted run left behind.
@@ -19,29 +20,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-VENV = Path(".venv")
+VENV = Path(".venv-bench" if sys.argv[1:2] == ["bench"] else ".venv")
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
 STAMP = VENV / "headrace-setup.json"
 PINS = Path("requirements")
 #: What each kind of environment holds; `dev` includes everything of `runtime`.
-KINDS = {"runtime": ["runtime.txt", "local-model.txt"], "dev": ["dev.txt", "local-model.txt"]}
+KINDS = {
+    "runtime": ["runtime.txt", "local-model.txt"],
+    "dev": ["dev.txt", "local-model.txt"],
+    "bench": ["bench.txt"],
+}
+#: What has to be compiled, with the tools the environment holds already; without it the environment is complete.
+OPTIONAL = {"bench": "bench-oban.txt"}
 BOOTSTRAP = "bootstrap.txt"
 
 Command = list[str | Path]
 
 
 def main(kind: str) -> int:
-    """Make `.venv` hold what `kind` needs; return the exit code."""
+    """Make the environment hold what `kind` needs; return the exit code."""
     with only_one_at_a_time():
         if is_fresh(kind):
             return 0
-        print(f"Setting up .venv for {kind} …", flush=True)
+        print(f"Setting up {VENV} for {kind} …", flush=True)
         ensure_venv()
         STAMP.unlink(missing_ok=True)
         if not ((install_with_uv(kind) or install_with_pip(kind)) and install_headrace()):
             print("Could not install the pinned packages: see the messages above.", file=sys.stderr)
             return 1
+        install_optional(kind)
         STAMP.write_text(json.dumps({"kind": kind, "pins": digest(kind)}), encoding="utf-8")
     return 0
 
@@ -63,14 +71,15 @@ def is_fresh(kind: str) -> bool:
         stamp = json.loads(STAMP.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    kinds = [kind, "dev"]
+    kinds = [kind] if kind == "bench" else [kind, "dev"]
     return has_right_python() and stamp.get("kind") in kinds and stamp.get("pins") == digest(stamp["kind"])
 
 
 def digest(kind: str) -> str:
     """Return a hash over everything the environment is made from."""
     total = hashlib.sha256()
-    for path in [*(PINS / name for name in [BOOTSTRAP, *KINDS[kind]]), Path("pyproject.toml"), Path(__file__)]:
+    names = [BOOTSTRAP, *KINDS[kind], *([OPTIONAL[kind]] if kind in OPTIONAL else [])]
+    for path in [*(PINS / name for name in names), Path("pyproject.toml"), Path(__file__)]:
         total.update(path.read_bytes())
     return total.hexdigest()
 
@@ -142,6 +151,15 @@ def install_headrace() -> bool:
         return False
     make_relocatable()
     return True
+
+
+def install_optional(kind: str) -> None:
+    """Install what may be missing, and say so when it is."""
+    if kind not in OPTIONAL:
+        return
+    pins = ["--no-deps", "--require-hashes", "--no-build-isolation", "-r", PINS / OPTIONAL[kind]]
+    if not run(uv("install", *pins) if UV.exists() else pip("install", *pins), quiet=True):
+        print(f"{OPTIONAL[kind]}: cannot be installed on this machine; going on without it.", flush=True)
 
 
 def uv(command: str, *arguments: str | Path) -> Command:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -81,6 +81,8 @@ class App:
         self._given_settings = settings
         self._runtime: Runtime | None = None
         self._users = 0
+        #: How jobs are stored, by the name of the task: one object per task, so that inserts need not compare them.
+        self._specs: dict[str, tuple[TaskDef, JobSpec]] = {}
         #: Whoever opens the app at the same moment shares one store.
         self._opening = asyncio.Lock()
         #: Queues to hint when a transaction begun by `transaction` commits, by the connection's identity.
@@ -121,13 +123,17 @@ class App:
 
     def spec_of(self, definition: TaskDef) -> JobSpec:
         """Return how jobs of a task are stored under this app's settings: no job is without bounds."""
-        spec = definition.spec
-        retries = 0 if spec.at_most_once else self.settings.queue.max_retries
-        return replace(
-            spec,
-            max_attempts=spec.max_attempts or 1 + retries,
-            timeout=spec.timeout or self.settings.worker.max_processing_time,
+        known = self._specs.get(definition.name)
+        if known is not None and known[0] is definition:
+            return known[1]
+        retries = 0 if definition.spec.at_most_once else self.settings.queue.max_retries
+        spec = replace(
+            definition.spec,
+            max_attempts=definition.spec.max_attempts or 1 + retries,
+            timeout=definition.spec.timeout or self.settings.worker.max_processing_time,
         )
+        self._specs[definition.name] = definition, spec
+        return spec
 
     # Opening and closing
 
@@ -271,13 +277,13 @@ class App:
         for queue in dict.fromkeys(queues):
             self.runtime.stores.notifier.hint(f"queue:{queue}")
 
-    async def enqueue_on(self, connection: Any, job: NewJob) -> UUID:
-        """Insert a job inside the caller's transaction (see `Task.options(connection=)`)."""
+    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[UUID]:
+        """Insert jobs inside the caller's transaction (see `Task.options(connection=)`)."""
         queues = self._transactions.get(id(connection))
-        job_id = await self.runtime.client.enqueue_on(connection, job, hint=queues is None)
+        ids = await self.runtime.client.enqueue_on(connection, jobs, hint=queues is None)
         if queues is not None:
-            queues.append(job.spec.queue)
-        return job_id
+            queues.extend({job.spec.queue for job in jobs})
+        return ids
 
     # Others
 

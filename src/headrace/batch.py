@@ -60,14 +60,15 @@ class Batch:
     async def wait(self, timeout: float | str | timedelta | None = None) -> BatchView:
         """Wait until the batch is closed and return it. Raises ResultTimeoutError; the batch goes on."""
         seconds = None if timeout is None else parse_duration(timeout, field="timeout").total_seconds()
-        pause = FIRST_PAUSE
+        pause, loop = FIRST_PAUSE, asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds) as limit:
                 while True:
-                    mark = self._app.runtime.waiters.mark
+                    mark, began = self._app.runtime.waiters.mark, loop.time()
                     if (view := await self.view()).state is BatchState.CLOSED:
                         return view
-                    await self._app.runtime.waiters.change(at_most=pause, since=mark)
+                    looked = loop.time() - began
+                    await self._app.runtime.waiters.change(at_most=pause, since=mark, looked=looked)
                     pause = min(pause * 1.5, LONGEST_PAUSE)
         except TimeoutError:
             if not limit.expired():
@@ -82,16 +83,17 @@ class Batch:
         Raises NotFoundError, and InvalidInputError for a malformed cursor.
         """
         reader = _Reader(self._app.runtime.stores.inspect, self.id, cursor)
-        patience = _Patience(self._app)
+        patience, loop = _Patience(self._app), asyncio.get_running_loop()
         while True:
-            mark = self._app.runtime.waiters.mark
+            mark, began = self._app.runtime.waiters.mark, loop.time()
             closed = (view := await self.view()).state is BatchState.CLOSED
+            looked = loop.time() - began
             async for item in reader.new_items():
                 patience.reset()
                 yield self._typed(item, view.task)
             if closed or not follow:
                 return
-            await patience.wait(view, since=mark)
+            await patience.wait(view, since=mark, looked=looked)
 
     def _typed(self, item: BatchItem, task_name: str) -> BatchItem:
         task = self._app.registry.get(task_name)
@@ -183,10 +185,10 @@ class _Patience:
         """Something came: read soon again."""
         self._pause, self._waited = FIRST_PAUSE, 0.0
 
-    async def wait(self, view: BatchView, *, since: int) -> None:
-        """Wait for a change after the mark `since`."""
+    async def wait(self, view: BatchView, *, since: int, looked: float) -> None:
+        """Wait for a change after the mark `since`; `looked` as in `Waiters.change`."""
         started = asyncio.get_running_loop().time()
-        await self._app.runtime.waiters.change(at_most=self._pause, since=since)
+        await self._app.runtime.waiters.change(at_most=self._pause, since=since, looked=looked)
         self._waited += asyncio.get_running_loop().time() - started
         self._pause = min(self._pause * 1.5, LONGEST_PAUSE)
         if self._waited >= WORKER_WARNING_SECONDS and not self._warned:

@@ -7,6 +7,7 @@ when its input closes or its parent dies.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import importlib
 import importlib.util
@@ -176,10 +177,6 @@ async def _serve_all(lines: BinaryIO, output: BinaryIO) -> None:
 def _die_with_parent() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The kernel should pick this process, not the worker, when memory runs out.
-    adjustment = Path("/proc/self/oom_score_adj")
-    if adjustment.exists():
-        adjustment.write_text("1000")
 
 
 def main() -> None:
@@ -193,7 +190,9 @@ def main() -> None:
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    asyncio.run(_serve_all(lines, output))
+    # Its worker is gone, and with it whoever would read an answer.
+    with contextlib.suppress(BrokenPipeError):
+        asyncio.run(_serve_all(lines, output))
 
 
 if __name__ == "__main__":

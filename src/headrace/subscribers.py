@@ -31,9 +31,10 @@ class Subscribers:
 
     def tell(self, topic: str) -> None:
         """Tell all of `topic`, each on its loop."""
+        here = running_loop()
         with self._lock:
             for subscriber in self._all:
-                subscriber.tell(topic)
+                subscriber.tell(topic, here)
 
     def clear(self) -> None:
         """Stop all of them."""
@@ -41,6 +42,14 @@ class Subscribers:
             for subscriber in self._all:
                 subscriber.stopped = True
             self._all = []
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class _Subscriber:
@@ -51,12 +60,15 @@ class _Subscriber:
         self._pending: set[str] = set()
         self.stopped = False
 
-    def tell(self, topic: str) -> None:
+    def tell(self, topic: str, here: asyncio.AbstractEventLoop | None) -> None:
         if topic in self._pending:
             return
         self._pending.add(topic)
         try:
-            self._loop.call_soon_threadsafe(self._hear, topic)
+            if here is self._loop:  # which need not be woken: that costs a write, a read and a turn of the loop
+                self._loop.call_soon(self._hear, topic)
+            else:
+                self._loop.call_soon_threadsafe(self._hear, topic)
         except RuntimeError:  # the loop was closed: nobody is there to hear
             self._pending.discard(topic)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar
@@ -12,6 +12,7 @@ from headrace.handles import JobHandle
 from headrace.model.batch import ClosePolicy, NewBatch
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
+from headrace.model.ids import uuid7s
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_key, check_name
 from headrace.model.payload import encode_json, hash_text
@@ -63,7 +64,29 @@ class Task(Generic[P, R]):
         Raises InvalidInputError for arguments that do not fit or are not JSON, PayloadTooLargeError above 256 KiB,
         StoreUnavailableError.
         """
-        return await TaskCall(self).enqueue(*args, **kwargs)
+        return await _enqueue(self, self.app.spec_of(self.definition), args, kwargs)
+
+    async def enqueue_many(
+        self, items: Iterable[Any] | AsyncIterable[Any], *, spread: bool = False
+    ) -> list[JobHandle[R]]:
+        """Make one durable job per item, all or none, and return their handles in order once they are stored.
+
+        Each item is the one argument, or, with `spread`, a mapping of keyword arguments. Jobs of one call have
+        nothing in common afterwards; for progress, streamed results or a callback at the end use `App.submit`.
+        Raises as `enqueue`; an error about one item names its position.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> @app.task
+        ... async def double(number: int) -> int:
+        ...     return 2 * number
+        >>> async def main() -> None:
+        ...     async with app:
+        ...         print(len(await double.enqueue_many([1, 2, 3])))
+        >>> import asyncio; asyncio.run(main())
+        3
+        """
+        return await TaskCall(self).enqueue_many(items, spread=spread)
 
     def options(self, **options: Any) -> TaskCall[P, R]:
         """Return this task with options for the next enqueue.
@@ -106,19 +129,55 @@ class TaskCall(Generic[P, R]):
 
     def spec(self) -> JobSpec:
         """Return how the job will be stored."""
-        return replace(self.task.app.spec_of(self.task.definition), **dict(self.changes))
+        spec = self.task.app.spec_of(self.task.definition)
+        return replace(spec, **dict(self.changes)) if self.changes else spec
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Make a durable job of this call; see `Task.enqueue`."""
+        return await _enqueue(self.task, self.spec(), args, kwargs, self)
+
+    async def enqueue_many(
+        self, items: Iterable[Any] | AsyncIterable[Any], *, spread: bool = False
+    ) -> list[JobHandle[R]]:
+        """Make one durable job per item; see `Task.enqueue_many`. All options but `key` are for every one of them."""
         app, definition = self.task.app, self.task.definition
-        text = definition.codec.encode(args, kwargs)
-        body_hash = hash_text(definition.name, text) if self.key else ""
-        job = NewJob(self.spec(), text, run_at=self.run_at, key=self.key, body_hash=body_hash)
-        if self.connection is not None:
-            job_id = await app.enqueue_on(self.connection, job)
+        if self.key is not None:
+            rule = (
+                "names one job, so it cannot go with enqueue_many; use app.submit(key=…), or enqueue each with its own"
+            )
+            raise InvalidInputError("key", rule, self.key)
+        texts = definition.codec.encode_items(items, spread=spread)
+        texts = [text async for text in texts] if isinstance(texts, AsyncIterable) else list(texts)
+        spec, run_at = self.spec(), self.run_at
+        ids = zip(texts, uuid7s(len(texts)), strict=True)
+        jobs = [NewJob(spec, text, job_id, run_at=run_at) for text, job_id in ids]
+        if not jobs:
+            stored = []
+        elif self.connection is not None:
+            stored = await app.enqueue_on(self.connection, jobs)
         else:
-            job_id = await app.runtime.client.enqueue(job)
-        return JobHandle(app, job_id, definition)
+            stored = await app.runtime.client.enqueue_many(jobs)
+        return [JobHandle(app, job_id, definition) for job_id in stored]
+
+
+async def _enqueue(
+    task: Task[Any, Any],
+    spec: JobSpec,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    call: TaskCall[Any, Any] | None = None,
+) -> JobHandle[Any]:
+    app, definition = task.app, task.definition
+    text = definition.codec.encode(args, kwargs)
+    if call is None:
+        return JobHandle(app, await app.runtime.client.enqueue(NewJob(spec, text)), definition)
+    body_hash = hash_text(definition.name, text) if call.key else ""
+    job = NewJob(spec, text, run_at=call.run_at, key=call.key, body_hash=body_hash)
+    if call.connection is not None:
+        [job_id] = await app.enqueue_on(call.connection, [job])
+    else:
+        job_id = await app.runtime.client.enqueue(job)
+    return JobHandle(app, job_id, definition)
 
 
 class SubmitOptions(TypedDict, total=False):

@@ -21,6 +21,8 @@ from tests.waiting import wait_until_sync
 
 #: A folder with initdb and postgres, to test another major version. Read before tests clear the environment.
 BINARIES = "TEST_POSTGRES_BIN"
+#: The directory of a running server to use in place of an own one, for children of a test.
+LENT = "TEST_POSTGRES_LENT"
 USER = "headrace"
 _SET_DEATH_SIGNAL = 1
 
@@ -82,9 +84,19 @@ class PostgresServer:
         return asked.returncode == 0
 
 
+class LentServer(PostgresServer):
+    """A server that the parent of this test process started, and ends."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.user = "nobody" if os.getuid() == 0 else None
+
+
 @cache
 def shared_server() -> PostgresServer:
-    """Return the server of this test process."""
+    """Return the server of this test process: its own, or the one that its parent lends it."""
+    if lent := os.environ.get(LENT):
+        return LentServer(Path(lent))
     server = PostgresServer()
     atexit.register(server.remove)
     return server

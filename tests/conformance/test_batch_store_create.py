@@ -63,6 +63,16 @@ async def test_an_empty_list_closes_at_once(on: Scenario) -> None:
     assert callback.args == f'{{"args":["{batch_id}"],"kwargs":{{}}}}'
 
 
+async def test_an_empty_list_under_a_known_key_closes_nothing(on: Scenario) -> None:
+    """Whoever submits a batch again only learns its id, also where the one that is there waits to be closed."""
+    batch_id = await on.open_batch(key="k", on_close=JobSpec("report", "reports"))
+    await on.stores.batches.seal_batch(batch_id, total=0)
+
+    assert await on.batch(0, key="k") == batch_id
+    assert (await on.view(batch_id)).state is BatchState.SEALED
+    assert len(await on.stores.batches.close_batches([batch_id])) == 1
+
+
 async def test_items_may_start_later(on: Scenario) -> None:
     """A batch with a future `run_at` schedules its items for then."""
     run_at = on.clock.now() + MINUTE

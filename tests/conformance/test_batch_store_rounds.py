@@ -171,6 +171,19 @@ async def test_failed_items_run_again_in_a_new_round(on: Scenario) -> None:
         assert (await on.job(job.id)).retry_of == failed[job.ordinal]
 
 
+async def test_failed_items_are_retried_in_their_order(on: Scenario) -> None:
+    """Retries are claimed by ordinal, in whatever order the items failed."""
+    session = await on.worker()
+    batch_id = await on.batch(5)
+    jobs = await on.claim(session)
+    for job in (jobs[3], jobs[0], jobs[4], jobs[2], jobs[1]):
+        await on.end(session, job, state=F)
+    await on.stores.batches.close_batches([batch_id])
+
+    assert await on.stores.batches.retry_failed(batch_id) == 5
+    assert [job.ordinal for job in await on.claim(session)] == [0, 1, 2, 3, 4]
+
+
 async def test_a_retried_item_counts_once(on: Scenario) -> None:
     """Progress counts a retried item by its retry alone, in every state, and never more than the total."""
     session = await on.worker()

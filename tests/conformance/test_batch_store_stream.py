@@ -69,6 +69,18 @@ async def test_overlapping_slices_conflict(on: Scenario) -> None:
     assert (await on.stores.inspect.batch_progress(batch_id)).waiting == 3
 
 
+async def test_slices_over_the_items_of_a_list_conflict(on: Scenario) -> None:
+    """The items a batch was made of take their ordinals too: a later round appends after them only."""
+    batch_id = await on.batch(3)
+    first = await on.stores.batches.reopen_batch(batch_id, key="more")
+
+    for start in range(first):
+        with pytest.raises(ConflictError):
+            await on.stores.batches.append_slice(part(batch_id, start, 2))
+    assert await on.stores.batches.append_slice(part(batch_id, first, 2))
+    assert sorted(await on.stores.inspect.batch_args(batch_id)) == [0, 1, 2, 3, 4]
+
+
 async def test_a_sealed_batch_takes_nothing_more(on: Scenario) -> None:
     """A new slice for a sealed, closed or cancelling batch raises ConflictError."""
     sealed, closed, cancelling = await on.batch(1), await on.batch(0), await on.open_batch()

@@ -11,7 +11,7 @@ import pytest
 from headrace.model.batch import BatchOutcome, BatchState, Progress
 from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError
 from headrace.model.job import CancelAnswer, JobError, JobSpec, JobState, NewJob
-from tests.conformance.scenario import ARGS, DAY, MINUTE, SPEC, Scenario, item, part
+from tests.conformance.scenario import ARGS, DAY, MINUTE, SECOND, SPEC, Scenario, item, part
 
 S, F, C = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
 
@@ -255,6 +255,21 @@ async def test_a_queue_is_retried_within_its_limit_and_once(on: Scenario) -> Non
     assert counts == [2, 1, 0]
 
 
+async def test_the_failures_of_a_queue_are_retried_from_the_oldest_on(on: Scenario) -> None:
+    """A limit takes what failed first, those of one instant by their ids, and the retries are claimed in that order."""
+    session = await on.worker()
+    await on.enqueue(4)
+    jobs = await on.claim(session)
+    await on.end(session, *jobs[2:][::-1], state=JobState.FAILED)
+    on.clock.advance(SECOND)
+    await on.end(session, *jobs[:2][::-1], state=JobState.FAILED)
+
+    retries = await on.stores.control.retry_queue("default", limit=3)
+    claimed = await on.claim(session)
+    assert [job.id for job in claimed] == retries
+    assert [(await on.job(job.id)).retry_of for job in claimed] == [jobs[2].id, jobs[3].id, jobs[0].id]
+
+
 async def test_a_limit_is_not_used_up_by_what_was_retried(on: Scenario) -> None:
     """Jobs that were retried singly before do not count against the limit of the queue's retry."""
     done = [await finished(on) for _ in range(3)]
@@ -310,6 +325,14 @@ async def test_a_resumed_queue_shows_no_reason(on: Scenario) -> None:
     [stats] = await on.stores.inspect.queue_stats()
     assert (stats.paused, stats.paused_reason) == (True, "second")
     await control.set_queue_paused("default", paused=False)
+
+    [stats] = await on.stores.inspect.queue_stats()
+    assert (stats.paused, stats.paused_reason) == (False, None)
+
+
+async def test_a_reason_to_resume_is_no_reason_of_a_pause(on: Scenario) -> None:
+    """A queue that is not paused shows no reason, whatever the operator gave."""
+    await on.stores.control.set_queue_paused("default", paused=False, reason="done")
 
     [stats] = await on.stores.inspect.queue_stats()
     assert (stats.paused, stats.paused_reason) == (False, None)

@@ -11,7 +11,8 @@ import pytest
 from headrace.model.batch import BatchItem, ItemPage, Progress
 from headrace.model.errors import InvalidInputError, NotFoundError
 from headrace.model.job import Completion, JobError, JobState, NewJob
-from tests.conformance.scenario import ALL, ARGS, MINUTE, SECOND, SPEC, Scenario, item, part
+from headrace.model.stats import Retention
+from tests.conformance.scenario import ALL, ARGS, DAY, MINUTE, SECOND, SPEC, Scenario, item, part
 
 S, F, C = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
 
@@ -376,3 +377,21 @@ async def test_a_store_says_what_it_is(on: Scenario) -> None:
     assert info.durable or info.notes
     assert info.now is not None
     assert info.now.utcoffset() == timedelta()
+
+
+async def test_the_arguments_of_a_pruned_item_live_on_in_its_retry(on: Scenario) -> None:
+    """An item whose first try was pruned is still there by its retry, with its arguments."""
+    session = await on.worker()
+    batch_id = await on.batch(1)
+    await on.work_off(session, [JobState.FAILED])
+    await on.stores.batches.close_batches([batch_id])
+    on.clock.advance(2 * DAY)
+    await on.stores.batches.retry_failed(batch_id)
+    session = await on.worker()
+    await on.work_off(session, [JobState.SUCCEEDED])
+    await on.stores.batches.close_batches([batch_id])
+    before = await on.stores.inspect.batch_args(batch_id)
+    removed = await on.stores.jobs.prune_jobs(Retention(failed=DAY), limit=10)
+
+    assert removed.removed["jobs"] == 1
+    assert await on.stores.inspect.batch_args(batch_id) == before == {0: item(0)}

@@ -145,3 +145,16 @@ async def test_eight_claimers_never_run_over_a_cap(on: Scenario, cap: int) -> No
     await asyncio.gather(*(work() for _ in range(8)))
     assert sorted(done) == ids
     assert most == cap
+
+
+async def test_a_dead_session_claims_no_capped_job(on: Scenario) -> None:
+    """At the end of its lease a session claims nothing more, under a cap as without one."""
+    session = await on.worker()
+    await on.stores.control.set_caps({"llm": 5})
+    await on.enqueue(2, limit_key="llm")
+    await on.enqueue(1)
+
+    assert len(await on.claim(session, 1, limit_keys=["llm"])) == 1
+    on.clock.advance(LEASE)
+    assert await on.claim(session, limit_keys=["llm"]) == []
+    assert await on.claim(session) == []

@@ -214,3 +214,16 @@ async def test_acks_in_opposite_order_do_not_block_each_other(on: Scenario) -> N
 
     answers = await asyncio.gather(*(on.end(session, *order) for order in [jobs, jobs[::-1]] * 4))
     assert sorted(job_id for answer in answers for job_id in answer) == sorted(job.id for job in jobs)
+
+
+@pytest.mark.parametrize("state", [JobState.READY, JobState.SCHEDULED, JobState.SUCCEEDED])
+async def test_each_part_of_the_fence_holds_alone(on: Scenario, state: JobState) -> None:
+    """An ending is refused when only the attempt is wrong, or only the session, or only nothing runs any more."""
+    session, job = await on.start()
+    before = await on.job(job.id)
+
+    for attempt in (job.attempt - 1, job.attempt + 1):
+        assert await on.end(session, replace(job, attempt=attempt), state=state, charged=True) == []
+    for other in (uuid4(), await on.worker()):
+        assert await on.end(other, job, state=state, charged=True) == []
+    assert await on.job(job.id) == before

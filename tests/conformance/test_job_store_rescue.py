@@ -157,6 +157,19 @@ async def test_only_the_dead_are_rescued(on: Scenario) -> None:
     assert await on.end(session, kept) == [kept.id]
 
 
+async def test_a_rescue_leaves_what_does_not_run_alone(on: Scenario) -> None:
+    """Jobs that wait, for their time or their turn, have no session to lose: a rescue passes them over."""
+    dead = await on.worker()
+    _, back = await on.start(dead)
+    await on.end(dead, back, state=JobState.SCHEDULED, delay=DAY, charged=True)
+    [ready] = await on.enqueue()
+    await on.stores.sessions.close_session(dead)
+    before = [await on.job(job_id) for job_id in (back.id, ready)]
+
+    assert await on.stores.jobs.rescue_jobs(limit=10) == Rescued()
+    assert [await on.job(job_id) for job_id in (back.id, ready)] == before
+
+
 async def test_concurrent_rescuers_take_each_job_once(on: Scenario) -> None:
     """Every worker sweeps; together they take back each job once, with one crash."""
     session = await on.worker()

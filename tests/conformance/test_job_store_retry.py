@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from headrace.model.job import JobError, JobState
+import pytest
+
+from headrace.model.job import Completion, JobError, JobState
 from tests.conformance.scenario import DAY, MINUTE, SECOND, Scenario
 
 ERROR = JobError("TimeoutError", "too slow", "trace")
@@ -246,3 +248,13 @@ async def test_a_cancel_comes_before_poison(on: Scenario) -> None:
 
     view = await on.job(job.id)
     assert (view.state, view.error, view.crashes) == (JobState.CANCELLED, ERROR, 3)
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.READY, JobState.SCHEDULED])
+async def test_an_ending_named_twice_in_a_call_is_answered_once(on: Scenario, state: JobState) -> None:
+    """A call that holds the same completion twice applies it once and says so once."""
+    session, job = await on.start()
+    done = Completion(job.id, job.attempt, state, delay=MINUTE, charged=state is JobState.SCHEDULED)
+
+    assert await on.stores.jobs.complete_jobs(session, [done, done]) == [job.id]
+    assert (await on.job(job.id)).failures == int(done.charged)

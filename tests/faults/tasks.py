@@ -5,8 +5,10 @@ The log is the independent evidence: it knows nothing of the store.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -18,6 +20,8 @@ from headrace import App, Backoff, Context
 
 #: The file of the effects, and the directory of the gates.
 LOG, GATES = "FAULTS_LOG", "FAULTS_GATES"
+#: Bytes that `eat_memory` takes at once and at most; the bound of the test lies far below.
+MEAL, MOST_EATEN = 8_000_000, 4_000_000_000
 
 app = App()
 
@@ -51,6 +55,12 @@ async def effect(number: int, pause: float = 0.0) -> int:
     await sleep(pause)
     note("effect", number)
     return number
+
+
+@app.task
+async def nap(seconds: float) -> None:
+    """Do nothing for a while, and leave no line."""
+    await sleep(seconds)
 
 
 @app.task
@@ -92,6 +102,50 @@ async def block_loop(gate: str, ctx: Context) -> int:
         block(0.05)
     note("effect", ctx.attempt, gate=gate)
     return ctx.attempt
+
+
+@app.task
+async def sleep_in_loop(seconds: float, ctx: Context) -> int:
+    """Be the async handler that sleeps as sync code does."""
+    note("start", ctx.attempt)
+    time.sleep(seconds)  # noqa: TID251 - the fault under test
+    note("effect", ctx.attempt)
+    return ctx.attempt
+
+
+@app.task
+async def hold_gil(seconds: float, ctx: Context) -> int:
+    """Stop every thread of the process, on the first attempt."""
+    note("start", ctx.attempt)
+    if ctx.attempt == 1:
+        keep_gil(seconds)
+    note("effect", ctx.attempt)
+    return ctx.attempt
+
+
+@app.task
+def hold_gil_in_thread(seconds: float, ctx: Context) -> int:
+    """Do it from a thread."""
+    note("start", ctx.attempt)
+    if ctx.attempt == 1:
+        keep_gil(seconds)
+    note("effect", ctx.attempt)
+    return ctx.attempt
+
+
+@app.task
+async def match_for_long(letters: int, ctx: Context) -> int:
+    """Do it as programs do it by mistake: a pattern that needs twice as long for each letter."""
+    note("start", ctx.attempt)
+    if ctx.attempt == 1:
+        re.match(r"(a+)+$", "a" * letters + "b")
+    note("effect", ctx.attempt)
+    return ctx.attempt
+
+
+def keep_gil(seconds: float) -> None:
+    """Make one C call that keeps the lock of the interpreter: unlike CDLL, PyDLL does not let go of it."""
+    ctypes.PyDLL(None).usleep(round(seconds * 1_000_000))
 
 
 @app.task(timeout=1, retry=Backoff.fixed(0, max_attempts=2))
@@ -145,6 +199,30 @@ def kill_worker(number: int) -> None:
     """Kill the process that runs it, whatever that is."""
     note("start", number)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task
+def eat_memory(ctx: Context) -> None:
+    """Eat memory until somebody ends it; while it has neighbours not before the test says so."""
+    note("start", 0, attempt=ctx.attempt)
+    while ctx.attempt <= 2 and not gate_is_open(f"eat-{ctx.attempt}"):
+        block(0.01)
+    eaten = []
+    while len(eaten) * MEAL < MOST_EATEN:
+        # Filled, for what is only reserved is not there.
+        eaten.append(b"x" * MEAL)
+        block(0.002)
+    note("survived", len(eaten))
+
+
+@app.task
+async def neighbour(number: int, crashes: int, ctx: Context) -> int:
+    """Run while its neighbour takes the worker along, so many times; then do its work."""
+    note("start", number)
+    while ctx.attempt <= crashes:
+        await sleep(0.05)
+    note("effect", number)
+    return number
 
 
 @app.task

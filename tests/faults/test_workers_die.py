@@ -162,24 +162,6 @@ async def test_short_freezes_cost_nothing(site: Site, app: App) -> None:
     assert (await check(site)).clean
 
 
-async def test_a_blocked_event_loop_keeps_its_lease(site: Site, app: App) -> None:
-    """A handler that blocks the loop for several leases loses nothing: the heartbeat has a thread of its own."""
-    # One slot each: a worker that took both jobs would start the second only after the gate.
-    blocked, other = site.start_workers(2, "--concurrency", "1")
-    async with app:
-        jobs = [await block_loop.enqueue("g") for _ in range(2)]
-        await wait_until(started(site, 2))
-        loop = asyncio.get_running_loop()
-        until = loop.time() + 2.2 * LEASE.total_seconds()
-        await wait_until(lambda: loop.time() > until)
-        site.open("g")
-        assert [await job.result(20) for job in jobs] == [1, 1]
-        for worker in (blocked, other):
-            assert (await stats_of(app, worker)).get("headrace.sessions.lost", 0) == 0
-    assert len(site.effects("start")) == 2
-    assert (await check(site)).clean
-
-
 async def test_sigterm_lets_handlers_end(site: Site, app: App) -> None:
     """A worker that is told to stop ends its handlers, claims nothing more, records everything and exits with 0."""
     [worker] = site.start_workers(1, "--concurrency", "2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,11 +17,14 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
+from headrace import App
 from headrace.model.batch import NewBatch
 from headrace.model.errors import ConflictError, InvalidInputError, KeyHeldError, StoreUnavailableError
 from headrace.model.job import JobSpec, NewJob
 from headrace.ports.foreign_intake import ForeignIntake
 from headrace.ports.stores import Stores
+from headrace.settings import load_settings
+from headrace.stores.postgres.intake import group_by_spec
 from tests.integration.postgres_setup import ARGS, SPEC, open_test_stores, schema_stores, shared_server
 
 Ending = Callable[[], Any]
@@ -303,3 +307,27 @@ async def test_a_broken_connection_is_a_clear_error(stores: Stores) -> None:
             await intake(stores).insert_jobs_on(connection, [new_job()])
     with pytest.raises(StoreUnavailableError, match="this connection"):
         await intake(stores).insert_jobs_on(connection, [new_job()])
+
+
+async def test_many_jobs_exist_when_the_callers_transaction_commits() -> None:
+    """`options(connection=…).enqueue_many` inserts all of its jobs inside the caller's transaction."""
+    async with schema_stores() as (schema, stores), on_asyncpg() as (connection, commit, _):
+        environ = {"HEADRACE_URL": shared_server().dsn, "HEADRACE_QUEUE_SCHEMA": schema}
+        app = App(settings=load_settings(environ=environ))
+        task = app.task(name="mail")(lambda number: number)
+        async with app:
+            handles = await task.options(connection=connection).enqueue_many([1, 2, 3])
+        ids = [handle.id for handle in handles]
+        assert await known(stores, ids) == 0
+        await end(commit)
+        assert await known(stores, ids) == 3
+
+
+def test_jobs_with_equal_specifications_are_one_statement() -> None:
+    """Specifications made anew for each call are grouped by what they say, in order of first appearance."""
+    jobs = [NewJob(replace(SPEC, priority=number % 2), ARGS) for number in range(6)]
+    groups = group_by_spec(jobs)
+    assert [spec.priority for spec, _ in groups] == [0, 1]
+    assert [[job.id for job in group] for _, group in groups] == [
+        [job.id for job in jobs[0::2]], [job.id for job in jobs[1::2]],
+    ]  # fmt: skip

@@ -26,7 +26,7 @@ LOAD = """INSERT INTO "{schema}".jobs (id, state, session, started_at, sort_at, 
 #: What each statement may use to reach the hot table and the history; anything else is a plan gone astray.
 HOT = {
     "claim_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
-    "finish_jobs": {"jobs_pkey"},
+    "finish_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
     "return_jobs": {"jobs_pkey"},
     "close_batches": {
         "jobs_batch",
@@ -79,6 +79,8 @@ async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
             assert used(text) <= HOT[name], text
             assert used(text) & {"jobs_pkey", "jobs_batch"}, text
             assert not re.search(r"Seq Scan on (jobs|finished_jobs)|Hash Join|Merge Join|Bitmap", text), text
+            ending, _, _ = text.partition("CTE claimed")
+            assert name != "finish_jobs" or used(ending) == {"jobs_pkey"}, text
         await connection.close()
 
 

@@ -403,16 +403,8 @@ async def test_a_cursor_misses_nothing_when_transactions_commit_out_of_order() -
 
 
 def _finishing(session: UUID, job: Any) -> dict[str, Any]:
-    nothing = {name: [None] for name in ("results", "errors", "usages")}
-    counts = {"failures": [0], "crashes": [0], "now": None}
-    return {
-        "session": session,
-        "ids": [job.id],
-        "attempts": [job.attempt],
-        "states": ["succeeded"],
-        **nothing,
-        **counts,
-    }
+    one = {"ids": [job.id], "attempts": [job.attempt], "results": [None], "endings": [None]}
+    return {"session": session, **one, "queue": "", "limit": 0, "now": None}
 
 
 async def test_appending_holds_off_sealing_and_sealing_appending() -> None:

@@ -60,6 +60,8 @@ async def enqueue() -> None:
     assert_type(await job.status(), JobState)
     assert_type(await job.cancel(), CancelAnswer)
     assert_type(app.job("id"), JobHandle[Any])
+    assert_type(await summarise.enqueue_many(["a", "b"]), list[JobHandle[Summary]])
+    assert_type(await count.options(priority="low").enqueue_many([{"text": "a"}], spread=True), list[JobHandle[int]])
     await summarise.enqueue(5)  # type: ignore[arg-type]
     await summarise.enqueue("a text", letters=3)  # type: ignore[call-arg]
     await count.enqueue()  # type: ignore[call-arg]

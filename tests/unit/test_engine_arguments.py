@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
 from collections import namedtuple
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +19,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from headrace import App, Context, Done, Fail, JobHandle, Retry
+from headrace.engine.codec import TaskCodec
 from headrace.model.errors import InvalidInputError, JobFailedError, PayloadTooLargeError
 from headrace.model.job import JobState
 from headrace.model.payload import MAX_PAYLOAD_BYTES
@@ -370,3 +373,32 @@ async def test_a_handle_by_id_gives_the_same_result() -> None:
         job: JobHandle[Any] = await read.enqueue()
         assert (await run_one(app, job)).state is JobState.SUCCEEDED
         assert await job.result(20) == await app.job(str(job.id)).result(20) == Book(title="T")
+
+
+async def _context_first(ctx: Context, left: int, right: int = 0) -> None: ...
+async def _any_number(*values: int) -> None: ...
+async def _keyword_needed(value: int, *, name: str) -> None: ...
+async def _keywords(value: int = 0, **others: int) -> None: ...
+async def _nothing() -> None: ...
+async def _positional(left: int, /, right: int) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_context_first, _any_number, _keyword_needed, _keywords, _nothing, _positional],
+    ids=lambda f: f.__name__,
+)
+def test_a_call_is_accepted_exactly_when_python_would(function: Callable[..., Any]) -> None:
+    """Positional calls fit or do not, as binding them says, and the short check never disagrees with it."""
+    codec = TaskCodec(function)
+    signature = inspect.signature(function)
+    taken = [one for name, one in signature.parameters.items() if name != "ctx"]
+    for count in range(5):
+        args = list(range(count))
+        try:
+            signature.replace(parameters=taken).bind(*args)
+        except TypeError:
+            with pytest.raises(InvalidInputError, match="do not fit"):
+                codec.encode(args, {})
+        else:
+            assert codec.encode(args, {}) == json.dumps({"args": args, "kwargs": {}}, separators=(",", ":"))

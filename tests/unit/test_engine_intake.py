@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from headrace import App
+from headrace import App, JobHandle
 from headrace.engine import client
 from headrace.model.errors import ConfigError, ConflictError, InvalidInputError, StoreUnavailableError
 from headrace.model.job import JobState, NewJob
@@ -117,6 +117,83 @@ async def test_an_unexpected_error_reaches_its_caller_and_the_next_enqueue_works
     assert not isinstance(third, BaseException)
     await work.enqueue(15)
     assert len(await all_jobs(app)) == 3
+
+
+async def test_callers_in_a_loop_go_on_sharing_inserts(app: App, inserts: Inserts) -> None:
+    """Callers that were answered together and enqueue again share the next insert too, none of them goes alone."""
+    work = app.find_task("work")
+
+    async def caller() -> None:
+        for number in range(4):
+            await work.enqueue(number)
+
+    await asyncio.gather(*(caller() for _ in range(16)))
+    assert sum(inserts.sizes) == 64
+    assert len(inserts.sizes) <= 2 + 4 + 1
+    for number in range(3):
+        await work.enqueue(number)
+    assert inserts.sizes[-3:] == [1, 1, 1]
+
+
+async def test_those_behind_a_lone_caller_that_gives_up_are_stored(app: App, inserts: Inserts) -> None:
+    """Cancelling the caller whose insert is under way leaves those who waited behind it theirs."""
+    work = app.find_task("work")
+    calls = [asyncio.ensure_future(work.enqueue(number)) for number in range(3)]
+    await asyncio.sleep(0)
+    assert inserts.sizes == [1]
+    calls[0].cancel()
+    answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
+    assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False, False]
+    assert {answer.id for answer in answers[1:] if isinstance(answer, JobHandle)} <= set(await all_jobs(app))
+
+
+async def test_many_jobs_of_a_list_are_one_insert(app: App, inserts: Inserts) -> None:
+    """`enqueue_many` makes one job per item in one insert; handles come in order, with the options of the call."""
+    work = app.find_task("work")
+    handles = await work.options(priority="bulk", queue="slow").enqueue_many(list(range(100)))
+    assert inserts.sizes == [100]
+    views = [await view_of(app, handle) for handle in handles]
+    assert [view.args["args"] for view in views] == [[number] for number in range(100)]
+    assert {(view.queue, view.priority, view.batch_id) for view in views} == {("slow", 9, None)}
+    async with app.worker(queues=["slow"]):
+        assert await asyncio.gather(*(handle.result(10) for handle in handles)) == list(range(100))
+
+
+async def test_many_jobs_come_from_any_iterable(app: App, inserts: Inserts) -> None:
+    """Generators, async ones too, and mappings of keyword arguments; nothing at all is no insert."""
+    work = app.find_task("work")
+
+    async def numbers() -> AsyncIterator[int]:
+        yield 1
+        yield 2
+
+    handles = await work.enqueue_many(number for number in range(2))
+    handles += await work.enqueue_many(numbers())
+    assert await work.enqueue_many([]) == []
+    assert inserts.sizes == [2, 2]
+    assert [(await view_of(app, handle)).args["args"] for handle in handles] == [[0], [1], [1], [2]]
+    [spread] = await work.enqueue_many([{"number": 7}], spread=True)
+    assert (await view_of(app, spread)).args == {"args": [], "kwargs": {"number": 7}}
+
+
+async def test_many_jobs_are_stored_all_or_none(app: App, inserts: Inserts) -> None:
+    """One bad item refuses the whole call by its position, before anything is stored; one key cannot name many jobs."""
+    work = app.find_task("work")
+    with pytest.raises(InvalidInputError, match="item 2"):
+        await work.enqueue_many([1, 2, float("nan")])
+    with pytest.raises(InvalidInputError, match="items must be a list"):
+        await work.enqueue_many("text")
+    with pytest.raises(InvalidInputError, match="key names one job"):
+        await work.options(key="k").enqueue_many([1])
+    assert inserts.sizes == []
+
+
+async def test_a_lost_answer_makes_no_second_job_of_many(app: App, inserts: Inserts) -> None:
+    """A call of many whose answer was lost is sent again under the same ids and recognised."""
+    inserts.faults = ["after"]
+    handles = await app.find_task("work").enqueue_many([1, 2, 3])
+    assert inserts.sizes == [3, 3]
+    assert set(await all_jobs(app)) == {handle.id for handle in handles}
 
 
 async def test_a_lost_answer_makes_no_second_job(app: App, inserts: Inserts) -> None:

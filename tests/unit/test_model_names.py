@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from headrace.model.errors import InvalidInputError
-from headrace.model.ids import uuid7
+from headrace.model.ids import uuid7, uuid7s
 from headrace.model.names import check_key, check_name
 from headrace.model.priority import HEAD_START_SECONDS, Priority, head_start, parse_priority
 
@@ -63,9 +64,10 @@ def test_head_starts_fall_with_the_number() -> None:
     assert head_start(Priority.INTERACTIVE) == timedelta(minutes=10)
 
 
-def test_ids_are_version_7_of_the_rfc() -> None:
+@pytest.mark.parametrize("make", [lambda count: [uuid7() for _ in range(count)], uuid7s], ids=["one", "many"])
+def test_ids_are_version_7_of_the_rfc(make: Callable[[int], list[UUID]]) -> None:
     """An id says its version and variant, and all of its other bits but the time are random."""
-    ids = [uuid7() for _ in range(2_000)]
+    ids = make(2_000)
 
     assert {(made.version, made.variant) for made in ids} == {(7, "specified in RFC 4122")}
     assert len(set(ids)) == len(ids)
@@ -73,6 +75,16 @@ def test_ids_are_version_7_of_the_rfc() -> None:
     for made in ids[1:]:
         random_bits |= (made.int ^ ids[0].int) & ((1 << 80) - 1)
     assert random_bits == ((0xFFF << 64) | ((1 << 62) - 1))
+
+
+def test_ids_made_together_ascend() -> None:
+    """Ids of one call sort in the order they are returned in, and are UUIDs like any other."""
+    ids = uuid7s(1_000)
+
+    assert ids == sorted(set(ids))
+    assert [UUID(str(made)) for made in ids] == ids
+    assert {hash(UUID(str(made))) for made in ids} == set(map(hash, ids))
+    assert uuid7s(0) == []
 
 
 def test_ids_carry_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

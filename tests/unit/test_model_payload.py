@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.model.errors import InvalidInputError, PayloadTooLargeError
-from headrace.model.payload import MAX_DEPTH, MAX_PAYLOAD_BYTES, encode_json, hash_text
+from headrace.model.payload import MAX_DEPTH, MAX_PAYLOAD_BYTES, encode_json, encode_scalar, hash_text
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 values = st.recursive(
@@ -117,3 +117,36 @@ def test_hashes_tell_parts_apart(one: list[str], other: list[str]) -> None:
 def test_a_hash_stays_the_same() -> None:
     """Hashes are stored: they must not change between versions."""
     assert hash_text("task", '{"a":1}') == "8240896b8c3f9278824816e5e58ba66732d0087cd3997bc3c1432a5ac5778a8f"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {1: "a", "1": "b"},
+        [{"deep": ({True: 1, "true": 2},)}],
+        {"in": {None: 1, "null": 2}},
+        {1.5: 1, "1.5": 2},
+        {2: 0, "x": {3: 1, "3": 2}},
+    ],
+)
+def test_keys_that_json_makes_one_are_refused(value: Any) -> None:
+    """Of two keys that are the same text in JSON one value would be lost, so both are refused."""
+    with pytest.raises(
+        InvalidInputError, match='arguments must not have keys that are the same in JSON, such as 1 and "1"'
+    ):
+        encode_json(value, field="arguments")
+
+
+def test_keys_that_stay_apart_are_accepted() -> None:
+    """Numbers as keys become texts, as JSON has it; the same key in two mappings is no clash."""
+    value = {1: {"1": "a"}, "2": [{1: "b"}, {"1": 'looks like "1":'}], 3.5: None}
+    assert json.loads(encode_json(value, field="arguments")) == {
+        "1": {"1": "a"}, "2": [{"1": "b"}, {"1": 'looks like "1":'}], "3.5": None,
+    }  # fmt: skip
+
+
+@given(values | st.text() | st.integers() | st.floats())
+def test_the_short_way_writes_what_the_long_way_writes(value: Any) -> None:
+    """What is encoded as a scalar is the same text; what JSON refuses is never taken for one."""
+    text = encode_scalar(value)
+    assert text is None or text == encode_json(value, field="arguments")

@@ -37,6 +37,9 @@ COMMANDS: dict[str, Entry] = {
     "queue": Entry("headrace.cli.queue:queue", "Figures of queues; pause, resume, retry, clean up."),
     "migrate": Entry("headrace.cli.migrate:migrate", "Apply the migrations that the configured database lacks."),
     "doctor": Entry("headrace.cli.doctor:doctor", "Check the store, the workers and the model, and say what to do."),
+    "bench": Entry(
+        "headrace.cli.bench:bench", "Measure Headrace against the raw SQL ceiling and other job systems on one server."
+    ),
 }
 
 

@@ -1,8 +1,7 @@
-"""Acks: one statement for all completions that ended together.
+"""Acks: one statement for all completions that ended together, which takes a claim along where one is wanted.
 
-A lone completion is sent at once. While one statement is under way the next ones gather; when the last statement was
-a large one, more are surely about to end, so up to 3 ms are waited for them. No completion waits more than 5 ms for
-its statement to start when the store answers in time.
+Nothing waits for a clock: a lone completion is sent at once, and while one statement is under way the next ones gather,
+so that statements grow with the load by themselves.
 
 Not guaranteed: that an ack arrives. A completion whose statement failed is sent again until the session ends; then it
 is dropped, the job is rescued, and the handler runs again.
@@ -13,21 +12,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Protocol
 from uuid import UUID
 
 from headrace.engine.attempt import describe
 from headrace.engine.closing import close_batches
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
-from headrace.model.job import Completion, JobState
+from headrace.model.job import Claim, ClaimedJob, Completion, JobState
 from headrace.ports.stores import Stores
 
 LOG = logging.getLogger("headrace.acks")
 
+
+class ClaimsAlong(Protocol):
+    """Claims that go along with acks."""
+
+    def offer(self) -> Claim | None:
+        """Return a claim to take along, whose answer `settle` is given; None where none is wanted."""
+        ...
+
+    def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
+        """Take what the claim brought; None says that it was not answered."""
+        ...
+
+
 MAX_STATEMENT = 500
-GATHER_SECONDS = 0.003
-#: A statement of at least this many completions says that the worker is busy.
-BUSY_STATEMENT = 8
 RETRY_SECONDS = 0.2
 
 
@@ -35,11 +45,18 @@ class Acks:
     """Sends completions of one session in order of their ending."""
 
     def __init__(
-        self, stores: Stores, session: UUID, telemetry: Telemetry, *, on_sent: Callable[[list[Completion]], None]
+        self,
+        stores: Stores,
+        session: UUID,
+        telemetry: Telemetry,
+        *,
+        claims: ClaimsAlong,
+        on_sent: Callable[[list[Completion]], None],
     ) -> None:
         self._stores = stores
         self._session = session
         self._telemetry = telemetry
+        self._claims = claims
         self._on_sent = on_sent
         self._pending: list[Completion] = []
         self._arrived = asyncio.Event()
@@ -73,7 +90,8 @@ class Acks:
         """Wait until everything put so far is recorded or refused, and batches it finished are closed."""
         await self._idle.wait()
         if self._closer is not None:
-            await self._closer
+            # Not awaited itself: one that `stop` has cancelled must not cancel who waits here.
+            await asyncio.wait([self._closer])
 
     async def stop(self) -> None:
         """Stop sending; what is pending is dropped (call `drain` first to keep it)."""
@@ -83,14 +101,9 @@ class Acks:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _loop(self) -> None:
-        last = 0
         while True:
             await self._arrived.wait()
-            if last >= BUSY_STATEMENT and len(self._pending) < MAX_STATEMENT:
-                await asyncio.sleep(GATHER_SECONDS)
-            part = self._pending[:MAX_STATEMENT]
-            last = len(part)
-            await self._send(part)
+            await self._send(self._pending[:MAX_STATEMENT])
             if not self._pending:
                 self._arrived.clear()
                 self._idle.set()
@@ -113,7 +126,7 @@ class Acks:
         answered_first = True
         while True:
             try:
-                accepted = len(await self._stores.jobs.complete_jobs(self._session, part))
+                accepted = len(await self._exchange(part))
             except StoreUnavailableError as error:
                 LOG.warning("could not record %d finished jobs, trying again: %s", len(part), error)
                 answered_first = False
@@ -123,6 +136,17 @@ class Acks:
                     self._telemetry.count("headrace.jobs.refused", len(part) - accepted)
                     LOG.warning("%d late completions were refused: their jobs run elsewhere", len(part) - accepted)
                 return accepted
+
+    async def _exchange(self, part: list[Completion]) -> list[UUID]:
+        claim = self._claims.offer()
+        if claim is None:
+            return await self._stores.jobs.complete_jobs(self._session, part)
+        claimed = None
+        try:
+            accepted, claimed = await self._stores.jobs.exchange_jobs(self._session, part, claim)
+        finally:
+            self._claims.settle(claim, claimed)
+        return accepted
 
     async def _send_apart(self, part: list[Completion], error: Exception) -> None:
         """The store refuses something in a statement: only the one job it is fails, with that as its error."""
@@ -155,9 +179,9 @@ class Acks:
         of a retry when its job or batch was cancelled meanwhile, or when it was the last crash allowed.
         """
         self._stores.notifier.hint("done")
-        waiting = {completion.batch_id for completion in self._pending}
-        ended = {done.batch_id for done in part if done.batch_id and done.batch_id not in waiting}
-        self._to_close |= ended
+        ended = {completion.batch_id for completion in part if completion.batch_id is not None}
+        if ended:
+            self._to_close |= ended - {completion.batch_id for completion in self._pending}
         if self._to_close and (self._closer is None or self._closer.done()):
             # Beside the acks, which must not wait for it: a batch that broke its policy is settled in the same call.
             self._closer = asyncio.create_task(self._close_all(), name="headrace-close")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -49,13 +49,16 @@ class Attempt:
     #: Whether a checkpoint or an answer was stored.
     progressed: bool = False
     runner: asyncio.Task[Any] | None = field(default=None, repr=False)
+    #: Whether the runner has taken its first step.
+    begun: bool = False
 
     def stop(self, reason: StopReason) -> None:
         """Ask the handler to end, for the first reason given."""
         if self.stop_reason is None:
             self.stop_reason = reason
             self.context.cancelled = True
-            if self.runner is not None:
+            # A task cancelled before its first step would end without a word; `run_attempt` looks at the reason first.
+            if self.runner is not None and self.begun:
                 self.runner.cancel()
 
 
@@ -69,8 +72,8 @@ class Failed:
     progressed: bool = False
 
 
-Proceed = Callable[[Attempt], Awaitable[Any]]
-Middleware = Callable[[Attempt, Proceed], Awaitable[Any]]
+Proceed = Callable[[Attempt], Coroutine[Any, Any, Any]]
+Middleware = Callable[[Attempt, Proceed], Coroutine[Any, Any, Any]]
 
 
 async def execute(attempt: Attempt) -> Any:
@@ -87,7 +90,7 @@ def compose(middlewares: list[Middleware]) -> Proceed:
 
 
 def _wrap(middleware: Middleware, inner: Proceed) -> Proceed:
-    def run(attempt: Attempt) -> Awaitable[Any]:
+    def run(attempt: Attempt) -> Coroutine[Any, Any, Any]:
         return middleware(attempt, inner)
 
     return run
@@ -95,6 +98,9 @@ def _wrap(middleware: Middleware, inner: Proceed) -> Proceed:
 
 async def run_attempt(attempt: Attempt, proceed: Proceed) -> Completion | None:
     """Run an attempt to its end and return what to write, or None when nothing may be written."""
+    attempt.begun = True
+    if attempt.stop_reason is not None:
+        return stopped(attempt)
     if attempt.job.cancel_requested:
         return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", "cancelled before it started"))
     try:
@@ -108,7 +114,7 @@ async def run_attempt(attempt: Attempt, proceed: Proceed) -> Completion | None:
 
 
 def stopped(attempt: Attempt) -> Completion | None:
-    """Return what to write for an attempt that was cancelled, also before its first step."""
+    """Return what to write for an attempt that was stopped, also before its first step."""
     match attempt.stop_reason:
         case StopReason.CANCELLED:
             return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", "cancelled while it ran"))

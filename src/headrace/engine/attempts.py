@@ -23,7 +23,7 @@ from headrace.ports.job_store import JobStore
 SUSPECT_CRASHES = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobSteps:
     """Checkpoints of one attempt in the job store, written under its fence."""
 

@@ -1,6 +1,7 @@
 """The claimer: fills the free slots of one queue.
 
-The poll (± jitter) is the truth and has its own timer; a hint only makes the next claim come sooner.
+The poll (± jitter) is the truth and has its own timer; a hint only makes the next claim come sooner. While there is a
+backlog, acks that are sent anyway take a claim along (`offer`, `settle`), which spares a round trip and a commit.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ LOG = logging.getLogger("headrace.claimer")
 
 #: With a backlog, claims wait this long for more slots, so that each claims many jobs.
 REFILL_SECONDS = 0.002
+#: With a backlog and an ack about to leave, a claim waits this long to go along with it.
+ALONG_SECONDS = 0.01
+#: When jobs are looked for whose claim was not answered: at once, and again. A claim that waited for a lock, or on its
+#: way, may be carried out long after its connection broke.
+LOOK_AFTER_SECONDS = (0.0, 1.0, 6.0, 30.0)
 
 
 class Claimer:
@@ -37,10 +43,11 @@ class Claimer:
         telemetry: Telemetry,
         on_claimed: Callable[[ClaimedJob], None],
         known: Callable[[], set[tuple[UUID, int]]],
+        acks_waiting: Callable[[], int],
     ) -> None:
         """`claim` names session, queue and caps; its limit is the number of slots.
 
-        `known` returns id and attempt of what runs here or waits for its ack.
+        `known` returns id and attempt of what runs here or waits for its ack, `acks_waiting` how many wait.
         """
         self._jobs = jobs
         self._whole_claim = claim
@@ -50,8 +57,14 @@ class Claimer:
         self._telemetry = telemetry
         self._on_claimed = on_claimed
         self._known = known
-        #: A claim failed without an answer; it may have taken jobs.
-        self._in_doubt = False
+        #: A claim failed without an answer; it may take jobs, now or later: when to look for them.
+        self._looks: list[float] = []
+        self._acks_waiting = acks_waiting
+        #: The last claim got all it asked for: there is surely more.
+        self._backlog = False
+        #: Whether a claim is on its way with an ack.
+        self._along = False
+        self._came_back = asyncio.Event()
         self._hinted = asyncio.Event()
         self._freed = asyncio.Event()
         self._stopping = False
@@ -69,10 +82,12 @@ class Claimer:
     async def stop(self) -> None:
         """Claim no more; a claim under way is finished first, so that no claimed job is forgotten."""
         self._stopping = True
-        self._hinted.set()
-        self._freed.set()
+        for event in (self._hinted, self._freed):
+            event.set()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
+        while self._along:
+            await self._wait(self._came_back, self._poll_interval)
 
     def hint(self) -> None:
         """Look for jobs now."""
@@ -83,64 +98,104 @@ class Claimer:
         self._free += 1
         self._freed.set()
 
+    def offer(self) -> Claim | None:
+        """Return a claim for an ack to take along, whose answer `settle` must be given; None where none is wanted."""
+        if self._along or self._stopping or self._free < 1 or not self._goes_along:
+            return None
+        self._along = True
+        self._came_back.clear()
+        return self._reserve(min(self._free, self._batch_size))
+
+    @property
+    def _goes_along(self) -> bool:
+        """Whether claims should go along with acks: caps need a transaction, and doubts a look at the store first."""
+        return self._backlog and not self._must_look and not self._whole_claim.limit_keys
+
+    def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
+        """Take what an offered claim brought; None says that it was not answered."""
+        self._along = False
+        self._came_back.set()
+        if jobs is None:
+            self._doubt()
+            self._free += claim.limit
+        else:
+            self._begin(claim, jobs)
+
     async def _loop(self) -> None:
-        backlog, woken_by = False, "poll"
+        woken_by = "poll"
         while not self._stopping:
-            free = await self._free_slots(backlog)
+            free = await self._free_slots()
             if self._stopping or not free:
                 continue
             self._hinted.clear()
-            claimed = await self._claim(free)
-            if claimed and not backlog:
+            had_backlog = self._backlog
+            if await self._claim(free) and not had_backlog:
                 self._telemetry.count(f"headrace.wakeups.{woken_by}")
-            backlog = claimed == free
-            if not backlog:
+            if not self._backlog:
                 woken_by = "hint" if await self._wait(self._hinted, self._poll_interval) else "poll"
 
-    async def _free_slots(self, backlog: bool) -> int:
-        """Wait for a free slot; with a backlog a moment more, for a quarter of them."""
+    async def _free_slots(self) -> int:
+        """Wait for a free slot; with a backlog a moment more, for an ack to take the claim along or for more slots."""
         if self._free < 1:
             self._freed.clear()
             await self._wait(self._freed, self._poll_interval)
-        if backlog and 0 < self._free < self._batch_size // 4:
+        if self._along or (self._goes_along and self._acks_waiting()):
+            self._came_back.clear()
+            if await self._wait(self._came_back, ALONG_SECONDS) or self._along:
+                return 0
+        if self._backlog and 0 < self._free < self._batch_size // 4:
             await asyncio.sleep(REFILL_SECONDS)
         return max(0, min(self._free, self._batch_size))
 
-    async def _claim(self, limit: int) -> int:
+    def _reserve(self, limit: int) -> Claim:
+        self._free -= limit
+        return replace(self._whole_claim, limit=limit)
+
+    async def _claim(self, limit: int) -> bool:
+        """Claim up to `limit` jobs and return whether there were any."""
+        claim = self._reserve(0)
         try:
-            if self._in_doubt:
+            if self._must_look:
                 await self._recover()
-                limit = min(limit, self._free)
-                if limit < 1:
-                    return 0
-            jobs = await self._jobs.claim_jobs(replace(self._whole_claim, limit=limit))
-        except StoreUnavailableError as error:
-            LOG.warning("cannot claim from %s, trying again: %s", self.queue, error)
-            self._in_doubt = True
-            return 0
-        except Exception:
-            LOG.exception("cannot claim from %s, trying again", self.queue)
-            self._in_doubt = True
-            return 0
-        self._begin(jobs)
-        return len(jobs)
+            claim = self._reserve(max(0, min(limit, self._free)))
+            jobs = await self._jobs.claim_jobs(claim) if claim.limit else []
+        except Exception as error:
+            unexpected = not isinstance(error, StoreUnavailableError)
+            LOG.warning("cannot claim from %s, trying again: %s", self.queue, error, exc_info=unexpected)
+            self._doubt()
+            self._free += claim.limit
+            return False
+        self._begin(claim, jobs)
+        return bool(jobs)
+
+    @property
+    def _must_look(self) -> bool:
+        """Whether it is time to look for jobs whose claim was not answered; none goes along until that is done."""
+        return bool(self._looks) and self._looks[0] <= asyncio.get_running_loop().time()
+
+    def _doubt(self) -> None:
+        self._backlog = False
+        now = asyncio.get_running_loop().time()
+        self._looks = [now + seconds for seconds in LOOK_AFTER_SECONDS]
 
     async def _recover(self) -> None:
         """Begin what a claim took whose answer was lost: no sweep would find jobs of a session that lives.
 
         What ran here before the read or after it is known, even if it ends meanwhile.
         """
-        before = self._known()
+        asked_at, before = asyncio.get_running_loop().time(), self._known()
         held = await self._jobs.claimed_jobs(self._whole_claim.session, queue=self.queue)
         known = before | self._known()
-        self._in_doubt = False
+        self._looks = [look for look in self._looks if look > asked_at]
         lost = [job for job in held if (job.id, job.attempt) not in known]
         if lost:
             LOG.warning("found %d jobs of %s whose claim was not answered", len(lost), self.queue)
-            self._begin(lost)
+            self._begin(self._reserve(len(lost)), lost)
 
-    def _begin(self, jobs: list[ClaimedJob]) -> None:
-        self._free -= len(jobs)
+    def _begin(self, claim: Claim, jobs: list[ClaimedJob]) -> None:
+        """Start what a claim brought; it had reserved its slots."""
+        self._free += claim.limit - len(jobs)
+        self._backlog = len(jobs) == claim.limit > 0
         self._telemetry.count("headrace.jobs.claim", len(jobs))
         for job in jobs:
             self._on_claimed(job)

@@ -42,26 +42,48 @@ class _Waiting:
 
 
 class _Lane:
-    """Gathers concurrent inserts: one is under way at a time, and what arrives meanwhile goes with the next."""
+    """Gathers concurrent inserts: one is under way at a time, and what arrives meanwhile goes with the next.
+
+    A caller that is alone inserts by itself, without a task that would cost it two turns of the event loop. Where
+    the last insert was shared the next one will be: its first caller waits for those who were answered with it.
+    """
 
     def __init__(self, insert: Callable[[Sequence[NewJob]], Awaitable[list[UUID]]]) -> None:
         self._insert = insert
         self._waiting: list[_Waiting] = []
+        self._busy = self._shared = False
         self._sender: asyncio.Task[None] | None = None
 
     async def enqueue(self, job: NewJob) -> UUID:
         """Insert one job with those of other callers; a refused row fails only its own caller."""
+        if not self._busy and not self._shared:
+            return await self._send_alone(job)
         waiting = _Waiting(job, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
-        if self._sender is None or self._sender.done():
-            self._sender = asyncio.create_task(self._send_all(), name="headrace-enqueue")
+        self._send_soon()
         return await waiting.stored
+
+    async def _send_alone(self, job: NewJob) -> UUID:
+        self._busy = True
+        try:
+            [stored] = await self._insert([job])
+        finally:
+            self._busy = False
+            if self._waiting:
+                self._send_soon()
+        return stored
+
+    def _send_soon(self) -> None:
+        if not self._busy:
+            self._busy = True
+            self._sender = asyncio.create_task(self._send_all(), name="headrace-enqueue")
 
     async def _send_all(self) -> None:
         part: list[_Waiting] = []
         try:
             while self._waiting:
                 part, self._waiting = self._waiting[:MAX_INSERT], self._waiting[MAX_INSERT:]
+                self._shared = len(part) > 1
                 await self._send(part)
         except BaseException as error:
             # The loop is ending: nobody is left waiting.
@@ -69,6 +91,8 @@ class _Lane:
                 _fail(waiting, error)
             self._waiting = []
             raise
+        finally:
+            self._busy = False
 
     async def _send(self, part: list[_Waiting]) -> None:
         try:
@@ -116,17 +140,17 @@ class Client:
         self._hint(jobs)
         return ids
 
-    async def enqueue_on(self, connection: Any, job: NewJob, *, hint: bool) -> UUID:
-        """Insert one job inside the caller's transaction; with `hint`, a hint follows the commit if that is seen."""
+    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], *, hint: bool) -> list[UUID]:
+        """Insert jobs inside the caller's transaction; with `hint`, a hint follows the commit if that is seen."""
         foreign = self._stores.foreign
         if foreign is None:
             raise ConfigError(
                 "this store cannot enqueue on your connection: it is not your database. Use a PostgreSQL store"
             )
-        [job_id] = await foreign.insert_jobs_on(connection, [job])
+        ids = await foreign.insert_jobs_on(connection, jobs)
         if hint:
-            foreign.after_commit(connection, lambda: self._hint([job]))
-        return job_id
+            foreign.after_commit(connection, lambda: self._hint(jobs))
+        return ids
 
     def _hint(self, jobs: Sequence[NewJob]) -> None:
         for queue in {job.spec.queue for job in jobs}:

@@ -19,8 +19,10 @@ from typing import Any
 from headrace.engine.context import Context
 from headrace.model.errors import InvalidInputError
 from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
-from headrace.model.payload import encode_json
+from headrace.model.payload import encode_json, encode_scalar
 
+#: So many short texts stay below the limit of a payload.
+_FEW = 8
 _UNIONS = (typing.Union, types.UnionType)
 _OUTCOMES = (Done, Snooze, Retry, Fail, Cancel)
 _PLAIN = frozenset({str, int, float, bool, dict, list, type(None), Any, object, inspect.Parameter.empty})
@@ -88,8 +90,8 @@ class TaskCodec:
         self._context_name: str | None = None
         self._result: TypeCodec | None = None
         self._simple = False
-        #: Whether a call with one positional argument is known to fit.
-        self._one_argument = False
+        #: How many positional arguments and no others are known to fit.
+        self._positional: frozenset[int] = frozenset()
 
     def _resolve(self) -> dict[str, TypeCodec]:
         """Resolve annotations on first use: names they refer to may be defined after the task."""
@@ -105,18 +107,25 @@ class TaskCodec:
                 if name != self._context_name
             }
             self._simple = self._context_name is None and all(codec.plain for codec in self._codecs.values())
+            self._positional = _positional_counts(self._signature_without_context())
         return self._codecs
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, field: str = "arguments") -> str:
         """Return the JSON text of a call. Raises InvalidInputError when the call does not fit the signature."""
         self._resolve()
+        if kwargs or len(args) not in self._positional:
+            self._check_fit(args, kwargs, field)
+        if not kwargs and len(args) <= _FEW and (text := _scalar_call(args)) is not None:
+            return text
+        return encode_json({"args": args, "kwargs": kwargs}, field=field, default=jsonable)
+
+    def _check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any], field: str) -> None:
         try:
             self._signature_without_context().bind(*args, **kwargs)
         except TypeError as error:
             name = getattr(self._function, "__name__", "task")
             rule = f"do not fit {name}{self._signature} ({error})"
             raise InvalidInputError(field, rule, _shape(args, kwargs)) from None
-        return encode_json({"args": args, "kwargs": kwargs}, field=field, default=jsonable)
 
     def encode_items(self, items: Iterable[Any] | AsyncIterable[Any], *, spread: bool = False) -> Any:
         """Return the JSON texts of one call per item, lazily unless `items` has a length.
@@ -134,10 +143,9 @@ class TaskCodec:
         return itertools.starmap(encode, enumerate(items))
 
     def _encode_item(self, index: int, item: Any) -> str:
-        if not self._one_argument:
-            self.encode([item], {}, field=f"item {index}")
-            self._one_argument = True
-        return encode_json({"args": [item], "kwargs": {}}, field=f"item {index}", default=jsonable)
+        if 1 in self._positional and (text := _scalar_call((item,))) is not None:
+            return text
+        return self.encode([item], {}, field=f"item {index}")
 
     def _encode_spread(self, index: int, item: Any) -> str:
         if not isinstance(item, Mapping):
@@ -223,6 +231,23 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     except NameError as error:
         name = getattr(function, "__qualname__", repr(function))
         raise InvalidInputError("task", f"has an annotation that cannot be resolved ({error})", name) from None
+
+
+def _scalar_call(args: Sequence[Any]) -> str | None:
+    """Return the text of a call with numbers and short texts only, the commonest; None for any other."""
+    texts = [encode_scalar(value) for value in args]
+    return None if None in texts else f'{{"args":[{",".join(texts)}],"kwargs":{{}}}}'  # type: ignore[arg-type]
+
+
+def _positional_counts(signature: inspect.Signature) -> frozenset[int]:
+    """Return how many positional arguments a call without keywords may have; none where that is not a simple matter."""
+    kinds = inspect.Parameter
+    parameters = signature.parameters.values()
+    if any(one.kind in (kinds.KEYWORD_ONLY, kinds.VAR_POSITIONAL) for one in parameters):
+        return frozenset()
+    given = [one for one in parameters if one.kind is not kinds.VAR_KEYWORD]
+    required = [one for one in given if one.default is kinds.empty]
+    return frozenset(range(len(required), len(given) + 1))
 
 
 def _shape(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import socket
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +25,7 @@ from headrace.engine.attempts import AttemptFactory
 from headrace.engine.claimer import Claimer
 from headrace.engine.host import this_process
 from headrace.engine.job_log import log_end, log_start
+from headrace.engine.loop_watch import LoopWatch
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
 from headrace.engine.telemetry import Telemetry
 from headrace.model.durations import format_duration
@@ -35,6 +38,9 @@ LOG = logging.getLogger("headrace.worker")
 
 #: A job whose task this worker does not know waits this long: another version of the code may know it.
 UNKNOWN_TASK_DELAY = timedelta(seconds=5)
+#: Suspects run in so many children at once. A crash makes suspects of a whole worker's jobs: a child for each of them
+#: would need more memory than the poison.
+MAX_ALONE = 4
 #: With so many endings not yet recorded no further job is claimed.
 MAX_UNSENT = 1_000
 #: At the end of a shift acks may still be sent this long.
@@ -75,12 +81,14 @@ class Shift:
         self._on_lost = on_lost
         self._on_scheduled = on_scheduled
         self._session = NewSession(this_process(), socket.gethostname(), options.queues, options.lease)
-        self._acks = Acks(stores, self.id, telemetry, on_sent=self._after_sent)
+        self._acks = Acks(stores, self.id, telemetry, claims=self, on_sent=self._after_sent)
         self._claimers = {queue: self._claimer(queue, slots) for queue, slots in options.queues.items()}
+        self._turns = deque(self._claimers)
         self._attempts: dict[tuple[UUID, int], Attempt] = {}
         self._all_ended = asyncio.Event()
         self._all_ended.set()
         self._thread: HeartbeatThread | None = None
+        self._loop_watch: LoopWatch | None = None
         self._heartbeat_task: asyncio.Task[None] | None = None
         self._lost = False
         #: Queues of slots that stay taken until the acks have caught up.
@@ -101,6 +109,7 @@ class Shift:
         return Claimer(
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
+            acks_waiting=lambda: self._acks.unsent,
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -125,6 +134,7 @@ class Shift:
         if self._stores.private_sessions is None:
             self._heartbeat_task = asyncio.create_task(heartbeat.run(self._stores.sessions), name="headrace-heartbeat")
             return
+        self._loop_watch = LoopWatch(loop, self._clock, self._telemetry)
         self._thread = HeartbeatThread(heartbeat, self._stores.private_sessions)
         self._factory.threads.on_ended[self.id] = self._report_stopped
         self._thread.start()
@@ -133,12 +143,27 @@ class Shift:
         """Return what the worker counted, with the gauges of this moment; called in the thread of the heartbeat."""
         self._telemetry.gauge("headrace.jobs.unacked", self._acks.unsent)
         self._telemetry.gauge("headrace.jobs.running", len(self._attempts))
+        if self._loop_watch is not None:
+            self._loop_watch.look()
         return self._telemetry.snapshot()
 
     def hint(self, queue: str) -> None:
         """Look for jobs of `queue` now."""
         if queue in self._claimers:
             self._claimers[queue].hint()
+
+    def offer(self) -> Claim | None:
+        """Return a claim for the acks to take along, of each queue in its turn; see `Claimer.offer`."""
+        for _ in range(len(self._turns)):
+            queue = self._turns[0]
+            self._turns.rotate(-1)
+            if (claim := self._claimers[queue].offer()) is not None:
+                return claim
+        return None
+
+    def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
+        """Give a claim's answer to its claimer."""
+        self._claimers[claim.queue].settle(claim, jobs)
 
     @property
     def running(self) -> int:
@@ -158,35 +183,39 @@ class Shift:
         attempt = self._factory.make(job, self.id)
         if attempt is None:
             LOG.warning("no task %r in this worker; job %s is left to others", job.task, job.id)
-            self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=UNKNOWN_TASK_DELAY))
-            self._claimers[job.queue].release()
+            self._put_back(job, UNKNOWN_TASK_DELAY)
+            return
+        if attempt.executor is self._factory.alone and self._alone >= MAX_ALONE:
+            self._put_back(job, until_room(job))
             return
         # Under its fence: the sweep may have ended an earlier attempt of the job that still runs here.
         self._attempts[job.id, job.attempt] = attempt
         self._all_ended.clear()
-        started = log_start(attempt, self._clock)
-        attempt.runner = asyncio.create_task(self._run(attempt, started))
-        # Not at the end of the coroutine: a task that is cancelled before its first step never gets there.
-        attempt.runner.add_done_callback(partial(self._end, attempt, started))
+        runner = self._run(attempt, log_start(attempt, self._clock))
+        attempt.runner = asyncio.get_running_loop().create_task(runner)
+
+    @property
+    def _alone(self) -> int:
+        return sum(attempt.executor is self._factory.alone for attempt in self._attempts.values())
+
+    def _put_back(self, job: ClaimedJob, delay: timedelta) -> None:
+        self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=delay))
+        self._claimers[job.queue].release()
 
     async def _run(self, attempt: Attempt, started: float | None) -> None:
         try:
             completion = await run_attempt(attempt, self._factory.proceed)
+            if completion is not None and not self._lost:
+                self._acks.put(completion)
+                log_end(attempt, completion, self._clock, started)
         except Exception:
             # Not the handler's error, ours: the job is left to the sweeps rather than ended wrongly.
             LOG.exception("attempt %d of job %s could not be ended", attempt.job.attempt, attempt.job.id)
-        else:
-            self._record(attempt, completion, started)
+        finally:
+            self._end(attempt)
 
-    def _record(self, attempt: Attempt, completion: Completion | None, started: float | None) -> None:
-        if completion is not None and not self._lost:
-            self._acks.put(completion)
-            log_end(attempt, completion, self._clock, started)
-
-    def _end(self, attempt: Attempt, started: float | None, runner: asyncio.Task[None]) -> None:
+    def _end(self, attempt: Attempt) -> None:
         """Free the slot of an attempt that is over."""
-        if runner.cancelled():
-            self._record(attempt, stopped(attempt), started)
         del self._attempts[attempt.job.id, attempt.job.attempt]
         self._free(attempt.job.queue)
         if not self._attempts:
@@ -283,6 +312,12 @@ class Shift:
         if self._heartbeat_task is not None:
             self._heartbeat_task.cancel()
             await asyncio.gather(self._heartbeat_task, return_exceptions=True)
+
+
+def until_room(job: ClaimedJob) -> timedelta:
+    """Return how long a suspect waits for a free child: about 1 s, and longer where the rooms are long taken."""
+    tries = job.attempt - job.crashes - job.failures
+    return timedelta(seconds=min(max(1.0, tries / 10), 30.0) * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:

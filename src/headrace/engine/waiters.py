@@ -48,10 +48,16 @@ class Waiters:
         """Where the changes stand: take it before reading, and `change` misses none that came since."""
         return self._changes
 
-    async def change(self, *, at_most: float, since: int | None = None) -> None:
-        """Wait for a hint that something ended after the mark `since` (default: now), at most `at_most` seconds."""
+    async def change(self, *, at_most: float, since: int | None = None, looked: float = 0.0) -> None:
+        """Wait for a hint that something ended after the mark `since` (default: now), at most `at_most` seconds.
+
+        `looked`: the seconds that the caller's last look took. Twice as long passes before the next one, so that hints
+        in quick succession never keep the store busier with looks than a third of the time.
+        """
         await self._listen()
         since = self._changes if since is None else since
+        if looked:
+            await asyncio.sleep(min(2 * looked, at_most))
         try:
             async with asyncio.timeout(at_most):
                 while self._changes == since:
@@ -95,8 +101,9 @@ class Waiters:
 
     async def _poll(self) -> None:
         pause, since_check = FIRST_PAUSE, 0.0
+        loop = asyncio.get_running_loop()
         while self._jobs:
-            mark = self.mark
+            mark, began = self.mark, loop.time()
             try:
                 resolved = await self._resolve()
                 if since_check >= EXISTENCE_CHECK_SECONDS:
@@ -110,7 +117,7 @@ class Waiters:
                 resolved = False
             pause = FIRST_PAUSE if resolved else min(pause * 1.5, LONGEST_PAUSE)
             since_check += pause
-            await self.change(at_most=pause, since=mark)
+            await self.change(at_most=pause, since=mark, looked=loop.time() - began)
 
     async def _resolve(self) -> bool:
         finals = await self._stores.inspect.final_jobs(list(self._jobs))

@@ -13,6 +13,7 @@ import os
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from headrace.model.errors import ExecutorCrashedError
@@ -56,9 +57,11 @@ class ProcessExecutor:
             child = self._idle.pop()
             if child.returncode is None:
                 return child
-        return await asyncio.create_subprocess_exec(
+        child = await asyncio.create_subprocess_exec(
             *self._command, stdin=PIPE, stdout=PIPE, limit=_LINE_LIMIT, start_new_session=True, env=dict(os.environ)
         )
+        _offer_to_oom_killer(child.pid)
+        return child
 
     async def close(self) -> None:
         """Kill every child."""
@@ -75,6 +78,16 @@ class ProcessExecutor:
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
         return task
+
+
+def _offer_to_oom_killer(pid: int) -> None:
+    """Let the kernel pick this child, not the worker, when memory runs out, even before the child has begun.
+
+    The memory of a process that was just killed is there a moment longer, in which the kernel may look for another.
+    """
+    # Not Linux, or the child is gone.
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
 
 
 async def _converse(child: Process, call: Call) -> Any:

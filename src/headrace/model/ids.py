@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import struct
 import time
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
-_RANDOM_BITS = (1 << 74) - 1
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
+#: 74 random bits: 12 behind the version, 62 behind the variant.
+_RANDOM = struct.Struct(">HQ")
+_HIGH, _LOW = (1 << 12) - 1, (1 << 62) - 1
+
+_set = object.__setattr__
 
 
 def uuid7() -> UUID:
@@ -18,7 +23,25 @@ def uuid7() -> UUID:
     >>> uuid7().version
     7
     """
-    random = int.from_bytes(os.urandom(10)) & _RANDOM_BITS
-    milliseconds = time.time_ns() // 1_000_000
-    value = (milliseconds << 80) | _VERSION_AND_VARIANT | ((random >> 62) << 64) | (random & ((1 << 62) - 1))
-    return UUID(int=value)
+    high, low = _RANDOM.unpack(os.urandom(_RANDOM.size))
+    return _uuid((time.time_ns() // 1_000_000 << 80) | _VERSION_AND_VARIANT | (high & _HIGH) << 64 | low & _LOW)
+
+
+def uuid7s(count: int) -> list[UUID]:
+    """Return that many ids of this moment in ascending order: one look at the clock and one at the random source.
+
+    >>> ids = uuid7s(3)
+    >>> ids == sorted(set(ids))
+    True
+    """
+    now = (time.time_ns() // 1_000_000 << 80) | _VERSION_AND_VARIANT
+    random = _RANDOM.iter_unpack(os.urandom(_RANDOM.size * count)) if count else ()
+    return [_uuid(value) for value in sorted([now | (high & _HIGH) << 64 | low & _LOW for high, low in random])]
+
+
+def _uuid(value: int) -> UUID:
+    """Return a UUID of bits known to be valid; its constructor, made for all kinds of input, takes thrice as long."""
+    made = object.__new__(UUID)
+    _set(made, "int", value)
+    _set(made, "is_safe", SafeUUID.unknown)
+    return made

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from json.encoder import encode_basestring
 from typing import Any
 
 from headrace.model.errors import InvalidInputError, PayloadTooLargeError
@@ -15,6 +16,10 @@ from headrace.model.errors import InvalidInputError, PayloadTooLargeError
 MAX_PAYLOAD_BYTES = 256 * 1024
 #: Nesting above this is refused; no parser downstream is asked to recurse further.
 MAX_DEPTH = 64
+
+_TEXT = frozenset({str})
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_LARGE_INT, _SHORT_TEXT = 1 << 63, 8_192
 
 _NUL_ESCAPE = "\\u0000"
 #: The escape itself, not a backslash that is followed by the letters: an odd number of backslashes.
@@ -29,8 +34,8 @@ def _encoder(default: Callable[[Any], Any] | None) -> json.JSONEncoder:
 def encode_json(value: Any, *, field: str, default: Callable[[Any], Any] | None = None) -> str:
     """Return `value` as compact JSON text that every store accepts.
 
-    Raises InvalidInputError for NaN and infinities, NUL characters, lone surrogates, nesting above 64 or a type
-    JSON does not have; PayloadTooLargeError above 256 KiB.
+    Raises InvalidInputError for NaN and infinities, NUL characters, lone surrogates, nesting above 64, two keys of one
+    mapping that are the same in JSON, or a type JSON does not have; PayloadTooLargeError above 256 KiB.
 
     >>> encode_json({"a": [1, "é"]}, field="arguments")
     '{"a":[1,"é"]}'
@@ -47,7 +52,62 @@ def encode_json(value: Any, *, field: str, default: Callable[[Any], Any] | None 
         raise InvalidInputError(field, "must not contain NUL characters", "\\u0000")
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(json.loads(text)) > MAX_DEPTH:
         raise InvalidInputError(field, f"must not be nested deeper than {MAX_DEPTH}", type(value).__name__)
+    if text.count('":') > 1:
+        _check_keys(value, text, field)
     return text
+
+
+def encode_scalar(value: Any) -> str | None:
+    """Return what `encode_json` would for a number, a text or None; None where that is not a simple matter.
+
+    >>> encode_scalar(7), encode_scalar(float("nan"))
+    ('7', None)
+    """
+    kind = type(value)
+    if kind is int and -_LARGE_INT < value < _LARGE_INT:
+        return int.__repr__(value)
+    if kind is str and len(value) <= _SHORT_TEXT and value.isascii() and value.isprintable():
+        return encode_basestring(value)
+    return "null" if value is None else None
+
+
+def _check_keys(value: Any, text: str, field: str) -> None:
+    if not _has_other_keys(value):
+        return
+    for mapping in _mappings(json.loads(text, object_pairs_hook=_Pairs)):
+        seen: set[str] = set()
+        for key, _ in mapping:
+            if key in seen:
+                rule = 'must not have keys that are the same in JSON, such as 1 and "1": one would be lost'
+                raise InvalidInputError(field, rule, type(value).__name__)
+            seen.add(key)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of a JSON object, duplicates included."""
+
+
+def _mappings(value: Any) -> Iterator[_Pairs]:
+    todo = [value]
+    for one in todo:
+        if isinstance(one, _Pairs):
+            yield one
+            todo.extend(member for _, member in one)
+        elif isinstance(one, list):
+            todo.extend(one)
+
+
+def _has_other_keys(value: Any) -> bool:
+    """Whether a mapping inside has a key that is no text."""
+    todo = [value]
+    for one in todo:  # which grows
+        if isinstance(one, dict):
+            if not _TEXT.issuperset(map(type, one)):
+                return True
+            todo.extend([member for member in one.values() if type(member) not in _SCALARS])
+        elif isinstance(one, list | tuple):
+            todo.extend([member for member in one if type(member) not in _SCALARS])
+    return False
 
 
 def _check_bytes(text: str, field: str) -> None:

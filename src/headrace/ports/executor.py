@@ -10,9 +10,9 @@ from uuid import UUID
 from headrace.model.job import ClaimedJob
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """One attempt to execute. (job.id, job.attempt, session) is its fence."""
+    """One attempt to execute. (job.id, job.attempt, session) is its fence. Nobody changes it once it is made."""
 
     job: ClaimedJob
     session: UUID

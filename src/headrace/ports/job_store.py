@@ -53,6 +53,16 @@ class JobStore(Protocol):
         """
         ...
 
+    async def exchange_jobs(
+        self, session: UUID, completions: Sequence[Completion], claim: Claim
+    ) -> tuple[list[UUID], list[ClaimedJob]]:
+        """Do `complete_jobs` and then, in the same transaction, `claim_jobs`; return the answers of both.
+
+        A store may leave the claim out and answer that it found nothing, where it has limit keys or where not all
+        the completions are final.
+        """
+        ...
+
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
         """Move scheduled jobs that are due to ready; return the queues that gained one."""
         ...

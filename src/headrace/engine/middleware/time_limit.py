@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
+from headrace.engine.stepping import begin, resume
 from headrace.model.errors import TaskTimeoutError
 
 
@@ -16,15 +17,27 @@ async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
 
     A handler in a thread cannot be stopped: it is told (`ctx.cancelled`) and no longer waited for.
     """
+    hard_end = asyncio.get_running_loop().time() + attempt.call.timeout
+    if attempt.task.stall_timeout is not None:
+        return await _limited(attempt, proceed(attempt), hard_end)
+    handler = proceed(attempt)
+    try:
+        awaited = begin(handler)
+    except StopIteration as end:
+        # It never waited for anything, so there was nothing that a timer could have ended.
+        return end.value
+    return await _limited(attempt, resume(handler, awaited), hard_end)
+
+
+async def _limited(attempt: Attempt, handler: Awaitable[Any], hard_end: float) -> Any:
     loop = asyncio.get_running_loop()
-    hard_end = loop.time() + attempt.call.timeout
     stall = attempt.task.stall_timeout
     try:
         async with asyncio.timeout_at(hard_end) as limit:
             if stall is None:
-                return await proceed(attempt)
+                return await handler
             with _renewed_by_activity(attempt, limit, hard_end, stall.total_seconds()):
-                return await proceed(attempt)
+                return await handler
     except TimeoutError:
         if not limit.expired():
             raise

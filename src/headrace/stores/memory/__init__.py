@@ -25,7 +25,11 @@ def open_memory_stores(clock: Clock | None = None) -> Stores:
     >>> stores.foreign is None
     True
     """
-    state = State(clock or SystemClock())
+    return stores_over(State(clock or SystemClock()))
+
+
+def stores_over(state: State) -> Stores:
+    """Return the stores over tables that the caller may look at."""
     notifier = MemoryNotifier()
     return Stores(
         jobs=MemoryJobStore(state),

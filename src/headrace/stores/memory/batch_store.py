@@ -22,8 +22,9 @@ class MemoryBatchStore:
     @atomic
     async def create_batch(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
         """Create a batch, and close it at once when it is sealed without items."""
+        known = len(self._state.batches)
         stored = batches.create_batch(self._state, batch, args)
-        if args is not None and not args:
+        if args is not None and not args and len(self._state.batches) > known:
             closing.close_batches(self._state, [stored])
         return stored.new.id
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from headrace.model.batch import BatchState, NewBatch, Slice, former_total
 from headrace.model.errors import ConflictError, NotFoundError
-from headrace.model.ids import uuid7
+from headrace.model.ids import uuid7, uuid7s
 from headrace.model.job import JobState
 from headrace.stores.memory.intake import known_key
 from headrace.stores.memory.rows import Batch, Finished, Job, Key
@@ -39,6 +39,8 @@ def create_batch(state: State, new: NewBatch, args: Sequence[str] | None) -> Bat
     if new.key is not None:
         state.keys[key_scope(new.spec.task), new.key] = Key(new.id, new.body_hash, expires_at=None)
     if args is not None:
+        if args:
+            batch.slices[0] = (len(args), new.body_hash)
         insert_items(state, batch, first=0, args=args)
         seal(state, batch)
     return batch
@@ -55,7 +57,7 @@ def _stored(state: State, new: NewBatch) -> Batch | None:
 
 def insert_items(state: State, batch: Batch, *, first: int, args: Sequence[str]) -> None:
     """Insert items from ordinal `first` on. Their ids ascend with the ordinals, so that they are claimed in order."""
-    ids = sorted(uuid7() for _ in args)
+    ids = uuid7s(len(args))
     now, new = state.now(), batch.new
     for offset, (job_id, text) in enumerate(zip(ids, args, strict=True)):
         job = Job(job_id, new.spec, text, now, run_at=new.run_at, batch_id=new.id, ordinal=first + offset)
@@ -129,19 +131,18 @@ def retry_failed(state: State, batch_id: UUID) -> int:
     if batch.state is not BatchState.CLOSED:
         raise ConflictError(f"The batch is {batch.state}: its failed items can be retried once it is closed.")
     failed = [row for row in batch.ended if row.state is JobState.FAILED and row.job.id not in state.retries]
-    return len(retry_jobs(state, failed))
+    return len(retry_jobs(state, sorted(failed, key=lambda row: row.job.ordinal or 0)))
 
 
-def retry_jobs(state: State, rows: Iterable[Finished]) -> list[UUID]:
+def retry_jobs(state: State, rows: Sequence[Finished]) -> list[UUID]:
     """Insert a copy of each final job, with its attempts before it; a closed batch of it opens a new round."""
-    copies = []
-    for row in rows:
+    copies = sorted(uuid7() for _ in rows)
+    for copy_id, row in zip(copies, rows, strict=True):
         old = row.job
         if old.batch_id is not None and state.batches[old.batch_id].state is BatchState.CLOSED:
             _open_round(state.batches[old.batch_id], BatchState.SEALED)
         copy = Job(
-            uuid7(), old.spec, old.args, state.now(), batch_id=old.batch_id, ordinal=old.ordinal, retry_of=old.id
+            copy_id, old.spec, old.args, state.now(), batch_id=old.batch_id, ordinal=old.ordinal, retry_of=old.id
         )
         state.add(copy)
-        copies.append(copy.id)
     return copies

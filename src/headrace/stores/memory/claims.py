@@ -10,13 +10,24 @@ from headrace.model.job import Claim, ClaimedJob, JobState
 from headrace.stores.memory.rows import Job
 from headrace.stores.memory.state import State
 
+Room = dict[str, int | None]
 
-def claim_jobs(state: State, claim: Claim) -> list[ClaimedJob]:
+
+async def claim_jobs(state: State, claim: Claim) -> list[ClaimedJob]:
     """Start up to `claim.limit` jobs under the session and return them in claim order."""
+    if not claim.limit_keys:
+        return _claim(state, claim, {})
+    # Lock, then count: of two claimers that count before they lock, both may take the last place under a cap.
+    async with state.limit_locks.locked(claim.limit_keys, state.turn):
+        room = _room(state, claim.limit_keys)
+        await state.turn()
+        return _claim(state, claim, room)
+
+
+def _claim(state: State, claim: Claim, room: Room) -> list[ClaimedJob]:
     setting = state.queues.get(claim.queue)
     if not state.alive(claim.session) or (setting is not None and setting.paused):
         return []
-    room = _room(state, claim.limit_keys)
     claimed: list[ClaimedJob] = []
     while len(claimed) < claim.limit:
         lanes = [(claim.queue, None), *((claim.queue, key) for key, free in room.items() if free is None or free > 0)]
@@ -36,10 +47,8 @@ def claimed_jobs(state: State, session: UUID, queue: str) -> list[ClaimedJob]:
     return [_as_claimed(job) for job in sorted(held, key=lambda job: (job.sort_at, job.id))]
 
 
-def _room(state: State, limit_keys: tuple[str, ...]) -> dict[str, int | None]:
+def _room(state: State, limit_keys: tuple[str, ...]) -> Room:
     """Return how many more jobs may run under each key: its cap less what runs, None without a cap."""
-    if not limit_keys:
-        return {}
     used = Counter(job.spec.limit_key for job in state.running.values())
     return {key: state.caps[key] - used[key] if key in state.caps else None for key in limit_keys}
 

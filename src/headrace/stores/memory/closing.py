@@ -18,15 +18,18 @@ UNSTARTED = (JobState.READY, JobState.SCHEDULED, JobState.PARKED)
 
 
 def close_batches(state: State, batches: Iterable[Batch]) -> list[ClosedBatch]:
-    """Enforce the policies of `batches`, settling those that broke theirs, and close those that are done."""
-    closed = []
-    for batch in batches:
-        if batch.state is BatchState.SEALED and _exceeded(batch):
-            batch.state = BatchState.CANCELLING
-            settle(state, batch, SETTLE_ITEMS * MAX_SETTLE_SLICES)
-        if batch.state in (BatchState.SEALED, BatchState.CANCELLING) and not batch.live:
-            closed.append(_close(state, batch))
-    return closed
+    """Close what is done, in order of ids; then settle those that broke their policy, and close what is done then."""
+    ordered = sorted(batches, key=lambda batch: batch.new.id)
+    stopped = [batch for batch in ordered if batch.state is BatchState.SEALED and batch.live and _exceeded(batch)]
+    closed = [_close(state, batch) for batch in ordered if _done(batch)]
+    for batch in stopped:
+        batch.state = BatchState.CANCELLING
+        settle(state, batch, SETTLE_ITEMS * MAX_SETTLE_SLICES)
+    return closed + [_close(state, batch) for batch in stopped if _done(batch)]
+
+
+def _done(batch: Batch) -> bool:
+    return batch.state in (BatchState.SEALED, BatchState.CANCELLING) and not batch.live
 
 
 def _exceeded(batch: Batch) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
+from heapq import nsmallest
 from uuid import UUID
 
 from headrace.model.batch import BatchState
@@ -53,19 +53,19 @@ class MemoryControlStore:
     @atomic
     async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
         """Retry failed jobs of a queue, oldest first."""
-        dead = (
+        dead = [
             row
             for row in self._state.finished.values()
             if (row.state, row.job.spec.queue) == (JobState.FAILED, queue)
             and row.job.id not in self._state.retries
             and _batch_state(self._state, row) is not BatchState.CANCELLING
-        )
-        return retry_jobs(self._state, list(islice(dead, limit)))
+        ]
+        return retry_jobs(self._state, nsmallest(limit, dead, key=lambda row: (row.finished_at, row.job.id)))
 
     @atomic
     async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
         """Pause or resume claims of a queue."""
-        self._state.queues[queue] = QueueSetting(paused, reason)
+        self._state.queues[queue] = QueueSetting(paused, reason if paused else None)
 
     @atomic
     async def set_caps(self, caps: Mapping[str, int]) -> None:

@@ -32,7 +32,7 @@ class MemoryJobStore:
     @atomic
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
         """Start ready jobs under a live session."""
-        return claims.claim_jobs(self._state, claim)
+        return await claims.claim_jobs(self._state, claim)
 
     @atomic
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
@@ -43,6 +43,14 @@ class MemoryJobStore:
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds."""
         return endings.complete_jobs(self._state, session, completions)
+
+    @atomic
+    async def exchange_jobs(
+        self, session: UUID, completions: Sequence[Completion], claim: Claim
+    ) -> tuple[list[UUID], list[ClaimedJob]]:
+        """Complete and claim in one step."""
+        accepted = endings.complete_jobs(self._state, session, completions)
+        return accepted, await claims.claim_jobs(self._state, claim)
 
     @atomic
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:

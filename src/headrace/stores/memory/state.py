@@ -17,6 +17,7 @@ from headrace.model.job import AttemptRecord, JobError, JobState
 from headrace.model.priority import head_start
 from headrace.ports.clock import Clock
 from headrace.stores.memory.ready_jobs import ReadyJobs
+from headrace.stores.memory.row_locks import RowLocks, Turn, straight_on
 from headrace.stores.memory.rows import Batch, Finished, Job, Key, Leader, QueueSetting, Session
 
 P = ParamSpec("P")
@@ -46,6 +47,9 @@ class State:
         self.leader: Leader | None = None
         self.queues: dict[str, QueueSetting] = {}
         self.caps: dict[str, int] = {}
+        self.limit_locks = RowLocks()
+        #: What a verb awaits between the statements it would be elsewhere; see `row_locks`.
+        self.turn: Turn = straight_on
         self._commits = 0
 
     def now(self) -> datetime:
@@ -137,7 +141,7 @@ Adapter = TypeVar("Adapter", bound=OnState)
 def atomic(
     verb: Callable[Concatenate[Adapter, P], Awaitable[T]],
 ) -> Callable[Concatenate[Adapter, P], Coroutine[Any, Any, T]]:
-    """Run a verb under the lock of its state; the verb itself must never suspend."""
+    """Run a verb under the lock of its state; the verb itself must never suspend, but for a turn."""
 
     @functools.wraps(verb)
     async def locked(self: Adapter, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -19,7 +19,7 @@ from headrace.model.batch import (
     Slice,
 )
 from headrace.model.errors import ConflictError, KeyHeldError, StoreUnavailableError
-from headrace.model.ids import uuid7
+from headrace.model.ids import uuid7s
 from headrace.model.job import JobSpec
 from headrace.model.session import LeaderTerm
 from headrace.stores.postgres import rounds
@@ -83,7 +83,7 @@ class PostgresBatchStore:
     async def append_slice(self, part: Slice) -> bool:
         """Append items to an open batch; return False when an equal slice is there already."""
         values = {"batch_id": part.batch_id, "first": part.first, "hash": part.hash, "args": list(part.args)}
-        ids = _item_ids(len(part.args))
+        ids = uuid7s(len(part.args))
         while not await self._database.fetch("append_items", ids=ids, head_starts=HEAD_STARTS, **values):
             found = await self._database.fetch_one("find_slice", batch_id=part.batch_id, first=part.first)
             if found is None:
@@ -159,11 +159,6 @@ def _scope(task: str) -> str:
     return f"batch:{task}"
 
 
-def _item_ids(count: int) -> list[UUID]:
-    """Return ids that ascend with the ordinals, so that equal items are claimed in order."""
-    return sorted(uuid7() for _ in range(count))
-
-
 def _batch_values(batch: NewBatch, args: Sequence[str] | None) -> dict[str, Any]:
     return {
         **spec_values(batch.spec),
@@ -175,8 +170,9 @@ def _batch_values(batch: NewBatch, args: Sequence[str] | None) -> dict[str, Any]
         "on_close": _encode_spec(batch.on_close),
         "run_at": batch.run_at,
         "sealed": args is not None,
-        "ids": _item_ids(len(args or ())),
-        "args": list(args or ()),
+        # They ascend with the ordinals, so that equal items are claimed in order.
+        "ids": uuid7s(len(args or ())),
+        "args": args or (),
     }
 
 
@@ -189,7 +185,7 @@ def _encode_spec(spec: JobSpec | None) -> str | None:
 
 def _to_close(batch_ids: Sequence[UUID]) -> dict[str, Any]:
     ids = sorted(set(batch_ids))
-    return {"ids": ids, "callback_ids": [uuid7() for _ in ids], "head_starts": HEAD_STARTS}
+    return {"ids": ids, "callback_ids": uuid7s(len(ids)), "head_starts": HEAD_STARTS}
 
 
 def _check_slice(part: Slice, found: Any) -> None:

@@ -1,48 +1,72 @@
-"""How attempts end: final ones move to history, the others go back, each under its fence."""
+"""How attempts end: final ones move to history, the others go back, each under its fence.
+
+The statement that ends jobs can claim others with it: under load that halves the commits and the round trips.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from uuid import UUID
 
 from headrace.model.crashes import MAX_LONE_CRASHES, POISON
-from headrace.model.job import Completion
+from headrace.model.job import Claim, ClaimedJob, Completion, JobState
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.queries import Runner
-from headrace.stores.postgres.rows import HEAD_STARTS, encode_error
+from headrace.stores.postgres.rows import HEAD_STARTS, claimed_jobs, encode_ending, encode_error
+
+Exchanged = tuple[list[UUID], list[ClaimedJob]]
 
 
-async def complete_jobs(database: Database, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
-    """Do what `JobStore.complete_jobs` promises; one statement unless both kinds of ending occur."""
+async def complete_jobs(
+    database: Database, session: UUID, completions: Sequence[Completion], claim: Claim | None = None
+) -> Exchanged:
+    """Do what `JobStore.complete_jobs` promises, and claim with it; one statement unless both kinds of ending occur.
+
+    A claim goes along with final endings only, and only one without caps; else it brings nothing.
+    """
     # By id: statements that end the same jobs then wait for one another instead of deadlocking.
-    ordered = sorted(completions, key=lambda completion: completion.job_id)
-    final = [completion for completion in ordered if completion.state.final]
+    ordered = sorted(completions, key=_job_id)
     others = [completion for completion in ordered if not completion.state.final]
     if not others:
-        return await _finish(database, session, final) if final else []
+        return await _finish(database, session, ordered, claim) if ordered else ([], [])
+    final = [completion for completion in ordered if completion.state.final]
     if not final:
-        return await _return(database, session, others)
+        return await _return(database, session, others), []
 
-    async def work(tx: Transaction) -> list[UUID]:
-        return await _finish(tx, session, final) + await _return(tx, session, others)
+    async def work(tx: Transaction) -> Exchanged:
+        ended, claimed = await _finish(tx, session, final, claim)
+        return ended + await _return(tx, session, others), claimed
 
     return await database.run(work)
 
 
-async def _finish(runner: Runner, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+_job_id = attrgetter("job_id")
+
+
+async def _finish(runner: Runner, session: UUID, completions: Sequence[Completion], claim: Claim | None) -> Exchanged:
     rows = await runner.fetch(
         "finish_jobs",
         session=session,
         ids=[c.job_id for c in completions],
         attempts=[c.attempt for c in completions],
-        states=[c.state for c in completions],
         results=[c.result for c in completions],
-        errors=[encode_error(c.error) for c in completions],
-        usages=[c.usage for c in completions],
-        failures=[int(c.charged) for c in completions],
-        crashes=[int(c.lone_crash) for c in completions],
+        endings=[None if _plain(c) else encode_ending(c) for c in completions],
+        queue=claim.queue if claim is not None else "",
+        limit=claim.limit if claim is not None and not claim.limit_keys else 0,
     )
-    return [row[0] for row in rows]
+    *claimed, last = rows
+    return last["ended"], claimed_jobs(claimed)
+
+
+def _plain(completion: Completion) -> bool:
+    """Whether the attempt ended as most do: well, and with nothing to count."""
+    return (
+        completion.state is JobState.SUCCEEDED
+        and completion.usage is None
+        and not completion.charged
+        and not completion.lone_crash
+    )
 
 
 async def _return(runner: Runner, session: UUID, completions: Sequence[Completion]) -> list[UUID]:

@@ -47,11 +47,17 @@ async def insert_with(runner: Runner, jobs: Sequence[NewJob], *, retrying: bool)
 
 
 def group_by_spec(jobs: Sequence[NewJob]) -> list[tuple[JobSpec, list[NewJob]]]:
-    """Return `jobs` by specification, in order of first appearance."""
-    groups: dict[int, tuple[JobSpec, list[NewJob]]] = {}
+    """Return `jobs` by specification, in order of first appearance; equal ones are one, also as two objects."""
+    if len(jobs) == 1:
+        return [(jobs[0].spec, list(jobs))]
+    groups: dict[JobSpec, list[NewJob]] = {}
+    known: dict[int, list[NewJob]] = {}
     for job in jobs:
-        groups.setdefault(id(job.spec), (job.spec, []))[1].append(job)
-    return list(groups.values())
+        group = known.get(id(job.spec))
+        if group is None:
+            group = known[id(job.spec)] = groups.setdefault(job.spec, [])
+        group.append(job)
+    return list(groups.items())
 
 
 def spec_values(spec: JobSpec) -> dict[str, Any]:
@@ -78,6 +84,10 @@ def _name(job: NewJob) -> tuple[str, str] | UUID:
 
 
 async def _insert_group(runner: Runner, spec: JobSpec, jobs: Sequence[NewJob]) -> None:
+    if len(jobs) == 1:
+        [job] = jobs
+        await runner.fetch("insert_job", id=job.id, args=job.args, run_at=job.run_at, **spec_values(spec))
+        return
     await runner.fetch(
         "insert_jobs",
         ids=[job.id for job in jobs],

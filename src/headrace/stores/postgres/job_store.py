@@ -12,7 +12,7 @@ from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.stores.postgres import completion, intake, pruning
 from headrace.stores.postgres.database import Database, Row, Transaction
-from headrace.stores.postgres.rows import claimed_job
+from headrace.stores.postgres.rows import claimed_jobs
 from headrace.stores.postgres.sweeps import Sweeper
 
 
@@ -40,17 +40,21 @@ class PostgresJobStore:
             rows = await self._hot.run(work)
         else:
             rows = await self._hot.fetch("claim_jobs", **values)
-        # UPDATE … RETURNING gives no order.
-        rows.sort(key=lambda row: (row["sort_at"], row["id"]))
-        return [claimed_job(row) for row in rows]
+        return claimed_jobs(rows)
 
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
         """Return the running jobs that a session holds in a queue."""
-        return [claimed_job(row) for row in await self._database.fetch("claimed_jobs", session=session, queue=queue)]
+        return claimed_jobs(await self._database.fetch("claimed_jobs", session=session, queue=queue))
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds, in one transaction, and return their job ids."""
-        return await completion.complete_jobs(self._hot, session, completions)
+        return (await completion.complete_jobs(self._hot, session, completions))[0]
+
+    async def exchange_jobs(
+        self, session: UUID, completions: Sequence[Completion], claim: Claim
+    ) -> tuple[list[UUID], list[ClaimedJob]]:
+        """Complete and claim in one round trip; see `complete_jobs` and `claim_jobs`."""
+        return await completion.complete_jobs(self._hot, session, completions, claim)
 
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
         """Move scheduled jobs that are due to ready; return the queues that gained one."""

@@ -1,7 +1,8 @@
 """Hints by NOTIFY: sent after the commit, coalesced per topic, lost without harm.
 
-Own subscribers hear at once. To other processes a topic's first hint leaves at once, further ones at most every
-10 ms; own hints are recognised by their sender when they come back. LISTEN has a connection of its own, remade when it
+Own subscribers hear at once. To other processes a hint leaves at once, except in a flood: hints of one topic that
+follow one another faster than anybody could answer them leave every 10 ms after the first few. Own hints are
+recognised by their sender when they come back. LISTEN has a connection of its own, remade when it
 breaks; behind a pooler it needs `listen_dsn`, a way past the pooler, and without one everything works by polling.
 """
 
@@ -17,10 +18,14 @@ from headrace.model.errors import HeadraceError
 from headrace.stores.postgres.connection import Connection
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.faults import sorted_faults
-from headrace.subscribers import OnHint, Subscribers
+from headrace.subscribers import OnHint, Subscribers, running_loop
 
-#: Least time between two hints of one topic to other processes.
-SPACING = 0.01
+#: So many hints of a topic, each within this time of the last, are a flood. A caller that waits for the answer to a
+#: job before it enqueues the next is not so fast; a job that ends and closes its batch gives two at once.
+FLOOD, FLOOD_GAP = 4, 0.002
+#: How often the hints of a topic may leave, in a flood and otherwise, on average over the time in `CREDIT`.
+FLOOD_SPACING, SPACING, CREDIT = 0.01, 0.0025, 0.08
+_MANY_TOPICS = 1_000
 #: How often the listening connection is asked whether it still lives, and how long it may take to answer.
 CHECK_EVERY, CHECK_TIMEOUT = 10.0, 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
@@ -37,9 +42,10 @@ class PostgresNotifier:
         self._channel, self._sender = f"headrace_{database.schema}", uuid4().hex[:16]
         self._loop = asyncio.get_running_loop()
         self._subscribers = Subscribers()
-        #: Topics hinted within the last `SPACING`, and whether they were hinted again since.
-        self._recent: dict[str, bool] = {}
+        self._pace = _Pace()
         self._unsent: set[str] = set()
+        #: Topics that wait for their turn.
+        self._late: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
@@ -55,29 +61,30 @@ class PostgresNotifier:
         if self._closed:
             return
         self._subscribers.tell(topic)
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
+        if running_loop() is self._loop:
             self._hint_others(topic)
         else:
             with contextlib.suppress(RuntimeError):  # our loop was closed: there is nothing left to send with
                 self._loop.call_soon_threadsafe(self._hint_others, topic)
 
     def _hint_others(self, topic: str) -> None:
-        if topic in self._recent:
-            self._recent[topic] = True
+        wait = self._pace.wait(topic, self._loop.time(), coalesced=topic in self._unsent or topic in self._late)
+        if wait is None:
             return
-        self._recent[topic] = False
-        self._loop.call_later(SPACING, self._spaced, topic)
+        if wait:
+            self._late.add(topic)
+            self._loop.call_later(wait, self._send_late, topic)
+        else:
+            self._send_soon(topic)
+
+    def _send_late(self, topic: str) -> None:
+        self._late.discard(topic)
+        self._send_soon(topic)
+
+    def _send_soon(self, topic: str) -> None:
         self._unsent.add(topic)
         if self._sending is None and not self._closed:
             self._sending = self._loop.create_task(self._send(), name="headrace-notify")
-
-    def _spaced(self, topic: str) -> None:
-        if self._recent.pop(topic, False):
-            self._hint_others(topic)
 
     async def _send(self) -> None:
         try:
@@ -141,3 +148,24 @@ class PostgresNotifier:
         sender, _, topic = str(payload).partition(" ")
         if sender != self._sender:
             self._subscribers.tell(topic)
+
+
+class _Pace:
+    """When the hints of a topic may leave: each costs its spacing, and up to `CREDIT` may be owed."""
+
+    def __init__(self) -> None:
+        #: By topic: when it was hinted last, how many came close behind one another, when nothing is owed any more.
+        self._topics: dict[str, tuple[float, int, float]] = {}
+
+    def wait(self, topic: str, now: float, *, coalesced: bool) -> float | None:
+        """Return how long a hint has to wait, 0 for not at all; None when it goes with one that is to leave anyway."""
+        last, close, free_at = self._topics.get(topic, (-1.0, 0, now))
+        close = close + 1 if now - last < FLOOD_GAP else 0
+        if coalesced:
+            self._topics[topic] = now, close, free_at
+            return None
+        if topic not in self._topics and len(self._topics) >= _MANY_TOPICS:
+            self._topics = {name: state for name, state in self._topics.items() if state[2] > now}
+        free_at = max(free_at, now) + (FLOOD_SPACING if close >= FLOOD else SPACING)
+        self._topics[topic] = now, close, free_at
+        return max(0.0, free_at - now - CREDIT)

@@ -1,7 +1,8 @@
 """The one loader of SQL: `queries/NAME.sql`, one statement per file, read once per schema.
 
-A statement names its parameters `%(name)s`, the form psycopg takes, and its tables `{schema}.table`.
-For asyncpg the names become `$1 … $n`.
+A statement names its parameters `%(name)s`, the form psycopg takes, and its tables `{schema}.table`; `{other}` stands
+for the text of the statement `other`, so that one which does the work of two repeats neither. For asyncpg the names
+become `$1 … $n`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from headrace.model.errors import InvalidInputError
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 _COMMENT = re.compile(r"--[^\n]*")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+_INCLUDED = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def read_sql(path: str, schema: str) -> str:
 def load_query(name: str, schema: str) -> Query:
     """Return the statement `queries/NAME.sql` for `schema`."""
     text = _COMMENT.sub("", read_sql(f"queries/{name}.sql", schema)).strip().rstrip(";")
+    text = _INCLUDED.sub(lambda match: load_query(match[1], schema).named, text)
     names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
     numbers = {parameter: f"${index}" for index, parameter in enumerate(names, 1)}
     return Query(name, text, _PARAMETER.sub(lambda match: numbers[match[1]], text), names)

@@ -95,7 +95,8 @@ async def _open_retry_round(tx: Transaction, batch_id: UUID) -> None:
 
 
 async def _insert_retries(tx: Transaction, originals: Sequence[UUID]) -> dict[UUID, UUID]:
-    copies = {original: uuid7() for original in originals}
+    # Ids that ascend with the originals, so that retries are claimed in their order.
+    copies = dict(zip(originals, sorted(uuid7() for _ in originals), strict=True))
     if copies:
         await tx.fetch("insert_retries", ids=list(copies.values()), originals=list(copies), head_starts=HEAD_STARTS)
     return copies

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 from headrace.model.batch import BatchItem, BatchOutcome, BatchState, BatchView, ClosePolicy
-from headrace.model.job import AttemptRecord, ClaimedJob, JobError, JobState, JobView
+from headrace.model.job import AttemptRecord, ClaimedJob, Completion, JobError, JobState, JobView
 from headrace.model.priority import HEAD_START_SECONDS
 from headrace.model.session import ProcessId, SessionView
 
@@ -17,9 +19,24 @@ HEAD_STARTS = [timedelta(seconds=seconds) for seconds in HEAD_START_SECONDS]
 RATE_WINDOW = timedelta(minutes=1)
 
 
-def claimed_job(row: Any) -> ClaimedJob:
-    """Return a claimed row as its worker sees it; its columns come in the order of the fields."""
-    return ClaimedJob(*tuple(row)[:12])
+_claim_order = itemgetter("sort_at", "id")
+
+
+def claimed_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
+    """Return claimed rows as their worker sees them, in claim order: UPDATE … RETURNING gives none.
+
+    Their columns come in the order of the fields.
+    """
+    return [ClaimedJob(*tuple(row)[:12]) for row in sorted(rows, key=_claim_order)]
+
+
+def encode_ending(completion: Completion) -> str:
+    """Return what `finish_jobs` has to know of an ending that is no plain success, as JSON text."""
+    error, usage = encode_error(completion.error), completion.usage
+    facts = {"state": completion.state, "failures": int(completion.charged), "crashes": int(completion.lone_crash)}
+    texts = {name: text for name, text in (("error", error), ("usage", usage)) if text is not None}
+    parts = [f'"{name}":{json.dumps(value)}' for name, value in facts.items()]
+    return "{" + ",".join(parts + [f'"{name}":{text}' for name, text in texts.items()]) + "}"
 
 
 def encode_error(error: JobError | None) -> str | None:

@@ -46,4 +46,4 @@ WITH held AS MATERIALIZED (
   FROM judged WHERE verdict IN ('failed', 'cancelled')
   ON CONFLICT (id) DO NOTHING
 )
-SELECT id FROM judged
+SELECT DISTINCT id FROM judged

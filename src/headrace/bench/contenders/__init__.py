@@ -1,0 +1,1 @@
+"""What is measured: Headrace, the raw loops and other job systems, each in one small module."""

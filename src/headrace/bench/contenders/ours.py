@@ -1,0 +1,81 @@
+"""Headrace itself: the public client here, the shipped `headrace worker` in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.bench.contenders.base import Contender
+from headrace.bench.contenders.postgres import Counter
+from headrace.bench.order import Order
+
+APP = "headrace.bench.contenders.ours_tasks:app"
+
+
+class Headrace(Contender):
+    """The public client and the shipped worker, with default settings."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        for name in [name for name in os.environ if name.startswith("HEADRACE_")]:
+            del os.environ[name]  # default settings, whatever the caller works with
+        os.environ["HEADRACE_URL"] = order.dsn
+        self._counter = Counter(order.dsn, "count_headrace")
+
+    async def set_up(self) -> None:
+        """Apply the migrations."""
+        from headrace.stores.postgres.migrate import apply
+
+        await apply(self.order.dsn)
+
+    async def open(self) -> None:
+        """Open the app as a client."""
+        from headrace.bench.contenders import ours_tasks
+
+        self._app = ours_tasks.app
+        await self._app.__aenter__()
+
+    async def close(self) -> None:
+        """Close the client."""
+        await self._app.__aexit__(None, None, None)
+        await self._counter.close()
+
+    async def enqueue(self, task: str, value: Any) -> None:
+        """Await one `enqueue`."""
+        await self._app.find_task(task).enqueue(value)
+
+    async def enqueue_many(self, task: str, values: Sequence[Any]) -> None:
+        """Submit a batch."""
+        await self._app.submit(self._app.find_task(task), values)
+
+    async def fill_with(self, task: str, count: int) -> None:
+        """Enqueue plain jobs, each by itself and all at once: they are stored in inserts of many rows."""
+        found = self._app.find_task(task)
+        for start in range(0, count, 10_000):
+            await asyncio.gather(*(found.enqueue(number) for number in range(start, min(start + 10_000, count))))
+
+    async def done(self) -> int:
+        """Count the history."""
+        return await self._counter.count()
+
+    def worker_command(self) -> list[str]:
+        """Return the shipped command, with default settings."""
+        return [sys.executable, "-m", "headrace", "worker", APP, "--log-level", "warning"]
+
+    def worker_environment(self) -> dict[str, str]:
+        """Let the worker import the Headrace of the order."""
+        environment = super().worker_environment()
+        if self.order.source:
+            environment["PYTHONPATH"] = self.order.source
+        return environment
+
+
+class HeadraceBatch(Headrace):
+    """The same with all jobs as items of one batch, which is closed at the end."""
+
+    async def fill_with(self, task: str, count: int) -> None:
+        """Submit one batch."""
+        await self.enqueue_many(task, list(range(count)))

@@ -1,0 +1,2 @@
+-- What DBOS calls done.
+SELECT count(*) FROM dbos.workflow_status WHERE status = 'SUCCESS'

@@ -1,0 +1,2 @@
+-- What procrastinate calls done.
+SELECT count(*) FROM procrastinate_jobs WHERE status = 'succeeded'

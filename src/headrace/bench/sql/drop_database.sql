@@ -1,0 +1,2 @@
+-- Gone, with whoever is still connected.
+DROP DATABASE IF EXISTS "{name}" WITH (FORCE)

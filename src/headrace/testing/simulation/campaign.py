@@ -1,0 +1,83 @@
+"""Many seeds, in one process or in several."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.testing.simulation.report import REPLAY, Run
+from headrace.testing.simulation.world import run_seed
+
+#: Seeds that a child process runs before it reports.
+BLOCK = 20
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a campaign did."""
+
+    seeds: int = 0
+    steps: int = 0
+    virtual_seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[Run] = field(default_factory=list)
+
+    def add(self, run: Run) -> None:
+        """Count one run."""
+        self.seeds += 1
+        self.steps += run.steps
+        self.virtual_seconds += run.seconds
+        self.counts.update(run.counts)
+        if not run.ok:
+            self.failures.append(run)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON-able values; traces only of what failed."""
+        return {
+            "ok": not self.failures,
+            "seeds": self.seeds,
+            "steps": self.steps,
+            "virtual_seconds": round(self.virtual_seconds, 3),
+            "counts": dict(sorted(self.counts.items())),
+            "failures": [_failure(run) for run in self.failures],
+        }
+
+
+def _failure(run: Run) -> dict[str, Any]:
+    invariant, what = run.violation or ("", "")
+    return {
+        "seed": run.seed, "step": run.steps, "invariant": invariant, "what": what, "trace": list(run.trace[-40:]),
+        "replay": REPLAY.format(seed=run.seed),
+    }  # fmt: skip
+
+
+def run_seeds(seeds: Sequence[int], *, jobs: int = 1) -> Iterator[Run]:
+    """Run seeds in order and yield what came of each; `jobs` processes share them.
+
+    >>> [run.ok for run in run_seeds(range(1, 3))]
+    [True, True]
+    """
+    if jobs == 1:
+        for seed in seeds:
+            yield _run(seed)
+        return
+    blocks = [seeds[start : start + BLOCK] for start in range(0, len(seeds), BLOCK)]
+    # Spawned: a fork would copy threads that draw progress bars.
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for runs in pool.imap(_run_block, blocks):
+            yield from runs
+
+
+def _run_block(seeds: Sequence[int]) -> list[Run]:
+    return [_run(seed) for seed in seeds]
+
+
+def _run(seed: int) -> Run:
+    run = run_seed(seed)
+    # A run leaves cycles of tasks and coroutines; all of them are young.
+    gc.collect(0)
+    return run

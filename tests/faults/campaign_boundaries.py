@@ -1,0 +1,255 @@
+"""Which process reaches which commit boundary, and the visit of one: die there, and let somebody go on.
+
+A verb or statement that is neither in `ROUTES` nor in `EXEMPT` fails a test: add a route for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from tests.faults.campaign import APP, CAPPED_APP, Actor, Campaign
+from tests.faults.failpoints import Action, Failpoint, sides
+from tests.faults.site import LEASE
+from tests.waiting import wait_until
+
+#: How long a process may take to come to its boundary.
+ARRIVAL = timedelta(seconds=40)
+WORKER, CAPPED, LEADER = "worker", "capped", "leader"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How a boundary is reached: by a worker, by the leader, or by a submitter's operation."""
+
+    actor: str
+    #: At the n-th pass; where there are many, not always the first.
+    hit: int = 1
+    #: Failpoints on the way.
+    by: tuple[Failpoint, ...] = ()
+    #: The worker is told to stop.
+    stopped: bool = False
+    #: Another worker is killed while it looks.
+    prey: bool = False
+    #: More jobs wait than it has slots for.
+    backlog: bool = False
+
+
+_LOST_ANSWER = (Failpoint("insert_job.sql:after", Action.RAISE),)
+
+ROUTES: dict[str, Route] = {
+    "JobStore.claim_jobs": Route(WORKER, 2),
+    "JobStore.complete_jobs": Route(WORKER, 2),
+    "JobStore.exchange_jobs": Route(WORKER, backlog=True),
+    "JobStore.fail_overdue_jobs": Route(LEADER),
+    "JobStore.insert_jobs": Route("single"),
+    "JobStore.prune_jobs": Route(LEADER),
+    "JobStore.rescue_jobs": Route(WORKER),
+    "JobStore.save_step": Route(WORKER, 2),
+    "JobStore.stage_jobs": Route(WORKER, 2),
+    "BatchStore.append_slice": Route("stream", 2),
+    "BatchStore.cancel_batch": Route("cancel"),
+    "BatchStore.close_batches": Route(WORKER),
+    "BatchStore.create_batch": Route("batch"),
+    "BatchStore.reopen_batch": Route("extend"),
+    "BatchStore.retry_failed": Route("retry_failed"),
+    "BatchStore.seal_batch": Route("stream"),
+    "BatchStore.settle_cancelled": Route("cancel"),
+    "BatchStore.sweep_batches": Route(LEADER),
+    "SessionStore.close_session": Route(WORKER, stopped=True),
+    "SessionStore.expire_sessions": Route(WORKER, prey=True),
+    "SessionStore.lead": Route(LEADER),
+    "SessionStore.register_session": Route(WORKER),
+    "SessionStore.renew_session": Route(WORKER),
+    "SessionStore.resign": Route(LEADER, stopped=True),
+    "ControlStore.cancel_job": Route("cancel_job"),
+    "ControlStore.retry_job": Route("retry_job"),
+    "ControlStore.retry_queue": Route("retry_queue"),
+    "ControlStore.set_caps": Route(CAPPED),
+    "ControlStore.set_queue_paused": Route("pause_queue"),
+    "MemoStore.store_answer": Route("memo"),
+    "ForeignIntake.insert_jobs_on": Route("foreign"),
+    "abandon_batches.sql": Route(LEADER),
+    "append_items.sql": Route("stream", 3),
+    "cancel_batch.sql": Route("cancel"),
+    "cancel_waiting_job.sql": Route("cancel_job"),
+    "claim_capped_jobs.sql": Route(CAPPED, 2),
+    "claim_jobs.sql": Route(WORKER, 3),
+    "close_batches.sql": Route(WORKER, 2),
+    "close_session.sql": Route(WORKER, stopped=True),
+    "create_batch.sql": Route("batch"),
+    "create_migrations.sql": Route("migrate"),
+    "create_schema.sql": Route("migrate"),
+    "drop_finished_again.sql": Route("single", by=_LOST_ANSWER),
+    "expire_sessions.sql": Route(WORKER, prey=True),
+    "fail_overdue_jobs.sql": Route(LEADER, 2),
+    "finish_jobs.sql": Route(WORKER),
+    "hold_term.sql": Route(LEADER),
+    "insert_job.sql": Route("single"),
+    "insert_jobs.sql": Route("several"),
+    "insert_keys.sql": Route("keyed"),
+    "insert_retries.sql": Route("retry_failed"),
+    "lead.sql": Route(LEADER, 2),
+    "lock_batch.sql": Route("stream"),
+    "lock_dead_letters.sql": Route("retry_queue"),
+    "lock_finished.sql": Route("retry_job"),
+    "lock_limits.sql": Route(CAPPED),
+    "mark_swept.sql": Route(WORKER),
+    "note_change.sql": Route("retry_job"),
+    "note_migration.sql": Route("migrate"),
+    "note_round.sql": Route("extend"),
+    "notify.sql": Route("single"),
+    "open_round.sql": Route("extend"),
+    "prune_answers.sql": Route(LEADER),
+    "prune_batches.sql": Route(LEADER),
+    "prune_failed.sql": Route(LEADER),
+    "prune_keys.sql": Route(LEADER),
+    "prune_sessions.sql": Route(LEADER),
+    "prune_succeeded.sql": Route(LEADER),
+    "register_session.sql": Route(WORKER),
+    "renew_session.sql": Route(WORKER, 2),
+    "request_cancel.sql": Route("cancel_job"),
+    "rescue_jobs.sql": Route(WORKER, 2),
+    "resign.sql": Route(LEADER, stopped=True),
+    "resume_batch.sql": Route("resume"),
+    "return_jobs.sql": Route(WORKER),
+    "save_step.sql": Route(WORKER),
+    "seal_batch.sql": Route("stream"),
+    "set_caps.sql": Route(CAPPED),
+    "set_queue_paused.sql": Route("pause_queue", 2),
+    "settle_cancelled.sql": Route("cancel"),
+    "stage_jobs.sql": Route(WORKER),
+    "store_answer.sql": Route("memo"),
+}
+#: Verbs that write nothing.
+EXEMPT = {
+    "JobStore.claimed_jobs", "JobStore.load_steps", "SessionStore.sessions_on", "MemoStore.load_answer",
+    "ForeignIntake.after_commit",
+}  # fmt: skip
+
+
+def boundaries() -> list[str]:
+    """Return every boundary that is to be visited."""
+    return [side for place in ROUTES for side in sides(place)]
+
+
+def route_of(boundary: str) -> Route:
+    """Return how a boundary is reached."""
+    return ROUTES[boundary.rpartition(":")[0]]
+
+
+async def visit(campaign: Campaign, boundary: str, action: Action = Action.KILL) -> None:
+    """Let one process meet its fault at a boundary, and see that what it had begun is ended, by itself or another."""
+    route = route_of(boundary)
+    campaign.tally.plan(f"{action} at a boundary")
+    point = Failpoint(boundary, action, route.hit)
+    if route.actor in (WORKER, CAPPED, LEADER):
+        actor = await _visit_as_worker(campaign, route, point)
+    else:
+        actor = await _visit_as_client(campaign, route, point)
+    if _fired(campaign, point, actor):
+        campaign.tally.fire(f"{action} at a boundary")
+
+
+def _fired(campaign: Campaign, point: Failpoint, actor: Actor) -> bool:
+    return any(line["boundary"] == point.boundary and line["pid"] == actor.pid for line in campaign.fired())
+
+
+async def _meet(campaign: Campaign, point: Failpoint, actor: Actor, within: timedelta = ARRIVAL) -> None:
+    """Wait until a process has met its fault or has ended; one that froze is thawed after its lease is over."""
+    with suppress(AssertionError):
+        await wait_until(lambda: not actor.alive or _fired(campaign, point, actor), within)
+    if point.action is Action.STOP and actor.alive:
+        frozen_at = time.monotonic()
+        await wait_until(lambda: time.monotonic() - frozen_at > 1.5 * LEASE.total_seconds())
+        actor.signal(signal.SIGCONT)
+
+
+async def _visit_as_worker(campaign: Campaign, route: Route, point: Failpoint) -> Actor:
+    former = await campaign.leader()
+    app = CAPPED_APP if route.actor == CAPPED else APP
+    actor = campaign.worker(*route.by, point, leads=route.actor == LEADER, app=app)
+    if route.stopped:
+        await actor.started()
+        if route.actor == LEADER:
+            await _another_leads(campaign, former)
+        actor.signal(signal.SIGTERM)
+    if route.prey:
+        await _feed(campaign, point, actor)
+    if route.backlog:
+        await actor.started()
+        campaign.client(f"{campaign.seed}-{point.boundary}-{point.action}", "backlog")
+    await _meet(campaign, point, actor)
+    if point.action is not Action.KILL:
+        await actor.started()
+        actor.signal(signal.SIGTERM)
+    with suppress(AssertionError):
+        await actor.ended(ARRIVAL)
+    actor.kill()
+    return actor
+
+
+async def _feed(campaign: Campaign, point: Failpoint, actor: Actor) -> None:
+    """Let another worker die, again if somebody else found it first."""
+    await actor.started()
+    for _ in range(5):
+        prey = await campaign.worker(leads=False).started()
+        prey.kill()
+        with suppress(AssertionError):
+            await wait_until(lambda: not actor.alive or _fired(campaign, point, actor), timedelta(seconds=2))
+            return
+
+
+async def _another_leads(campaign: Campaign, former: UUID | None) -> None:
+    """Wait until a worker leads: only then it has something to resign."""
+
+    async def leads() -> bool:
+        return await campaign.leader() not in (None, former)
+
+    await wait_until(leads, ARRIVAL)
+
+
+async def _visit_as_client(campaign: Campaign, route: Route, point: Failpoint) -> Actor:
+    token = f"{campaign.seed}-{point.boundary}-{point.action}"
+    actor = campaign.client(token, route.actor, *route.by, point)
+    await _meet(campaign, point, actor, timedelta(seconds=90))
+    await actor.ended(timedelta(seconds=90))
+    again = await campaign.client(token, route.actor).ended(timedelta(seconds=90))
+    assert again.process.exitcode == 0, f"{route.actor} after {point.boundary}:\n{again.log()}"
+    return actor
+
+
+async def visit_all(campaign: Campaign, chosen: Sequence[str], action: Action = Action.KILL, *, lanes: int = 2) -> None:
+    """Visit boundaries, those of workers, leaders and submitters side by side."""
+    kinds: dict[str, list[str]] = {"leader": [], "worker": [], "client": []}
+    for boundary in chosen:
+        actor = route_of(boundary).actor
+        kinds[actor if actor in kinds else "worker" if actor == CAPPED else "client"].append(boundary)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_lead(campaign, kinds.pop("leader"), action))
+        for boundaries_of_kind in kinds.values():
+            for lane in range(lanes):
+                group.create_task(_lane(campaign, boundaries_of_kind[lane::lanes], action))
+
+
+async def _lead(campaign: Campaign, chosen: Sequence[str], action: Action) -> None:
+    """Visit the boundaries of leaders, and then let one lead in peace: somebody has to close what others left."""
+    # Who is told to stop has to lead for sure: with a rival that is not known.
+    alone = [boundary for boundary in chosen if route_of(boundary).stopped]
+    rivals = [boundary for boundary in chosen if boundary not in alone]
+    async with asyncio.TaskGroup() as group:
+        for lane in range(2):
+            group.create_task(_lane(campaign, rivals[lane::2], action))
+    await _lane(campaign, alone, action)
+    campaign.worker()
+
+
+async def _lane(campaign: Campaign, chosen: Sequence[str], action: Action) -> None:
+    for boundary in chosen:
+        await visit(campaign, boundary, action)

@@ -1,0 +1,91 @@
+"""Everything at once: random faults from a seed, under load, and the verdict of the checker.
+
+`FAULTS_SEED=7 make faults` draws other faults; the seed is printed with the figures.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from datetime import timedelta
+
+import pytest
+
+from tests.faults.campaign import campaign
+from tests.faults.campaign_chaos import Chaos
+from tests.faults.campaign_guards import EDITS, GUARDS, edits_of
+from tests.faults.campaign_proxy import proxy_to
+from tests.faults.checker import Verdict
+from tests.faults.failpoints import Action, Failpoint
+from tests.faults.site import Site
+from tests.waiting import wait_until
+
+SEED = int(os.environ.get("FAULTS_SEED", "1"))
+
+
+async def survive(site: Site, faults: int) -> None:
+    """Expect a clean verdict after so many random faults."""
+    async with proxy_to(site.server, SEED) as proxy, campaign(site, SEED) as run:
+        chaos = Chaos(run, proxy)
+        await chaos.begin()
+        await chaos.suffer(faults)
+        await run.reach_least()
+        verdict = await run.verdict()
+    assert verdict.clean, verdict
+
+
+async def freeze_before_recording(site: Site, edits: str = "") -> Verdict:
+    """Freeze a worker right before it records a long job that another one then takes over; return the verdict."""
+    async with campaign(site, SEED) as run:
+        run.extra = {EDITS: edits}
+        point = Failpoint("finish_jobs.sql:before", Action.STOP)
+        victim = await run.worker(point, concurrency=1).started()
+        run.client("long", "long")
+        await wait_until(lambda: run.fired())
+        await run.workers(2)
+        await wait_until(lambda: sum(line["event"] == "start" for line in run.effects()) == 2)
+        victim.signal(signal.SIGCONT)
+        run.load(2, pause=0.1)
+        await run.more(100)
+        return await run.verdict(least=False)
+
+
+async def work_without(site: Site, guard: str) -> Verdict:
+    """Work under load with a guard switched off, while one worker dies; return the verdict."""
+    async with campaign(site, SEED) as run:
+        run.extra, run.patience = {EDITS: edits_of(guard)}, timedelta(seconds=5)
+        workers = await run.workers(4)
+        run.load(4, pause=0.01)
+        await run.more(200)
+        workers[0].kill()
+        await run.more(400)
+        return await run.verdict(least=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guard", GUARDS)
+async def test_a_guard_that_is_switched_off_turns_the_verdict_red(fragile_site: Site, guard: str) -> None:
+    """A campaign that stayed green without the guards would prove nothing."""
+    if guard == "an ending is written under its fence":
+        verdict = await freeze_before_recording(fragile_site, edits_of(guard))
+    else:
+        verdict = await work_without(fragile_site, guard)
+    assert getattr(verdict, GUARDS[guard][3]), verdict
+
+
+async def test_a_late_write_is_refused(fragile_site: Site) -> None:
+    """With its fence the worker that froze before it recorded changes nothing."""
+    verdict = await freeze_before_recording(fragile_site)
+    assert verdict.clean, verdict
+
+
+async def test_every_kind_of_fault_in_random_order(fragile_site: Site) -> None:
+    """Each kind of fault once: nothing is lost, doubled or stuck, and nothing leaks."""
+    await survive(fragile_site, 9)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_sixty_random_faults(fragile_site: Site) -> None:
+    """The same for some minutes."""
+    await survive(fragile_site, 60)

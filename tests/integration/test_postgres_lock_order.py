@@ -1,0 +1,118 @@
+"""Writers of the same rows lock them in one order: whoever names them in another order waits, and nobody deadlocks.
+
+The store tries again after a deadlock, so that callers never see one; these tests force the crossing and then ask the
+server's log. A row in the middle is held, two calls with opposite orders run up to it, and the row is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from headrace.model.batch import NewBatch
+from headrace.model.job import Completion, JobSpec, JobState, NewJob
+from headrace.ports.stores import Stores
+from tests.backends.server import shared_server
+from tests.integration.postgres_setup import ARGS, SPEC, claim, connection, done, enqueue, register, schema_stores
+from tests.waiting import wait_until
+
+COUNT = 9
+Call = Callable[[int], Coroutine[Any, Any, object]]
+
+
+def deadlocks() -> int:
+    """Count the deadlocks that the server has broken so far."""
+    return (shared_server().root / "log").read_text().count("deadlock detected")
+
+
+async def cross(schema: str, hold: str, value: object, call: Call) -> None:
+    """Hold what `hold` locks, let two calls in opposite orders wait, let go, and see that nobody deadlocked."""
+    before = deadlocks()
+    async with connection() as other:
+        transaction = other.transaction()
+        await transaction.start()
+        await other.execute(hold.format(schema=schema), value)
+        calls = [asyncio.create_task(call(direction)) for direction in (1, -1)]
+        await both_wait(schema, calls)
+        await transaction.rollback()
+    await asyncio.wait_for(asyncio.gather(*calls), 30)
+    assert deadlocks() == before
+
+
+async def both_wait(schema: str, calls: list[asyncio.Task[object]]) -> None:
+    """Wait until both calls wait for a lock."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 in query) > 0"
+    async with connection() as opened:
+
+        async def waiting() -> bool:
+            assert not any(call.done() for call in calls)
+            return bool(await opened.fetchval(query, schema) == len(calls))
+
+        await wait_until(waiting, message="both calls to wait for a lock")
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.SCHEDULED])
+async def test_endings_lock_jobs_in_one_order(state: JobState) -> None:
+    """Completions of the same jobs, final or not, take their rows in the order of the ids."""
+    async with schema_stores() as (schema, stores):
+        session = await register(stores)
+        ids = sorted(await enqueue(stores, COUNT))
+        jobs = sorted(await claim(stores, session), key=lambda job: job.id)
+        endings = [Completion(job.id, job.attempt, state) for job in jobs]
+
+        async def end(direction: int) -> object:
+            return await stores.jobs.complete_jobs(session, endings[::direction])
+
+        await cross(schema, 'SELECT FROM "{schema}".jobs WHERE id = $1 FOR UPDATE', ids[COUNT // 2], end)
+
+
+async def test_closers_lock_batches_in_one_order() -> None:
+    """Closers of the same batches take their rows in the order of the ids."""
+    async with schema_stores() as (schema, stores):
+        session = await register(stores)
+        ids = sorted([await stores.batches.create_batch(NewBatch(SPEC), [ARGS]) for _ in range(COUNT)])
+        await stores.jobs.complete_jobs(session, done(await claim(stores, session)))
+
+        async def close(direction: int) -> object:
+            return await stores.batches.close_batches(ids[::direction])
+
+        await cross(schema, 'SELECT FROM "{schema}".batches WHERE id = $1 FOR UPDATE', ids[COUNT // 2], close)
+
+
+async def test_submitters_lock_keys_in_one_order() -> None:
+    """Submitters of the same keys take them in the order of the keys."""
+    async with schema_stores() as (schema, stores):
+
+        async def submit(direction: int) -> object:
+            jobs = [NewJob(SPEC, ARGS, key=f"k{number}", body_hash="1") for number in range(COUNT)]
+            return await stores.jobs.insert_jobs(jobs[::direction])
+
+        held = (
+            'INSERT INTO "{schema}".idempotency_keys (scope, key, id, body_hash) '
+            "VALUES ('job:work', $1, gen_random_uuid(), '1')"
+        )
+        await cross(schema, held, f"k{COUNT // 2}", submit)
+
+
+async def test_capped_claimers_lock_limits_in_one_order() -> None:
+    """Claimers under the same caps take the rows of the limits in the order of the keys."""
+    async with schema_stores() as (schema, stores):
+        keys = [f"k{number}" for number in range(COUNT)]
+        await stores.control.set_caps(dict.fromkeys(keys, 1))
+        sessions = await limited_jobs(stores, keys)
+
+        async def take(direction: int) -> object:
+            return await claim(stores, sessions[direction], 100, limit_keys=keys[::direction])
+
+        await cross(schema, 'SELECT FROM "{schema}".limits WHERE key = $1 FOR UPDATE', keys[COUNT // 2], take)
+
+
+async def limited_jobs(stores: Stores, keys: list[str]) -> dict[int, UUID]:
+    """Enqueue two jobs of each key and return a session for each direction."""
+    for key in keys:
+        await enqueue(stores, 2, JobSpec("capped", limit_key=key))
+    return {direction: await register(stores) for direction in (1, -1)}

@@ -1,0 +1,1 @@
+"""Random operations on the stores: their rules, what has to hold between them, and two stores side by side."""

@@ -1,0 +1,80 @@
+"""The memory store and PostgreSQL answer alike and read alike, whatever is done to them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import settings
+
+from headrace.model.errors import ConflictError
+from headrace.ports.batch_store import BatchStore
+from headrace.ports.control_store import ControlStore
+from headrace.ports.job_store import JobStore
+from headrace.ports.memo_store import MemoStore
+from headrace.ports.session_store import SessionStore
+from tests.machine.core import Core
+from tests.machine.side_by_side import SideBySide
+from tests.machine.twin import Both, Names, Twin
+
+RULES = "".join(file.read_text() for file in sorted(Path(__file__).parent.glob("[!t]*.py")))
+
+
+class Quick(SideBySide):
+    """The machine on both stores."""
+
+
+class Long(SideBySide):
+    """The same, for the long run."""
+
+
+Quick.TestCase.settings = settings(max_examples=50, stateful_step_count=40, database=None, print_blob=True)
+Long.TestCase.settings = settings(max_examples=200, stateful_step_count=60, database=None, print_blob=True)
+
+
+class TestSideBySide(Quick.TestCase):  # type: ignore[misc,name-defined]
+    """Random operations get the same answers from both stores and leave both reading the same."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_200)
+class TestSideBySideAtLength(Long.TestCase):  # type: ignore[misc,name-defined]
+    """The same over many more operations."""
+
+
+def test_every_rule_is_part_of_the_machine() -> None:
+    """No rule that is written down is left out of the machine."""
+    assert len(Core.setup_state().rules) == RULES.count("    @rule(")
+
+
+@pytest.mark.parametrize("port", [JobStore, BatchStore, SessionStore, ControlStore, MemoStore])
+def test_the_rules_use_every_verb(port: type) -> None:
+    """A verb that a port gains needs a rule."""
+    verbs = [name for name, member in vars(port).items() if callable(member) and not name.startswith("_")]
+    assert [verb for verb in verbs if f".{verb}(" not in RULES] == []
+
+
+class Port:
+    """A port that gives one answer, or one error."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    async def verb(self, job_id: UUID) -> object:
+        """Answer."""
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, 2), (None, ConflictError()), (ConflictError(), ValueError())])
+def test_different_answers_are_told(one: object, other: object) -> None:
+    """The comparison can fail: another value, an error of one store only, and two errors of different kinds."""
+    twin = Twin.__new__(Twin)
+    twin.names = Names()
+    both = Both(Port(one), Port(other), twin)
+
+    with pytest.raises(AssertionError):
+        asyncio.run(both.verb(uuid4()))

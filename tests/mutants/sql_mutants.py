@@ -1,0 +1,286 @@
+"""The guards of the PostgreSQL store, and for each an edit that takes it away and the tests that notice.
+
+Edits are of the `.sql` files; where a guard lies in the Python beside them (an order of locks, the hash of a body), of
+that. Two guards have a second one behind them, which the edit takes away too, or nobody could see the first one gone:
+the running state is checked beside the session, because a job that goes back loses its session in the same statement;
+and a batch that is not sealed has no total, which a constraint of the table asks of a closed one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.mutants.mutated import Edit
+
+STORE = "stores/postgres"
+C = "tests/conformance"
+LOCKS = "tests/integration/test_postgres_lock_order.py"
+RACES = "tests/integration/test_postgres_races.py"
+NOW = "coalesce(%(now)s::timestamptz, now())"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A guard taken away by `edits`; at least one of `tests` has to fail."""
+
+    guard: str
+    name: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...]
+
+
+def sql(name: str, old: str, new: str) -> Edit:
+    """Return an edit of a statement."""
+    return Edit(f"{STORE}/queries/{name}.sql", old, new)
+
+
+FENCE = (
+    Mutant(
+        "fence", "finish_jobs without the attempt",
+        (sql("finish_jobs", "j.id = d.id AND j.attempt = d.attempt AND", "j.id = d.id AND"),),
+        (f"{C}/test_job_store_complete.py::test_each_part_of_the_fence_holds_alone",),
+    ),
+    Mutant(
+        "fence", "finish_jobs without the session",
+        (sql("finish_jobs", "AND j.session IS NOT DISTINCT FROM %(session)s::uuid", ""),),
+        (f"{C}/test_job_store_complete.py::test_each_part_of_the_fence_holds_alone",),
+    ),
+    Mutant(
+        "fence", "finish_jobs without session and state",
+        (sql(
+            "finish_jobs",
+            "AND j.session IS NOT DISTINCT FROM %(session)s::uuid\n    AND j.state IS NOT DISTINCT FROM 'running'", "",
+        ),),
+        (f"{C}/test_job_store_complete.py::test_a_late_ack_after_rescue_changes_nothing",),
+    ),
+    Mutant(
+        "fence", "return_jobs without the attempt",
+        (sql("return_jobs", "WHERE j.attempt = d.attempt AND", "WHERE"),),
+        (f"{C}/test_job_store_complete.py::test_each_part_of_the_fence_holds_alone",),
+    ),
+    Mutant(
+        "fence", "return_jobs without the session",
+        (sql("return_jobs", "AND j.session IS NOT DISTINCT FROM %(session)s::uuid", ""),),
+        (f"{C}/test_job_store_complete.py::test_each_part_of_the_fence_holds_alone",),
+    ),
+    Mutant(
+        "fence", "return_jobs without session and state",
+        (sql(
+            "return_jobs",
+            "AND j.session IS NOT DISTINCT FROM %(session)s::uuid\n    AND j.state IS NOT DISTINCT FROM 'running'", "",
+        ),),
+        (f"{C}/test_job_store_complete.py::test_a_job_that_does_not_run_is_refused",),
+    ),
+    Mutant(
+        "fence", "save_step without the attempt",
+        (sql("save_step", "AND j.attempt = %(attempt)s::int ", ""),),
+        (f"{C}/test_job_store_steps.py::test_an_attempt_that_lost_its_job_stores_nothing",),
+    ),
+    Mutant(
+        "fence", "save_step without the session",
+        (sql("save_step", "AND j.session IS NOT DISTINCT FROM %(session)s::uuid", ""),),
+        (f"{C}/test_job_store_steps.py::test_an_attempt_that_lost_its_job_stores_nothing",),
+    ),
+    Mutant(
+        "fence", "a rescue takes what does not run",
+        (sql("rescue_jobs", "WHERE j.state = 'running'\n    AND (", "WHERE ("),),
+        (f"{C}/test_job_store_rescue.py::test_a_rescue_leaves_what_does_not_run_alone",),
+    ),
+    Mutant(
+        "fence", "a finished row is written again",
+        (sql("finish_jobs", "ON CONFLICT (id) DO NOTHING", "ON CONFLICT (id) DO UPDATE SET state = excluded.state"),),
+        (f"{C}/test_job_store_intake.py::test_a_late_duplicate_changes_nothing_final",),
+    ),
+    Mutant(
+        "fence", "a step is overwritten",
+        (sql("save_step", "DO UPDATE SET value = s.value", "DO UPDATE SET value = excluded.value"),),
+        (f"{C}/test_job_store_steps.py::test_a_step_is_written_once",),
+    ),
+)  # fmt: skip
+
+SESSIONS = (
+    Mutant(
+        "session expiry", "a dead session claims",
+        (sql("claim_jobs", f"s.id = %(session)s AND s.expires_at > {NOW}", "s.id = %(session)s"),),
+        (f"{C}/test_job_store_claim.py::test_a_session_claims_until_its_lease_ends",),
+    ),
+    Mutant(
+        "session expiry", "a dead session claims under a cap",
+        (sql("claim_capped_jobs", f"s.id = %(session)s AND s.expires_at > {NOW}", "s.id = %(session)s"),),
+        (f"{C}/test_job_store_caps.py::test_a_dead_session_claims_no_capped_job",),
+    ),
+    Mutant(
+        "session expiry", "an ended lease is renewed",
+        (sql("renew_session", f"WHERE id = %(session)s AND expires_at > {NOW}", "WHERE id = %(session)s"),),
+        (f"{C}/test_session_store.py::test_a_lease_that_ended_is_never_renewed",),
+    ),
+    Mutant(
+        "session expiry", "an ended session is registered again",
+        (sql("register_session", "DO NOTHING", "DO UPDATE SET expires_at = excluded.expires_at"),),
+        (f"{C}/test_session_store.py::test_a_dead_session_is_not_revived_by_registering_it",),
+    ),
+    Mutant(
+        "session expiry", "a rescue takes from the living",
+        (sql("rescue_jobs", "WHERE s.id = j.session AND s.expires_at >", "WHERE false AND s.expires_at >"),),
+        (f"{C}/test_job_store_rescue.py::test_only_the_dead_are_rescued",),
+    ),
+    Mutant(
+        "session expiry", "a rescue waits for sessions to go missing",
+        (sql("rescue_jobs", f"WHERE s.id = j.session AND s.expires_at > {NOW}", "WHERE s.id = j.session"),),
+        (f"{C}/test_job_store_rescue.py::test_an_expired_session_returns_its_jobs",),
+    ),
+)  # fmt: skip
+
+NO_SEAL = (
+    sql("close_batches", "WHERE b.state IN ('sealed', 'cancelling')\n)", "WHERE b.state <> 'closed'\n)"),
+    sql("close_batches", "NOT a.live AND b.state IN ('sealed', 'cancelling')", "NOT a.live AND b.state <> 'closed'"),
+    Edit(
+        f"{STORE}/migrations/0001_pre_core.sql",
+        "CHECK (state IN ('open', 'abandoned') OR total IS NOT NULL)",
+        "CHECK (true)",
+    ),
+)
+BATCHES = (
+    Mutant(
+        "seal", "an open batch closes", NO_SEAL,
+        (f"{C}/test_batch_store_stream.py::test_an_open_batch_is_not_closed",),
+    ),
+    Mutant(
+        "seal", "a sealed batch takes another slice",
+        (sql("append_items", "WHERE b.id = %(batch_id)s AND b.state = 'open'", "WHERE b.id = %(batch_id)s"),),
+        (f"{C}/test_batch_store_stream.py::test_a_sealed_batch_takes_nothing_more",),
+    ),
+    Mutant(
+        "post-commit close", "a batch closes with work left",
+        (sql("close_batches", "AND NOT a.live AND", "AND"),),
+        (f"{C}/test_batch_store_close.py::test_a_batch_with_work_left_stays_sealed",),
+    ),
+    Mutant(
+        "post-commit close", "a stale count closes",
+        (sql("close_batches", "'cancelling') AND b.changes = a.changes\n  RETURNING b.id, b.outcome",
+             "'cancelling')\n  RETURNING b.id, b.outcome"),),
+        (f"{RACES}::test_a_close_whose_count_is_stale_is_refused",),
+    ),
+    Mutant(
+        "post-commit close", "a batch closes twice in a round",
+        (sql("close_batches", "WHERE b.state IN ('sealed', 'cancelling')\n)", "WHERE b.state <> 'open'\n)"),
+         sql("close_batches", "NOT a.live AND b.state IN ('sealed', 'cancelling')", "NOT a.live")),
+        (f"{C}/test_batch_store_close.py::test_a_batch_closes_once",),
+    ),
+    Mutant(
+        # What is still open is counted by the statement that ends a job, which cannot see what others end meanwhile.
+        "post-commit close", "the completing statement decides whether its batch is done",
+        (sql("finish_jobs", "  ON CONFLICT (id) DO NOTHING\n)", """  ON CONFLICT (id) DO NOTHING
+), counted AS (
+  UPDATE {schema}.batches AS b SET changes = -1
+  WHERE b.id IN (SELECT g.batch_id FROM gone AS g) AND NOT EXISTS (SELECT FROM {schema}.jobs AS o
+    WHERE o.batch_id = b.id AND o.id NOT IN (SELECT g.id FROM gone AS g))
+)"""),
+         sql("close_batches", "WHERE b.state IN ('sealed', 'cancelling')\n)",
+             "WHERE b.state IN ('sealed', 'cancelling') AND b.changes = -1\n)")),
+        (f"{C}/test_batch_store_close.py::test_many_races_of_two_last_items_lose_no_close",),
+    ),
+)  # fmt: skip
+
+KEYS = (
+    Mutant(
+        "unique key", "a known key is taken over",
+        (sql("insert_keys", f"WHERE known.expires_at <= {NOW}", "WHERE true"),),
+        (f"{C}/test_job_store_idempotency.py::test_the_same_key_and_body_give_the_same_id",),
+    ),
+    Mutant(
+        "unique key", "keys are read, then written, under no constraint",
+        (Edit(f"{STORE}/migrations/0001_pre_core.sql",
+              "  expires_at timestamptz,\n  CONSTRAINT idempotency_keys_pkey PRIMARY KEY (scope, key)",
+              "  expires_at timestamptz"),
+         sql("insert_keys", f"""ORDER BY k.place
+ON CONFLICT (scope, key) DO UPDATE
+  SET id = excluded.id, body_hash = excluded.body_hash, expires_at = excluded.expires_at
+  WHERE known.expires_at <= {NOW}
+RETURNING""", """WHERE NOT EXISTS (SELECT FROM {schema}.idempotency_keys AS o WHERE o.scope = k.scope AND o.key = k.key)
+RETURNING""")),
+        (f"{C}/test_job_store_idempotency.py::test_concurrent_equal_submits_make_one_job",),
+    ),
+    Mutant(
+        "unique key", "another body is not looked at",
+        (Edit(f"{STORE}/intake.py", "if job.body_hash != body_hash:", "if not job:"),),
+        (f"{C}/test_job_store_idempotency.py::test_the_same_key_with_another_body_is_a_conflict",),
+    ),
+    Mutant(
+        "unique key", "a known key makes another batch",
+        (sql("create_batch", "WHERE %(key)s::text IS NULL OR EXISTS (SELECT FROM named)", "WHERE true"),),
+        (f"{C}/test_batch_store_create.py::test_the_same_key_and_body_give_the_same_batch",),
+    ),
+    Mutant(
+        "unique key", "a paid answer is overwritten",
+        (sql("store_answer", "DO NOTHING", "DO UPDATE SET answer = excluded.answer"),),
+        (f"{C}/test_memo_store.py::test_the_first_answer_stands",),
+    ),
+)  # fmt: skip
+
+_HELD = "l.session = %(session)s AND l.term = %(term)s"
+_TERMS = (f"{C}/test_leader_terms.py",)
+LEADER = (
+    *(
+        Mutant("leader term", f"{name} without {what}", (sql(name, old, new),), _TERMS)
+        for name in ("fail_overdue_jobs", "find_unclosed", "abandon_batches")
+        for what, old, new in [
+            ("the term", _HELD, "l.session = %(session)s AND %(term)s::bigint > 0"),
+            ("the session", _HELD, "%(session)s::uuid IS NOT NULL AND l.term = %(term)s"),
+        ]
+    ),
+    Mutant(
+        "leader term", "hold_term without the term",
+        (sql("hold_term", "session = %(session)s AND term = %(term)s", "session = %(session)s"),), _TERMS,
+    ),
+    Mutant(
+        "leader term", "hold_term without its end",
+        (sql("hold_term", f" AND expires_at > {NOW}", ""),), _TERMS,
+    ),
+    Mutant(
+        "leader term", "anyone becomes the leader",
+        (sql("lead", f"WHERE l.session = excluded.session OR l.expires_at <= {NOW}", "WHERE true"),),
+        (f"{C}/test_session_store.py::test_the_first_to_ask_leads",),
+    ),
+    Mutant(
+        "leader term", "a new leader goes on with the old term",
+        (sql("lead", "THEN 0 ELSE 1 END", "THEN 0 ELSE 0 END"),),
+        (f"{C}/test_session_store.py::test_a_lapsed_leader_is_replaced_in_a_new_term",),
+    ),
+    Mutant(
+        "leader term", "a former leader resigns for the new one",
+        (sql("resign", "WHERE session = %(session)s AND term = %(term)s AND", "WHERE"),),
+        (f"{C}/test_session_store.py::test_resigning_from_an_old_term_changes_nothing",),
+    ),
+)  # fmt: skip
+
+RACING = (
+    Mutant(
+        "lock before count", "claimers count without a lock", (sql("lock_limits", " FOR UPDATE OF l", ""),),
+        (f"{C}/test_job_store_caps.py::test_eight_claimers_never_run_over_a_cap",
+         f"{RACES}::test_a_cap_holds_against_racing_claimers"),
+    ),
+    Mutant(
+        "ordered locks", "endings lock in the order of the call",
+        (Edit(f"{STORE}/completion.py", "sorted(completions, key=_job_id)", "list(completions)"),),
+        (f"{LOCKS}::test_endings_lock_jobs_in_one_order",),
+    ),
+    Mutant(
+        "ordered locks", "closers lock in the order of the call",
+        (Edit(f"{STORE}/batch_store.py", "ids = sorted(set(batch_ids))", "ids = list(dict.fromkeys(batch_ids))"),),
+        (f"{LOCKS}::test_closers_lock_batches_in_one_order",),
+    ),
+    Mutant(
+        "ordered locks", "submitters lock keys in the order of the call",
+        (Edit(f"{STORE}/intake.py", "names = sorted(wanted)", "names = list(wanted)"),),
+        (f"{LOCKS}::test_submitters_lock_keys_in_one_order",),
+    ),
+    Mutant(
+        "ordered locks", "claimers lock limits in the order of the call",
+        (Edit(f"{STORE}/job_store.py", "keys = sorted(set(claim.limit_keys))", "keys = list(claim.limit_keys)"),
+         sql("lock_limits", "ORDER BY l.key", "ORDER BY array_position(%(keys)s::text[], l.key)")),
+        (f"{LOCKS}::test_capped_claimers_lock_limits_in_one_order",),
+    ),
+)  # fmt: skip
+
+MUTANTS = (*FENCE, *SESSIONS, *BATCHES, *KEYS, *LEADER, *RACING)

@@ -1,0 +1,52 @@
+"""The simulation finds each guard that is taken away, and says the right thing of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mutants.mutated import import_path, mutated_package
+from tests.mutants.simulation_mutants import MOST_SEEDS, MUTANTS, Mutant
+
+
+def simulate(root: Path, *, first: int) -> dict[str, Any]:
+    """Run the simulation from the copy at `root` until it finds something; return its document."""
+    command = [sys.executable, "-m", "headrace.testing.simulation", "--json"]
+    command += ["--seeds", str(MOST_SEEDS), "--first", str(first)]
+    environment = {**os.environ, "PYTHONPATH": import_path(root)}
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def check_found(mutant: Mutant, folder: Path, first: int) -> int:
+    """Require that the mutant is found by an invariant that is about it; return after how many seeds."""
+    document = simulate(mutated_package(folder, mutant.edits), first=first)
+    assert document["failures"], f"{mutant.name}: not found in {MOST_SEEDS} seeds from {first} on"
+    failure = document["failures"][0]
+    assert failure["invariant"] in mutant.found_by, failure
+    return int(failure["seed"]) - first + 1
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_missing_guard_is_found(
+    mutant: Mutant, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Without the guard an invariant breaks within 500 seeds; the report of the test run says in which."""
+    record_property("found_at_seed", check_found(mutant, tmp_path, first=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [10_001, 20_001, 30_001])
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_finding_it_is_no_luck(mutant: Mutant, tmp_path: Path, first: int) -> None:
+    """Other seeds find it as well."""
+    check_found(mutant, tmp_path, first)

@@ -1,0 +1,114 @@
+"""Each guard of the PostgreSQL store, taken away, is missed: a test that passes with it fails without it.
+
+Every mutant runs in a child against a copy of the package. It has to execute: a failure that the database itself
+raised would say that the edit broke the statement, not that a test noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.backends.server import LENT, shared_server
+from tests.mutants.child import REPORT
+from tests.mutants.mutated import Edit, mutated_package
+from tests.mutants.sql_mutants import MUTANTS, Mutant
+
+CHECKOUT = Path(__file__).parents[2]
+#: Errors of the database or of the way to it.
+BROKEN = ("asyncpg.", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError", "builtins.NameError")
+#: Mutants for every run: one of each guard and the races; all others run with the long tests.
+EVERY_RUN = {
+    "finish_jobs without the attempt",
+    "return_jobs without the session",
+    "save_step without the session",
+    "a dead session claims",
+    "an ended lease is renewed",
+    "an open batch closes",
+    "a sealed batch takes another slice",
+    "a batch closes with work left",
+    "a stale count closes",
+    "the completing statement decides whether its batch is done",
+    "a known key is taken over",
+    "keys are read, then written, under no constraint",
+    "fail_overdue_jobs without the term",
+    "find_unclosed without the term",
+    "hold_term without the term",
+    "claimers count without a lock",
+    "endings lock in the order of the call",
+    "closers lock in the order of the call",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """How the tests went in a child."""
+
+    passed: list[str]
+    #: By test: its error and what caused it.
+    failed: dict[str, list[str]]
+    output: str
+
+
+def run_tests(folder: Path, edits: tuple[Edit, ...], tests: tuple[str, ...]) -> Child:
+    """Run tests on PostgreSQL against a copy of the package with `edits`, up to the first failure."""
+    root, report = mutated_package(folder, edits), folder / "report.json"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.mutants.child"]
+    command += ["-p", "pytest_asyncio.plugin", "-p", "pytest_timeout", "-k", "postgres", "-o", f"pythonpath={root} ."]
+    own = {LENT: str(shared_server().root), REPORT: str(report), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, **own, "PYTHONPATH": str(root)}
+    ended = subprocess.run(
+        [*command, *tests], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert report.exists(), ended.stdout + ended.stderr
+    told = json.loads(report.read_text())
+    assert told["used"], ended.stdout
+    strays = [file for file in told["used"] if not file.startswith(f"{root}{os.sep}")]
+    assert strays == [], "the child tested the package itself"
+    return Child(told["passed"], told["failed"], ended.stdout)
+
+
+def _params() -> list[object]:
+    marks = {mutant.name: () if mutant.name in EVERY_RUN else pytest.mark.slow for mutant in MUTANTS}
+    return [pytest.param(mutant, id=f"{mutant.guard}: {mutant.name}", marks=marks[mutant.name]) for mutant in MUTANTS]
+
+
+@pytest.mark.parametrize("mutant", _params())
+def test_a_missing_guard_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
+    """Without the guard one of its tests fails, and not because the database refused the statement."""
+    child = run_tests(tmp_path, mutant.edits, mutant.tests)
+
+    assert child.failed, f"no test misses the guard:\n{child.output}"
+    for errors in child.failed.values():
+        assert not any(error.startswith(BROKEN) for error in errors), "\n".join(errors)
+
+
+def test_the_whole_package_passes(tmp_path: Path) -> None:
+    """The same tests pass against a copy with every guard in place."""
+    tests = tuple(dict.fromkeys(test for mutant in MUTANTS for test in mutant.tests))
+    child = run_tests(tmp_path, (), tests)
+
+    assert child.failed == {}, child.output
+    for test in tests:
+        assert any(passed.startswith(test) for passed in child.passed), f"{test} did not run"
+
+
+def test_the_mutants_of_every_run_are_there() -> None:
+    """No name in the choice for every run is out of date, and it has one of each guard."""
+    names = {mutant.name for mutant in MUTANTS}
+    assert len(names) == len(MUTANTS)
+    assert names >= EVERY_RUN
+    assert {mutant.guard for mutant in MUTANTS} == {m.guard for m in MUTANTS if m.name in EVERY_RUN}
+
+
+def test_an_edit_that_does_not_apply_is_an_error(tmp_path: Path) -> None:
+    """A guard whose text has changed is no mutant that survives or dies: the list has to follow the code."""
+    for old in ("there is no such text", "FROM"):
+        with pytest.raises(AssertionError, match="not once"):
+            mutated_package(tmp_path / old[:5], [Edit("stores/postgres/queries/get_job.sql", old, "x")])

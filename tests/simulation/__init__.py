@@ -1,0 +1,1 @@
+"""The core in thousands of interleavings, and the simulation that makes them."""

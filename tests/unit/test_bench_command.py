@@ -1,0 +1,127 @@
+"""`headrace bench` itself, on real servers: what it counts, what it refuses, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from headrace.cli.root import cli
+from tests.backends.server import shared_server
+from tests.waiting import wait_until_sync
+
+COMMAND = [sys.executable, "-m", "headrace", "bench", "--peers", "none"]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder for temporary files that every user can reach."""
+    path = Path(tempfile.mkdtemp(prefix="hrbench", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return an environment whose temporary files lie in `folder`."""
+    return {**os.environ, "TMPDIR": str(folder)}
+
+
+def by_contender(report: dict[str, Any], workload: str) -> dict[str, dict[str, Any]]:
+    """Return the results of a workload."""
+    return {result["contender"]: result for result in report["results"] if result["workload"] == workload}
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_run_records_every_job_done_and_leaves_nothing(folder: Path) -> None:
+    """All waiting jobs are counted as recorded done on a durable server of its own, which is gone afterwards."""
+    out = folder / "report.md"
+    arguments = ["--quick", "--jobs", "400", "--only", "drain,enqueue,latency,scatter", "--json", "--out", str(out)]
+    done = subprocess.run([*COMMAND, *arguments], env=environment(folder), capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert {result["status"] for result in report["results"]} == {"ok"}
+    for contender, result in by_contender(report, "drain").items():
+        assert result["figures"]["done"]["median"] == 400, contender
+        assert result["figures"]["per_second"]["median"] > 0, contender
+    assert by_contender(report, "latency")["headrace"]["figures"]["jobs"]["median"] == 20
+    assert set(by_contender(report, "enqueue")["headrace"]["ratios"]) == {"many", "one"}
+    assert by_contender(report, "scatter")["headrace"]["figures"]["seconds"]["median"] > 0
+    assert (report["server"]["fsync"], report["server"]["synchronous_commit"]) == ("on", "on")
+    assert not report["valid"] and any("quick" in reason for reason in report["invalid_because"])
+    assert "INVALID" in out.read_text() and "| drain | headrace |" in out.read_text()
+    assert [path.name for path in folder.iterdir()] == ["report.md"]
+
+
+def test_ctrl_c_leaves_no_server_and_no_files(folder: Path) -> None:
+    """Interrupted in the middle of a drain it ends with 130, and neither server nor child nor data stay."""
+    run = subprocess.Popen(
+        [*COMMAND, "--only", "drain", "--jobs", "50000"], env=environment(folder), stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        wait_until_sync(lambda: list(folder.glob("*/postgres/server.json")), message="the server to start")
+        [described] = folder.glob("*/postgres/server.json")
+        server = json.loads(described.read_text())["server"]["pid"]
+        children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+        wait_until_sync(lambda: children.read_text().split(), message="a measurement to start")
+        child = int(children.read_text().split()[0])
+        run.send_signal(signal.SIGINT)
+        assert run.wait(30) == 130
+    finally:
+        run.kill()
+    wait_until_sync(lambda: not is_alive(server) and not is_alive(child), message="server and child to end")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_server_that_may_lose_commits_is_refused() -> None:
+    """Figures without durability are not asked for by accident: the setting and the way out are named."""
+    result = CliRunner().invoke(cli, ["bench", "--peers", "none", "--url", shared_server().dsn, "--json"])
+    assert result.exit_code == 2
+    message = json.loads(result.stderr)["error"]["message"]
+    assert "fsync = off" in message and "--allow-unsafe" in message
+
+
+def test_an_unsafe_server_is_said_in_the_report() -> None:
+    """What was allowed is not hidden."""
+    options = ["--quick", "--only", "drain", "--jobs", "100", "--peers", "none", "--json", "--allow-unsafe"]
+    result = CliRunner().invoke(cli, ["bench", *options, "--url", shared_server().dsn])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert any("fsync = off" in reason for reason in report["invalid_because"])
+    assert by_contender(report, "drain")["headrace"]["figures"]["done"]["median"] == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [(["--only", "drian"], "drain-deep"), (["--peers", "pgq"], "pgqueuer")],
+)
+def test_wrong_names_are_refused_before_anything_starts(arguments: list[str], word: str) -> None:
+    """A misspelt option ends with 2 and names what there is."""
+    result = CliRunner().invoke(cli, ["bench", *arguments, "--json"])
+    assert result.exit_code == 2
+    assert word in json.loads(result.stderr)["error"]["message"]
+
+
+def test_an_unreachable_server_ends_with_its_own_code() -> None:
+    """Exit code 3, as of every command that cannot reach its store."""
+    result = CliRunner().invoke(cli, ["bench", "--peers", "none", "--url", "postgresql://127.0.0.1:9/x", "--json"])
+    assert result.exit_code == 3
+    assert "--url" in json.loads(result.stderr)["error"]["message"]
