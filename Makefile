@@ -10,7 +10,7 @@ CHECKED := src tests tools benchmarks
 
 export PYTHON
 
-.PHONY: help setup runtime demo bench growth test test-all faults check lint types layers sql words docs reference fix requirements clean
+.PHONY: help setup runtime demo bench growth test test-all faults simulate check lint types layers sql words docs reference fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ test-all: setup ## run every test
 
 faults: setup ## run the tests that kill, freeze and cut off real processes
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m faults -rP --show-capture=stdout $(ARGS)
+
+simulate: setup ## run the engine in SEEDS=2000 simulated worlds, or SEED=n alone with its trace
+	@$(BIN)/python -m headrace.testing.simulation $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),2000) --jobs $(JOBS)) $(ARGS)
 
 check: lint types layers sql words docs ## lint, types, layers, SQL, words and links: what CI asks (-k shows all)
 

@@ -122,8 +122,8 @@ MUTANTS = (
         "post-commit close: nobody closes after a seal",
         (
             "engine/batches.py",
-            "(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal, key=key))\n        await self._close(batch_id)",
-            "(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal, key=key))",
+            "seal_batch(batch_id, total=ordinal, key=key))\n        await self._close(batch_id)",
+            "seal_batch(batch_id, total=ordinal, key=key))",
         ),
         by="closing is prompt",
     ),
@@ -139,7 +139,11 @@ MUTANTS = (
     ),
     mutant(
         "late duplicates: an insert looks only for live jobs",
-        (f"{MEMORY}/intake.py", "if new.id not in state.jobs and new.id not in state.finished:", "if new.id not in state.jobs:"),
+        (
+            f"{MEMORY}/intake.py",
+            "if new.id not in state.jobs and new.id not in state.finished:",
+            "if new.id not in state.jobs:",
+        ),
         by=("conservation", "final rows never change"),
     ),
     mutant(
@@ -149,7 +153,11 @@ MUTANTS = (
     ),
     mutant(
         "stop margin: handlers go on until the lease ends",
-        ("engine/loops/heartbeat.py", "allowed = (self.lease.length - self.lease.margin).", "allowed = self.lease.length."),
+        (
+            "engine/loops/heartbeat.py",
+            "allowed = (self.lease.length - self.lease.margin).",
+            "allowed = self.lease.length.",
+        ),
         by="handlers stop before their lease ends",
     ),
 )

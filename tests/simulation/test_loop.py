@@ -13,7 +13,9 @@ import pytest
 from headrace.testing.simulation.loop import WORLD, Actor, VirtualLoop
 
 
-def play(chance: Random | None, *works: tuple[Actor, Callable[[], Coroutine[Any, Any, None]]], until: float) -> VirtualLoop:
+def play(
+    chance: Random | None, *works: tuple[Actor, Callable[[], Coroutine[Any, Any, None]]], until: float
+) -> VirtualLoop:
     """Run coroutines as actors until a virtual time."""
     loop = VirtualLoop(chance)
     for actor, work in works:

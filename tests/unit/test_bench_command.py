@@ -53,16 +53,15 @@ def is_alive(pid: int) -> bool:
 def test_a_run_records_every_job_done_and_leaves_nothing(folder: Path) -> None:
     """All waiting jobs are counted as recorded done on a durable server of its own, which is gone afterwards."""
     out = folder / "report.md"
-    arguments = ["--quick", "--jobs", "400", "--only", "drain,enqueue,latency,scatter", "--json", "--out", str(out)]
+    arguments = ["--quick", "--jobs", "200", "--only", "drain,latency,scatter", "--json", "--out", str(out)]
     done = subprocess.run([*COMMAND, *arguments], env=environment(folder), capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert {result["status"] for result in report["results"]} == {"ok"}
     for contender, result in by_contender(report, "drain").items():
-        assert result["figures"]["done"]["median"] == 400, contender
+        assert result["figures"]["done"]["median"] == 200, contender
         assert result["figures"]["per_second"]["median"] > 0, contender
     assert by_contender(report, "latency")["headrace"]["figures"]["jobs"]["median"] == 20
-    assert set(by_contender(report, "enqueue")["headrace"]["ratios"]) == {"many", "one"}
     assert by_contender(report, "scatter")["headrace"]["figures"]["seconds"]["median"] > 0
     assert (report["server"]["fsync"], report["server"]["synchronous_commit"]) == ("on", "on")
     assert not report["valid"] and any("quick" in reason for reason in report["invalid_because"])
@@ -100,13 +99,13 @@ def test_a_server_that_may_lose_commits_is_refused() -> None:
 
 
 def test_an_unsafe_server_is_said_in_the_report() -> None:
-    """What was allowed is not hidden."""
-    options = ["--quick", "--only", "drain", "--jobs", "100", "--peers", "none", "--json", "--allow-unsafe"]
+    """What was allowed is not hidden; and enqueueing is compared with the raw inserts of the same run."""
+    options = ["--quick", "--only", "enqueue", "--peers", "none", "--json", "--allow-unsafe"]
     result = CliRunner().invoke(cli, ["bench", *options, "--url", shared_server().dsn])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert any("fsync = off" in reason for reason in report["invalid_because"])
-    assert by_contender(report, "drain")["headrace"]["figures"]["done"]["median"] == 100
+    assert set(by_contender(report, "enqueue")["headrace"]["ratios"]) == {"many", "one"}
 
 
 @pytest.mark.parametrize(

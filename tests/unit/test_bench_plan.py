@@ -34,7 +34,7 @@ def test_slow_peers_get_fewer_jobs_and_the_rest_the_same() -> None:
     """The share is applied to drains and bulk enqueues, and to nobody else's."""
     jobs = {turn.contender: turn.jobs for turn in interleave(["drain"], chosen_contenders("all"), Sizes(), rounds=1)}
     assert jobs["headrace"] == jobs["raw-delete"] == jobs["pgqueuer"] == 20_000
-    assert jobs["procrastinate"] == 2_000
+    assert jobs["procrastinate"] == 1_000
 
 
 def test_long_workloads_are_not_repeated() -> None:

@@ -94,9 +94,15 @@ CONTENDERS: Mapping[str, Entry] = {
         target=f"{_CONTENDERS}.ours:Headrace",
         workloads=("drain", "drain-deep", "enqueue", "latency", "scatter", "memory", "kill", "kill-apart"),
     ),
+    "headrace-100": Entry(
+        kind=Kind.OURS,
+        about="the same with `--concurrency 100`",
+        target=f"{_CONTENDERS}.ours:HeadraceWide",
+        workloads=("drain",),
+    ),
     "headrace-batch": Entry(
         kind=Kind.OURS,
-        about="the same, all jobs items of one batch",
+        about="default settings, all jobs items of one batch",
         target=f"{_CONTENDERS}.ours:HeadraceBatch",
         workloads=("drain",),
     ),
@@ -113,7 +119,7 @@ CONTENDERS: Mapping[str, Entry] = {
         target=f"{_CONTENDERS}.procrastinate:Procrastinate",
         needs=("procrastinate",),
         workloads=_PEER,
-        share=0.1,
+        share=0.05,
     ),
     "dbos": Entry(
         kind=Kind.PEER,
@@ -121,7 +127,7 @@ CONTENDERS: Mapping[str, Entry] = {
         target=f"{_CONTENDERS}.dbos:Dbos",
         needs=("dbos",),
         workloads=(*_PEER, "scatter"),
-        share=0.1,
+        share=0.05,
     ),
     "oban": Entry(
         kind=Kind.PEER,
@@ -138,7 +144,7 @@ CONTENDERS: Mapping[str, Entry] = {
         needs=("celery", "redis"),
         redis=True,
         workloads=(*_PEER, "scatter"),
-        share=0.1,
+        share=0.05,
     ),
     "dramatiq": Entry(
         kind=Kind.PEER,

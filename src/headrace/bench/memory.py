@@ -14,8 +14,8 @@ from headrace.bench.order import Order
 from headrace.bench.processor import tree_memory_mib
 from headrace.bench.work import WorkerProcess, working
 
-SETTLE_SECONDS = 2.0
-BUSY_SECONDS = 2.0
+SETTLE_SECONDS = 1.0
+BUSY_SECONDS = 1.5
 LOOK_SECONDS = 0.05
 
 

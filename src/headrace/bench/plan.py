@@ -20,8 +20,8 @@ class Sizes:
     waiting: int = 10_000
     kill: int = 2_000
     #: Seconds of enqueueing one by one, and as many by 64 callers.
-    enqueue_seconds: float = 1.0
-    latency_seconds: float = 3.0
+    enqueue_seconds: float = 0.7
+    latency_seconds: float = 2.5
 
     def jobs(self, workload: str) -> int:
         """Return the jobs of a workload."""

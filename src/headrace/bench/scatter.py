@@ -10,7 +10,7 @@ from headrace.bench.order import Order
 from headrace.bench.work import working
 
 #: Scatters of 10 before the one that counts.
-WARM_UP = 3
+WARM_UP = 1
 
 
 async def scatter(contender: Contender, order: Order) -> dict[str, float]:

@@ -73,8 +73,16 @@ class Headrace(Contender):
         return environment
 
 
+class HeadraceWide(Headrace):
+    """The same with more jobs at once than by default."""
+
+    def worker_command(self) -> list[str]:
+        """Return the shipped command with 100 slots."""
+        return [*super().worker_command(), "--concurrency", "100"]
+
+
 class HeadraceBatch(Headrace):
-    """The same with all jobs as items of one batch, which is closed at the end."""
+    """Default settings, with all jobs as items of one batch, which is closed at the end."""
 
     async def fill_with(self, task: str, count: int) -> None:
         """Submit one batch."""

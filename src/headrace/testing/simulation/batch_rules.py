@@ -101,13 +101,17 @@ class BatchRules:
             self._breach("only sealed batches close", batch_id, f"was {before.state} and is closed")
         live = [job.id for job in self._state.jobs.values() if job.batch_id == batch_id]
         if live or batch.total != batch.appended:
-            self._breach("only finished batches close", batch_id, f"of {batch.total} items closed with {live} unfinished")
+            self._breach(
+                "only finished batches close", batch_id, f"of {batch.total} items closed with {live} unfinished"
+            )
         if batch.outcome is not self._outcome(batch_id, batch, before):
             self._breach("outcomes tell what happened", batch_id, f"closed as {batch.outcome}")
         callbacks = sum(called == batch_id for called in self._called.values())
         closes = sum(count for (closed, _), count in self._closes.items() if closed == batch_id)
         if batch.new.on_close is not None and callbacks != closes:
-            self._breach("one callback per round", batch_id, f"closed {closes} times and was called back {callbacks} times")
+            self._breach(
+                "one callback per round", batch_id, f"closed {closes} times and was called back {callbacks} times"
+            )
         self._check_prompt(batch_id, request)
 
     def _outcome(self, batch_id: UUID, batch: Batch, before: SeenBatch) -> BatchOutcome:

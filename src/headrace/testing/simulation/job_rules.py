@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headrace.model.batch import BatchState
 from headrace.model.errors import ConflictError, FenceLostError
-from headrace.model.job import Completion, JobState, NewJob
+from headrace.model.job import ClaimedJob, Completion, JobState, NewJob
 from headrace.stores.memory.rows import Finished, Job
 from headrace.testing.simulation.faults import Request
 from headrace.testing.simulation.referee import Referee
@@ -62,25 +62,26 @@ class JobRules:
 
     def after(self, request: Request, moved: list[UUID], result: Any, error: BaseException | None) -> None:
         """Check the jobs that a call moved, and what it says of itself."""
-        match request.verb:
-            case "complete_jobs":
-                self._check_completed(moved, result)
-            case "exchange_jobs":
-                accepted, claimed = result
-                taken = {job.id for job in claimed} - set(self._owned)
-                self._check_completed([job_id for job_id in moved if job_id not in taken], accepted)
-            case "save_step":
-                self._check_step(request, result, error)
-            case "insert_jobs":
-                self._check_inserted(request, moved, result, error)
-            case "prune_jobs":
-                self._forget_pruned()
+        self._check_answer(request, moved, result, error)
         for job_id in moved:
             self._look(job_id, request)
         if len(self._state.jobs) + len(self._state.finished) + self._pruned != len(self.seen):
             self._breach("conservation", f"{request.verb}: jobs appeared or vanished")
         if request.verb in CLAIMING and moved:
             self._check_caps()
+
+    def _check_answer(self, request: Request, moved: list[UUID], result: Any, error: BaseException | None) -> None:
+        match request.verb:
+            case "complete_jobs":
+                self._check_completed(moved, result)
+            case "exchange_jobs":
+                self._check_exchanged(moved, *result)
+            case "save_step":
+                self._check_step(request, result, error)
+            case "insert_jobs":
+                self._check_inserted(request, moved, result, error)
+            case "prune_jobs":
+                self._forget_pruned()
 
     def _breach(self, invariant: str, what: str) -> None:
         self._referee.breach(invariant, what)
@@ -149,6 +150,10 @@ class JobRules:
             what = f"complete_jobs accepted {result} and moved {moved}; the fence held for {self._owned}"
             self._breach("a stale fence changes nothing", what)
 
+    def _check_exchanged(self, moved: list[UUID], accepted: list[UUID], claimed: list[ClaimedJob]) -> None:
+        taken = {job.id for job in claimed} - set(self._owned)
+        self._check_completed([job_id for job_id in moved if job_id not in taken], accepted)
+
     def _check_step(self, request: Request, result: Any, error: BaseException | None) -> None:
         place = (request.args[0], request.kwargs["name"])
         if isinstance(error, FenceLostError) == bool(self._owned):
@@ -198,7 +203,9 @@ class JobRules:
         used = Counter(job.spec.limit_key for job in self._state.running.values() if job.spec.limit_key)
         for key, count in used.items():
             if count > self._state.caps.get(key, count):
-                self._breach("nothing over a cap", f"{count} jobs run under {key}, whose cap is {self._state.caps[key]}")
+                self._breach(
+                    "nothing over a cap", f"{count} jobs run under {key}, whose cap is {self._state.caps[key]}"
+                )
 
     def thorough(self) -> None:
         """Compare every row with the account."""

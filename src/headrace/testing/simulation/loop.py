@@ -75,24 +75,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Return the clock of the actor that asks."""
         return self.actor.local(self.now)
 
-    def call_soon(
-        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> asyncio.Handle:
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
         """Make a callback ready."""
         handle = asyncio.Handle(callback, args, self, context)
         self._queue.append(handle)
         return handle
 
-    call_soon_threadsafe = call_soon
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Make a callback ready when the clock of the calling actor shows `when`."""
         actor = self.actor
         return self.call_at_world_time((when - actor.offset) / actor.rate, callback, *args, context=context)
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Make a callback ready after `delay` seconds of the calling actor's clock."""
@@ -107,7 +105,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return timer
 
     def create_task(
-        self, coro: Generator[Any, None, Any] | Coroutine[Any, Any, Any], *, context: Context | None = None, **kwargs: Any
+        self,
+        coro: Generator[Any, None, Any] | Coroutine[Any, Any, Any],
+        *,
+        context: Context | None = None,
+        **kwargs: Any,
     ) -> asyncio.Task[Any]:
         """Start a task; it belongs to the actor of its context."""
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, context=context, **kwargs)
@@ -115,7 +117,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         (self.actor if context is None else context.get(ACTOR, WORLD)).tasks.append(task)
         return task
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
         """Refuse: a thread would not know virtual time."""
         raise RuntimeError(f"{func!r} cannot run in a thread: threads know no virtual time")
 

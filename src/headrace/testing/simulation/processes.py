@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from headrace.engine.attempt import compose
 from headrace.engine.attempts import AttemptFactory
@@ -20,8 +18,8 @@ from headrace.model.errors import StoreUnavailableError
 from headrace.model.stats import Retention
 from headrace.ports.stores import Stores
 from headrace.testing.simulation.clocks import ActorClock
-from headrace.testing.simulation.faults import Network
 from headrace.testing.simulation.executions import EXECUTIONS, Executions
+from headrace.testing.simulation.faults import Network
 from headrace.testing.simulation.handlers import MAIN, SIDE, LoneChild, registry
 from headrace.testing.simulation.loop import WORLD, Actor, VirtualLoop
 from headrace.testing.simulation.machine import ProcessTable
@@ -51,7 +49,7 @@ class Process:
 class Processes:
     """Starts and ends the workers of all places; at most one at a time in each."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - collaborators arrive by constructor
         self, scenario: Scenario, loop: VirtualLoop, *, stores: Stores, table: ProcessTable, referee: Referee,
         executions: Executions, network: Network,
     ) -> None:  # fmt: skip
@@ -98,7 +96,8 @@ class Processes:
         clock = ActorClock(self._loop, actor, timedelta(seconds=place.wrong))
         child = LoneChild(self._child_crashes)
         factory = AttemptFactory(
-            registry=registry(new=new or place.new, capped=new or place.capped), jobs=self._stores.jobs, executors={RunsIn.LOOP: InlineExecutor()},
+            registry=registry(new=new or place.new, capped=new or place.capped),
+            jobs=self._stores.jobs, executors={RunsIn.LOOP: InlineExecutor()},
             alone=child, proceed=compose([RetryMiddleware(), limit_time, meter_usage]), clock=clock,
             max_processing_time=timedelta(seconds=30),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from uuid import UUID
 REPLAY = "python -m headrace.testing.simulation --seed {seed} --trace"
 
 
-class Violation(Exception):  # noqa: N818 - a finding, not an error of the simulation
+class Violation(Exception):
     """An invariant of the core does not hold."""
 
     def __init__(self, invariant: str, what: str) -> None:

@@ -215,4 +215,3 @@ DETAILS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "cancel": lambda chance: {"count": chance.randint(1, 3)},
     "forge": lambda chance: {"count": chance.randint(1, 4), "leader": chance.random() < 0.3},
 }
-

@@ -56,7 +56,12 @@ class World:
         self.submitters: list[Submitter] = []
         self._clock, self._chance = clock, chance
         slots = SlotRules(self.referee, self.processes, self.executions)
-        self.referee.rules = [JobRules(self.referee), self.executions, LeaseRules(self.referee), BatchRules(self.referee)]
+        self.referee.rules = [
+            JobRules(self.referee),
+            self.executions,
+            LeaseRules(self.referee),
+            BatchRules(self.referee),
+        ]
         self.loop.on_idle = slots.look
         self.loop.set_exception_handler(self._on_error)
         self.rest = Rest(self)
