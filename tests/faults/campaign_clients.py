@@ -26,7 +26,7 @@ from headrace.model.batch import BatchState, ClosePolicy
 from headrace.model.errors import ConflictError, HeadraceError, StoreUnavailableError
 from headrace.model.llm import Answer, StoredAnswer
 from headrace.stores.postgres import migrate as migrations
-from tests.faults.campaign_tasks import app, broken, capped, capped_app, closed, flaky, mark, never
+from tests.faults.campaign_tasks import app, broken, capped, capped_app, closed, flaky, letter, mark, never
 from tests.waiting import wait_until
 
 #: The file of what was acknowledged.
@@ -222,14 +222,14 @@ async def retry_job(client: Client) -> None:
 
 async def retry_queue(client: Client) -> None:
     """Run the failed jobs of a queue again that nobody ran again."""
-    job = await broken.options(key=client.token).enqueue(client.numbers(1)[0])
+    job = await letter.options(key=client.token).enqueue(client.numbers(1)[0])
     client.acknowledge("retry_queue", jobs=[job.id])
 
     async def failed() -> bool:
         return (await job.status()).final
 
     await wait_until(failed, PATIENCE)
-    await operations.retry_queue(app.runtime.stores, "broken")
+    await operations.retry_queue(app.runtime.stores, "letters")
 
 
 async def pause_queue(client: Client) -> None:

@@ -68,6 +68,13 @@ async def broken(ctx: Context, number: int, pause: float = 0.0, fails: bool = Tr
     return [number, ctx.attempt]
 
 
+@app.task(queue="letters", retry=Backoff.fixed(0, max_attempts=1))
+async def letter(ctx: Context, number: int) -> None:
+    """Become a dead letter, in a queue whose letters are run again at random."""
+    async with attempt(ctx, number):
+        raise ValueError("it always fails")
+
+
 @app.task
 async def closed(ctx: Context, batch_id: str) -> list[int]:
     """Be the callback of a batch."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from headrace import App
@@ -14,6 +15,7 @@ from headrace.stores.postgres import open_postgres_stores
 from tests.backends.postgres import empty_schema, stores_on
 from tests.backends.server import PostgresServer, shared_server
 from tests.faults import tasks
+from tests.faults.links import idle_in_transaction, watched
 from tests.faults.site import Site
 
 
@@ -31,6 +33,15 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         (tmp_path / "gates").mkdir()
         site = Site(shared_server(), schema, tmp_path)
         yield site
+        site.end()
+
+
+@pytest.fixture
+async def links(site: Site) -> AsyncIterator[asyncpg.Connection]:
+    """Lend an observer of the server; after the test its workers are ended, and every connection of theirs is gone."""
+    async with watched(site.server.dsn) as observer:
+        yield observer
+        assert await idle_in_transaction(observer) == []
         site.end()
 
 

@@ -58,6 +58,12 @@ async def effect(number: int, pause: float = 0.0) -> int:
 
 
 @app.task
+async def mark(number: int) -> None:
+    """Leave a line and nothing else."""
+    note("start", number)
+
+
+@app.task
 async def nap(seconds: float) -> None:
     """Do nothing for a while, and leave no line."""
     await sleep(seconds)

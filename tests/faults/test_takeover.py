@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -153,14 +154,18 @@ async def test_acks_are_sent_while_they_are_fresh(site: Site, app: App, monkeypa
     app.settings = site.settings(**defaults())
     async with app.worker():
         jobs = app.runtime.stores.jobs
-        complete = jobs.complete_jobs
 
-        async def noting_complete(session: UUID, completions: Sequence[Completion]) -> list[UUID]:
-            now = time.perf_counter()
-            waits.extend(now - ended_at[completion.job_id] for completion in completions)
-            return await complete(session, completions)
+        def noting(send: Callable[..., Any]) -> Callable[..., Any]:
+            def noted(session: UUID, completions: Sequence[Completion], *more: Any) -> Any:
+                now = time.perf_counter()
+                waits.extend(now - ended_at[completion.job_id] for completion in completions)
+                return send(session, completions, *more)
 
-        monkeypatch.setattr(jobs, "complete_jobs", noting_complete)
+            return noted
+
+        # Alone, or with the next claim in the same round trip.
+        for verb in ("complete_jobs", "exchange_jobs"):
+            monkeypatch.setattr(jobs, verb, noting(getattr(jobs, verb)))
         batch = await app.submit(nap, [0.01] * JOBS)
         await batch.wait(60)
     waits.sort()
