@@ -83,7 +83,7 @@ FENCE = (
     ),
     Mutant(
         "fence", "a rescue takes what does not run",
-        (sql("rescue_jobs", "WHERE j.state = 'running'\n    AND (", "WHERE ("),),
+        (sql("rescue_jobs", "    AND j.state = 'running'\n    AND NOT", "    AND NOT"),),
         (f"{C}/test_job_store_rescue.py::test_a_rescue_leaves_what_does_not_run_alone",),
     ),
     Mutant(
