@@ -10,7 +10,7 @@ CHECKED := src tests tools benchmarks
 
 export PYTHON
 
-.PHONY: help setup runtime demo bench test test-all faults simulate check lint types layers sql words docs reference fix requirements clean
+.PHONY: help setup runtime demo bench growth test test-all faults simulate check lint types layers sql words docs reference fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ demo: runtime ## run the main job on the embedded default and say where its resu
 bench: ## measure Headrace beside the raw SQL and other job systems (ARGS="--quick"), in .venv-bench
 	@sh tools/setup.sh bench
 	@.venv-bench/bin/headrace bench $(ARGS)
+
+growth: setup ## measure what a million jobs and steady work cost (ARGS=claims, ARGS="soak 600 500")
+	@$(BIN)/python benchmarks/growth.py $(or $(ARGS),latency)
 
 test: setup ## run the tests, without the slow campaigns
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)

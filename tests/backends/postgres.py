@@ -71,9 +71,12 @@ def new_schema_name() -> str:
 async def _empty(schema: str) -> None:
     connection = await asyncpg.connect(shared_server().dsn)
     rows = await connection.fetch(
-        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'", schema
+        """SELECT relname, pg_relation_size(oid) > 1000000 AS big FROM pg_class
+        WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname <> 'migrations'""",
+        schema,
     )
-    tables = [row["relname"] for row in rows if row["relname"] != "migrations"]
-    if tables:
-        await connection.execute("".join(f'DELETE FROM "{schema}"."{table}";' for table in tables))
+    # A table that was big would keep its pages; truncating small ones takes longer.
+    how = {False: "DELETE FROM", True: "TRUNCATE"}
+    if rows:
+        await connection.execute("".join(f'{how[row["big"]]} "{schema}"."{row["relname"]}";' for row in rows))
     await connection.close()

@@ -100,7 +100,7 @@ ROUTES: dict[str, Route] = {
     "lock_dead_letters.sql": Route("retry_queue"),
     "lock_finished.sql": Route("retry_job"),
     "lock_limits.sql": Route(CAPPED),
-    "mark_swept.sql": Route(WORKER),
+    "mark_swept.sql": Route(WORKER, prey=True),
     "note_change.sql": Route("retry_job"),
     "note_migration.sql": Route("migrate"),
     "note_round.sql": Route("extend"),

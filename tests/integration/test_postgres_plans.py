@@ -55,8 +55,8 @@ async def plan(opened: Database, name: str, connection: Any) -> str:
     query = load_query(name, opened.schema)
     await connection.execute("SET plan_cache_mode = force_generic_plan")
     await connection.execute(f"PREPARE {name} AS {query.numbered}")
-    nothing = ", ".join("NULL" for _ in query.parameters)
-    rows = await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE {name} ({nothing})")
+    nothing = f"({', '.join('NULL' for _ in query.parameters)})" if query.parameters else ""
+    rows = await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE {name} {nothing}")
     await connection.execute(f"DEALLOCATE {name}")
     return "\n".join(row[0] for row in rows)
 
@@ -119,19 +119,36 @@ FINISHED = """INSERT INTO "{schema}".finished_jobs (id, batch_id, ordinal, creat
   FROM generate_series(1, 20000) AS n"""
 
 
-async def test_rescue_does_not_touch_jobs_while_no_session_ended() -> None:
-    """The sweep every two seconds is free: the scan of the hot table is behind a condition evaluated once."""
+#: What runs again and again, with the only way it may reach the two big tables.
+PERIODIC = {
+    "stage_jobs": {"jobs_due", "jobs_pkey"},
+    "find_ended": set(),
+    "mark_swept": set(),
+    "rescue_jobs": {"Tid Range Scan on jobs", "jobs_pkey"},
+    "fail_overdue_jobs": {"Tid Range Scan on jobs", "jobs_pkey"},
+    "find_unclosed": {"jobs_batch", "finished_jobs_unsuccessful", "finished_jobs_retry", "jobs_retry"},
+    "prune_succeeded": {"finished_jobs_succeeded", "finished_jobs_pkey"},
+    "prune_failed": {"finished_jobs_failed", "finished_jobs_pkey"},
+    "list_failed_kinds": {"finished_jobs_failed"},
+    "lock_dead_letters": {"finished_jobs_failed", "finished_jobs_retry", "jobs_retry"},
+    "queue_stats": {"Sample Scan on jobs", "Sample Scan on finished_jobs"},
+    "sound_live": {"jobs_claim", "jobs_due"},
+    "sound_past": {"finished_jobs_failed", "finished_jobs_succeeded", "finished_jobs_pkey"},
+    "list_jobs": {"jobs_pkey", "finished_jobs_pkey", "jobs_claim", "finished_jobs_failed"},
+}
+
+
+async def test_nothing_that_runs_again_and_again_scans_the_big_tables() -> None:
+    """Sweeps read ranges of pages, read models shares of them, all else goes by an index: no scan of a big table."""
     async with database() as opened:
         connection = await opened.connect()
         await connection.execute(LOAD.format(schema=opened.schema))
-        query = load_query("rescue_jobs", opened.schema)
-        values = {"thorough": False, "limit": 100, "error": None, "now": None}
-        await connection.execute(f"PREPARE rescue AS {query.numbered}")
-        given = {"thorough": "false", "limit": "100", "error": "NULL", "now": "NULL"}
-        assert set(values) == set(query.parameters)
-        rows = await connection.fetch(
-            f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE rescue ({', '.join(given[p] for p in query.parameters)})"
-        )
+        await connection.execute(FINISHED.format(schema=opened.schema))
+        await connection.execute(f'ANALYZE "{opened.schema}".jobs, "{opened.schema}".finished_jobs')
+        plans = {name: await plan(opened, name, connection) for name in PERIODIC}
         await connection.close()
-    text = "\n".join(row[0] for row in rows)
-    assert re.search(r"Seq Scan on jobs j.*never executed", text), text
+    for name, allowed in PERIODIC.items():
+        text = plans[name]
+        reached = {index for index in used(text) if index.startswith(("jobs_", "finished_jobs_"))}
+        reached |= set(re.findall(r"(?:Tid Range|Sample|Seq|Parallel Seq) Scan on (?:jobs|finished_jobs)\b", text))
+        assert reached <= allowed, f"{name}: {reached - allowed}\n{text}"

@@ -55,9 +55,9 @@ class SideBySide(Core):
         return self.loop.run_until_complete(verb)
 
     def note_pruned(self, pruned: Pruned) -> None:
-        """Let the next rescue look thoroughly: jobs of sessions that are gone may otherwise wait for a minute."""
+        """Let the next patrol begin at the front: jobs of sessions that are gone may otherwise wait for its turn."""
         super().note_pruned(pruned)
-        self.postgres.jobs._thorough_at = 0.0  # type: ignore[attr-defined]
+        self.postgres.jobs._sweeper._patrol = 0  # type: ignore[attr-defined]
 
     @invariant()
     def both_read_the_same(self) -> None:

@@ -69,8 +69,9 @@ def test_a_run_records_every_job_done_and_leaves_nothing(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["report.md"]
 
 
-def test_ctrl_c_leaves_no_server_and_no_files(folder: Path) -> None:
-    """Interrupted in the middle of a drain it ends with 130, and neither server nor child nor data stay."""
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_no_server_and_no_files(folder: Path, number: signal.Signals, code: int) -> None:
+    """Ended in the middle of a drain, by Ctrl-C or SIGTERM, neither server nor child nor data stay."""
     run = subprocess.Popen(
         [*COMMAND, "--only", "drain", "--jobs", "50000"], env=environment(folder), stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -82,8 +83,8 @@ def test_ctrl_c_leaves_no_server_and_no_files(folder: Path) -> None:
         children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
         wait_until_sync(lambda: children.read_text().split(), message="a measurement to start")
         child = int(children.read_text().split()[0])
-        run.send_signal(signal.SIGINT)
-        assert run.wait(30) == 130
+        run.send_signal(number)
+        assert run.wait(30) == code
     finally:
         run.kill()
     wait_until_sync(lambda: not is_alive(server) and not is_alive(child), message="server and child to end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -88,6 +89,7 @@ def bench(as_json: bool, **options: Any) -> int:
     """
     asked = BenchOptions(**options)
     with ExitStack() as stack:
+        _leave_in_order(stack)
         plan = _plan(asked, stack)
         report = _measure(plan, asked, stack, shown=not as_json and sys.stderr.isatty())
     if asked.out is not None:
@@ -97,6 +99,12 @@ def bench(as_json: bool, **options: Any) -> int:
     else:
         _print(report)
     return 0
+
+
+def _leave_in_order(stack: ExitStack) -> None:
+    """Let SIGTERM end the servers and remove their files, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    stack.callback(signal.signal, signal.SIGTERM, before)
 
 
 def _plan(asked: BenchOptions, stack: ExitStack) -> Plan:

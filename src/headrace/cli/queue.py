@@ -17,6 +17,7 @@ COLUMNS = (
     "QUEUE", "SCHEDULED", "READY", "RUNNING", "PARKED", "SUCCEEDED", "FAILED", "CANCELLED", "OLDEST READY", "IN/S",
     "OUT/S", "WORKERS", "STATE",
 )  # fmt: skip
+_COUNTED = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "cancelled")
 _QUEUE = click.argument("name", metavar="QUEUE", type=NameType())
 
 
@@ -54,10 +55,15 @@ def stats(name: str | None, as_json: bool) -> None:
 def _row(item: QueueStats) -> tuple[object, ...]:
     state = "paused" if item.paused else "no worker" if item.ready and not item.live_workers else "ok"
     return (
-        item.name, item.scheduled, item.ready, item.running, item.parked, item.succeeded, item.failed, item.cancelled,
-        age(item.oldest_ready_age), item.rate_in, item.rate_out, item.live_workers,
+        item.name, *(_figure(item, name) for name in _COUNTED),
+        age(item.oldest_ready_age), _figure(item, "rate_in"), _figure(item, "rate_out"), item.live_workers,
         f"paused ({item.paused_reason})" if item.paused_reason else state,
     )  # fmt: skip
+
+
+def _figure(item: QueueStats, name: str) -> object:
+    value = getattr(item, name)
+    return f"~{value:.0f}" if name in item.estimated else value
 
 
 @queue.command()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """One queue at one moment. Rates are per second over the last minute."""
+    """One queue at one moment. Rates are per second over the last minute, or the part of it that was looked at."""
 
     name: str
     scheduled: int
@@ -26,6 +26,8 @@ class QueueStats:
     live_workers: int
     paused: bool
     paused_reason: str | None = None
+    #: The figures that are estimates, by name: a store that is big does not count everything.
+    estimated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,15 @@ class Inspect(Protocol):
     async def list_jobs(
         self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
     ) -> list[JobView]:
-        """Return jobs, newest first."""
+        """Return jobs, newest first.
+
+        A big store looks for those of a state or a queue within bounds: what waits, runs or did not succeed is found,
+        old successes of a queue that others outnumber may not be.
+        """
         ...
 
     async def queue_stats(self) -> list[QueueStats]:
-        """Return every queue that has jobs, workers or a setting, by name."""
+        """Return every queue that has jobs, workers or a setting, by name; `QueueStats.estimated` says what is one."""
         ...
 
     async def list_sessions(self) -> list[SessionView]:

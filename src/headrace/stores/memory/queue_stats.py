@@ -54,5 +54,6 @@ def _stats(state: State, name: str, counts: Counter[tuple[str, str]], oldest: da
         live_workers=counts[name, "workers"],
         paused=setting is not None and setting.paused,
         paused_reason=setting.reason if setting is not None else None,
+        estimated=(),
         **by_state,
     )

@@ -9,18 +9,13 @@ from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
-from headrace.stores.postgres import items
+from headrace.stores.postgres import figures, items
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.rounds import no_batch
-from headrace.stores.postgres.rows import (
-    HEAD_STARTS,
-    RATE_WINDOW,
-    attempt_record,
-    batch_view,
-    job_view,
-    queue_stats,
-    session_view,
-)
+from headrace.stores.postgres.rows import attempt_record, batch_view, job_view, session_view
+
+#: Rows by id among which jobs of a state or queue are looked for.
+WALK = 5_000
 
 
 class PostgresInspect:
@@ -51,17 +46,23 @@ class PostgresInspect:
         self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
     ) -> list[JobView]:
         """Return jobs, newest first."""
-        rows = await self._database.fetch("list_jobs", state=state, queue=queue, batch_id=batch_id, limit=limit)
+        wanted = {"state": state, "queue": queue, "limit": limit}
+        if batch_id is None:
+            rows = await self._database.fetch("list_jobs", walk=WALK, **wanted)
+        else:
+            rows = await self._database.fetch("list_batch_jobs", batch_id=batch_id, **wanted)
         return [job_view(row) for row in rows]
 
     async def queue_stats(self) -> list[QueueStats]:
         """Return every queue that has jobs, live workers or a setting, by name."""
-        rows = await self._database.fetch("queue_stats", window=RATE_WINDOW, head_starts=HEAD_STARTS)
-        return [queue_stats(row) for row in rows]
+        return await figures.queue_stats(self._database)
 
     async def list_sessions(self) -> list[SessionView]:
         """Return sessions, live ones first."""
-        return [session_view(row) for row in await self._database.fetch("list_sessions")]
+        pages = await self._database.fetch_one("count_pages")
+        assert pages is not None
+        rows = await self._database.fetch("list_sessions", pages=pages["jobs"], most=figures.COUNTED_PAGES)
+        return [session_view(row) for row in rows]
 
     async def get_batch(self, batch_id: UUID) -> BatchView | None:
         """Return a batch."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
@@ -14,12 +13,7 @@ from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.stores.postgres import completion, intake, pruning
 from headrace.stores.postgres.database import Database, Row, Transaction
 from headrace.stores.postgres.rows import claimed_jobs
-from headrace.stores.postgres.sweeps import OVERDUE, WORKER_LOST, rescued
-
-#: How often a rescue looks at all running rows, even when no session is known to have ended with jobs.
-THOROUGH_EVERY = timedelta(minutes=1)
-#: A session is swept clean only this long after its end: claims that saw it alive may commit late.
-SWEPT_AFTER = timedelta(minutes=1)
+from headrace.stores.postgres.sweeps import Sweeper
 
 
 class PostgresJobStore:
@@ -27,7 +21,7 @@ class PostgresJobStore:
 
     def __init__(self, database: Database, hot: Database) -> None:
         self._database, self._hot = database, hot
-        self._thorough_at = 0.0
+        self._sweeper = Sweeper(database)
 
     async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
         """Insert `jobs` in one transaction and return, in order, the id under which each is stored."""
@@ -68,19 +62,11 @@ class PostgresJobStore:
 
     async def rescue_jobs(self, *, limit: int) -> Rescued:
         """Take back running jobs of sessions that are missing or expired."""
-        thorough = time.monotonic() >= self._thorough_at
-        rows = await self._database.fetch("rescue_jobs", thorough=thorough, limit=limit, error=WORKER_LOST)
-        if thorough and len(rows) < limit:
-            await self._database.fetch("mark_swept", after=SWEPT_AFTER)
-            self._thorough_at = time.monotonic() + THOROUGH_EVERY.total_seconds()
-        return rescued(rows)
+        return await self._sweeper.rescue(limit=limit)
 
     async def fail_overdue_jobs(self, *, grace: timedelta, limit: int, term: LeaderTerm) -> Rescued:
         """End attempts that ran longer than their timeout plus `grace`: retried while failures allow, else failed."""
-        rows = await self._database.fetch(
-            "fail_overdue_jobs", grace=grace, limit=limit, session=term.session, term=term.term, error=OVERDUE
-        )
-        return rescued(rows)
+        return await self._sweeper.fail_overdue(grace=grace, limit=limit, term=term)
 
     async def save_step(self, job_id: UUID, *, attempt: int, session: UUID, name: str, value: str) -> str:
         """Store the JSON text of a step, once per job and name; return the text that is stored."""

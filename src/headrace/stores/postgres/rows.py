@@ -12,7 +12,6 @@ from headrace.model.batch import BatchItem, BatchOutcome, BatchState, BatchView,
 from headrace.model.job import AttemptRecord, ClaimedJob, Completion, JobError, JobState, JobView
 from headrace.model.priority import HEAD_START_SECONDS
 from headrace.model.session import ProcessId, SessionView
-from headrace.model.stats import QueueStats
 
 #: The head start of each priority, indexed by its number: a parameter of statements that make jobs ready.
 HEAD_STARTS = [timedelta(seconds=seconds) for seconds in HEAD_START_SECONDS]
@@ -115,29 +114,3 @@ def session_view(row: Any) -> SessionView:
         running=row["running"],
         stats=json.loads(row["stats"]),
     )
-
-
-def queue_stats(row: Any) -> QueueStats:
-    """Return one queue at one moment."""
-    seconds = RATE_WINDOW.total_seconds()
-    return QueueStats(
-        name=row["queue"],
-        rate_in=row["came"] / seconds,
-        rate_out=row["went"] / seconds,
-        paused_reason=row["reason"],
-        **{name: row[name] for name in _COUNTED},
-    )
-
-
-_COUNTED = (
-    "scheduled",
-    "ready",
-    "running",
-    "parked",
-    "succeeded",
-    "failed",
-    "cancelled",
-    "oldest_ready_age",
-    "live_workers",
-    "paused",
-)

@@ -1,12 +1,15 @@
--- End attempts that ran longer than their timeout plus a grace, for the leader only: ready again at their old place
--- with one more failure; failed when failures are used up or the job may run only once; cancelled where requested.
--- Locks: the overdue rows, skipping locked ones. Index: none, scans the hot table; primary key to write.
+-- End attempts that ran longer than their timeout plus a grace, in a slice of the table's pages, for the leader only:
+-- ready again at their old place with one more failure; failed when failures are used up or the job may run only once;
+-- cancelled where requested.
+-- Locks: the overdue rows, skipping locked ones. Index: none, a range of pages; primary key to write.
 WITH overdue AS MATERIALIZED (
   SELECT j.*, coalesce(%(now)s::timestamptz, now()) AS now,
     CASE WHEN j.cancel_requested THEN 'cancelled' WHEN j.at_most_once OR j.failures + 1 >= j.max_attempts THEN 'failed'
       ELSE 'ready' END AS verdict
   FROM {schema}.jobs AS j
-  WHERE j.state = 'running' AND j.started_at + j.timeout + %(grace)s::interval < coalesce(%(now)s::timestamptz, now())
+  WHERE j.ctid >= ('(' || %(first_page)s::bigint || ',0)')::tid
+    AND j.ctid < ('(' || %(end_page)s::bigint || ',0)')::tid
+    AND j.state = 'running' AND j.started_at + j.timeout + %(grace)s::interval < coalesce(%(now)s::timestamptz, now())
     AND EXISTS (SELECT FROM {schema}.leader AS l WHERE l.session = %(session)s AND l.term = %(term)s
       AND l.expires_at > coalesce(%(now)s::timestamptz, now()))
   LIMIT %(limit)s::int

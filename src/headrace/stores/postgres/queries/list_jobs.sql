@@ -1,17 +1,52 @@
--- Jobs that match, newest first. Ids are time-ordered to the millisecond, so some more are read by id and then sorted.
--- Locks: none. Index: both primary keys backwards, or jobs_batch, finished_jobs_age, finished_jobs_items.
-(SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
-  NULL::timestamptz AS finished_at, session, args, NULL::json AS result, NULL::json AS error, batch_id, ordinal, retry_of,
-  cancel_requested, NULL::json AS usage
-FROM {schema}.jobs
-WHERE (%(state)s::text IS NULL OR state = %(state)s::text) AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
-  AND (%(batch_id)s::uuid IS NULL OR batch_id = %(batch_id)s::uuid)
-ORDER BY id DESC LIMIT %(limit)s::int + 100)
+-- Jobs that match, newest first, at a bounded cost: what matches among the newest of each table by id, among the oldest
+-- that are not final (those that run), and what indexes know of a queue (ready, failed, cancelled). Others that match
+-- are not seen: an old success of a rare queue, say. Ids are time-ordered to the millisecond, hence some more than asked.
+-- Locks: none. Index: both primary keys, jobs_claim, finished_jobs_failed.
+WITH RECURSIVE asked AS MATERIALIZED (
+  SELECT %(state)s::text AS state, %(queue)s::text AS queue, %(limit)s::int + 100 AS few,
+    CASE WHEN %(state)s::text IS NULL AND %(queue)s::text IS NULL THEN 0 ELSE %(walk)s::int END
+      + %(limit)s::int + 100 AS far
+), pair AS (
+  (SELECT queue, state FROM {schema}.finished_jobs WHERE state IS DISTINCT FROM 'succeeded' ORDER BY queue, state LIMIT 1)
+  UNION ALL
+  SELECT n.queue, n.state FROM pair AS p CROSS JOIN LATERAL (
+    SELECT f.queue, f.state FROM {schema}.finished_jobs AS f
+    WHERE f.state IS DISTINCT FROM 'succeeded' AND (f.queue, f.state) > (p.queue, p.state)
+    ORDER BY f.queue, f.state LIMIT 1) AS n
+), near AS (
+  (SELECT id, state, queue FROM {schema}.jobs
+  WHERE coalesce(%(state)s::text, 'ready') NOT IN ('succeeded', 'failed', 'cancelled')
+  ORDER BY id DESC LIMIT (SELECT far FROM asked))
+  UNION ALL
+  (SELECT id, state, queue FROM {schema}.jobs
+  WHERE coalesce(%(state)s::text, 'ready') NOT IN ('succeeded', 'failed', 'cancelled')
+  ORDER BY id LIMIT (SELECT far FROM asked))
+  UNION ALL
+  (SELECT id, state, queue FROM {schema}.finished_jobs
+  WHERE coalesce(%(state)s::text, 'failed') IN ('succeeded', 'failed', 'cancelled')
+  ORDER BY id DESC LIMIT (SELECT far FROM asked))
+  UNION ALL
+  (SELECT id, state, queue FROM {schema}.jobs
+  WHERE state = 'ready' AND limit_key IS NULL AND queue = %(queue)s::text AND coalesce(%(state)s::text, 'ready') = 'ready'
+  ORDER BY sort_at DESC LIMIT (SELECT few FROM asked))
+  UNION ALL
+  SELECT b.id, p.state, p.queue FROM asked AS a CROSS JOIN pair AS p CROSS JOIN LATERAL (
+    SELECT f.id FROM {schema}.finished_jobs AS f
+    WHERE f.state IS DISTINCT FROM 'succeeded' AND f.queue = p.queue AND f.state = p.state
+    ORDER BY f.finished_at DESC LIMIT (SELECT few FROM asked)) AS b
+  WHERE p.queue = coalesce(a.queue, p.queue) AND p.state = coalesce(a.state, p.state)
+    AND (a.state IS NOT NULL OR a.queue IS NOT NULL)
+), chosen AS MATERIALIZED (
+  SELECT DISTINCT n.id FROM near AS n CROSS JOIN asked AS a
+  WHERE n.queue = coalesce(a.queue, n.queue) AND n.state = coalesce(a.state, n.state)
+  ORDER BY n.id DESC LIMIT (SELECT few FROM asked)
+)
+SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
+  NULL::timestamptz AS finished_at, session, args, NULL::json AS result, NULL::json AS error, batch_id, ordinal,
+  retry_of, cancel_requested, NULL::json AS usage
+FROM {schema}.jobs WHERE id = ANY(ARRAY(SELECT id FROM chosen))
 UNION ALL
-(SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
+SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
   finished_at, session, args, result, error, batch_id, ordinal, retry_of, cancel_requested, usage
-FROM {schema}.finished_jobs
-WHERE (%(state)s::text IS NULL OR state = %(state)s::text) AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
-  AND (%(batch_id)s::uuid IS NULL OR batch_id = %(batch_id)s::uuid)
-ORDER BY id DESC LIMIT %(limit)s::int + 100)
+FROM {schema}.finished_jobs WHERE id = ANY(ARRAY(SELECT id FROM chosen))
 ORDER BY created_at DESC, id DESC LIMIT %(limit)s::int

@@ -1,22 +1,24 @@
 -- Every queue that has jobs, live workers or a setting, with its counts, its oldest ready job and last minute's rates.
--- Locks: none. Index: finished_jobs_age without its table; scans the hot table.
+-- Each of the two tables is read by a share of its pages, in percent: at 100 the figures are counts.
+-- Locks: none. Index: none; reads that share of both tables.
 WITH t AS MATERIALIZED (
-  SELECT coalesce(%(now)s::timestamptz, now()) AS now, coalesce(%(now)s::timestamptz, now()) - %(window)s::interval AS since
+  SELECT n.now, n.now - %(window)s::interval AS since
+  FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) AS n
 ), live AS MATERIALIZED (
-  SELECT queue, count(*) FILTER (WHERE state = 'scheduled') AS scheduled, count(*) FILTER (WHERE state = 'ready') AS ready,
-    count(*) FILTER (WHERE state = 'running') AS running, count(*) FILTER (WHERE state = 'parked') AS parked,
-    min(sort_at + (%(head_starts)s::interval[])[priority + 1]) FILTER (WHERE state = 'ready') AS ready_since,
-    count(*) FILTER (WHERE created_at > t.since) AS came
-  FROM {schema}.jobs CROSS JOIN t GROUP BY queue
+  SELECT j.queue, count(*) FILTER (WHERE j.state = 'scheduled') AS scheduled,
+    count(*) FILTER (WHERE j.state = 'ready') AS ready,
+    count(*) FILTER (WHERE j.state = 'ready' AND j.limit_key IS NOT NULL) AS capped,
+    count(*) FILTER (WHERE j.state = 'running') AS running,
+    count(*) FILTER (WHERE j.state = 'parked') AS parked,
+    min(j.sort_at + (%(head_starts)s::interval[])[j.priority + 1]) FILTER (WHERE j.state = 'ready') AS ready_since,
+    count(*) FILTER (WHERE j.created_at > t.since) AS came
+  FROM {schema}.jobs AS j TABLESAMPLE SYSTEM (%(live_percent)s::real) REPEATABLE (0) CROSS JOIN t GROUP BY j.queue
 ), past AS MATERIALIZED (
-  SELECT queue, count(*) FILTER (WHERE state = 'succeeded') AS succeeded, count(*) FILTER (WHERE state = 'failed') AS failed,
-    count(*) FILTER (WHERE state = 'cancelled') AS cancelled
-  FROM {schema}.finished_jobs GROUP BY queue
-), recent AS MATERIALIZED (
-  SELECT p.queue, count(*) AS went, count(*) FILTER (WHERE f.created_at > t.since) AS came
-  FROM t CROSS JOIN past AS p CROSS JOIN (VALUES ('succeeded'), ('failed'), ('cancelled')) AS s (state)
-    JOIN {schema}.finished_jobs AS f ON f.queue = p.queue AND f.state = s.state AND f.finished_at > t.since
-  GROUP BY p.queue
+  SELECT f.queue, count(*) FILTER (WHERE f.state = 'succeeded') AS succeeded,
+    count(*) FILTER (WHERE f.state = 'failed') AS failed, count(*) FILTER (WHERE f.state = 'cancelled') AS cancelled,
+    count(*) FILTER (WHERE f.finished_at > t.since) AS went, count(*) FILTER (WHERE f.created_at > t.since) AS came
+  FROM {schema}.finished_jobs AS f TABLESAMPLE SYSTEM (%(past_percent)s::real) REPEATABLE (0) CROSS JOIN t
+  GROUP BY f.queue
 ), workers AS MATERIALIZED (
   SELECT q.name AS queue, count(*) AS live FROM t CROSS JOIN {schema}.sessions AS s
     CROSS JOIN json_object_keys(s.queues) AS q (name)
@@ -25,12 +27,11 @@ WITH t AS MATERIALIZED (
   SELECT queue FROM live UNION SELECT queue FROM past UNION SELECT queue FROM workers
   UNION SELECT name FROM {schema}.queues
 )
-SELECT n.queue, coalesce(l.scheduled, 0) AS scheduled, coalesce(l.ready, 0) AS ready, coalesce(l.running, 0) AS running,
-  coalesce(l.parked, 0) AS parked, coalesce(p.succeeded, 0) AS succeeded, coalesce(p.failed, 0) AS failed,
-  coalesce(p.cancelled, 0) AS cancelled, t.now - l.ready_since AS oldest_ready_age,
-  coalesce(l.came, 0) + coalesce(r.came, 0) AS came, coalesce(r.went, 0) AS went, coalesce(w.live, 0) AS live_workers,
-  coalesce(q.paused, false) AS paused, q.reason
+SELECT n.queue, coalesce(l.scheduled, 0) AS scheduled, coalesce(l.ready, 0) AS ready, coalesce(l.capped, 0) AS capped,
+  coalesce(l.running, 0) AS running, coalesce(l.parked, 0) AS parked, coalesce(p.succeeded, 0) AS succeeded,
+  coalesce(p.failed, 0) AS failed, coalesce(p.cancelled, 0) AS cancelled, l.ready_since,
+  coalesce(l.came, 0) AS live_came, coalesce(p.came, 0) AS past_came, coalesce(p.went, 0) AS went,
+  coalesce(w.live, 0) AS live_workers, coalesce(q.paused, false) AS paused, q.reason AS paused_reason, t.now
 FROM names AS n CROSS JOIN t LEFT JOIN live AS l ON l.queue = n.queue LEFT JOIN past AS p ON p.queue = n.queue
-  LEFT JOIN recent AS r ON r.queue = n.queue LEFT JOIN workers AS w ON w.queue = n.queue
-  LEFT JOIN {schema}.queues AS q ON q.name = n.queue
+  LEFT JOIN workers AS w ON w.queue = n.queue LEFT JOIN {schema}.queues AS q ON q.name = n.queue
 ORDER BY n.queue

@@ -1,15 +1,14 @@
--- Take back running jobs whose session is missing or has expired: ready again at their old place with one more crash;
--- at-most-once jobs fail, jobs whose cancel was requested are cancelled.
--- It scans the hot table, so without `thorough` only while some ended session has not been swept clean: an index on
--- running rows would cost every job more than these rare scans.
--- Locks: the rows taken back, skipping locked ones. Index: none; primary key to write.
+-- Take back running jobs whose session is missing or has expired, in a slice of the table's pages: ready again at their
+-- old place with one more crash; at-most-once jobs fail, jobs whose cancel was requested are cancelled.
+-- Slices of pages need no index on running rows, which would cost every job more than these rare searches.
+-- Locks: the rows taken back, skipping locked ones. Index: none, a range of pages; primary key to write.
 WITH lost AS MATERIALIZED (
   SELECT j.*, coalesce(%(now)s::timestamptz, now()) AS now,
     CASE WHEN j.cancel_requested THEN 'cancelled' WHEN j.at_most_once THEN 'failed' ELSE 'ready' END AS verdict
   FROM {schema}.jobs AS j
-  WHERE j.state = 'running'
-    AND (%(thorough)s::boolean OR EXISTS (SELECT FROM {schema}.sessions AS e
-      WHERE NOT e.swept AND e.expires_at <= coalesce(%(now)s::timestamptz, now())))
+  WHERE j.ctid >= ('(' || %(first_page)s::bigint || ',0)')::tid
+    AND j.ctid < ('(' || %(end_page)s::bigint || ',0)')::tid
+    AND j.state = 'running'
     AND NOT EXISTS (SELECT FROM {schema}.sessions AS s
       WHERE s.id = j.session AND s.expires_at > coalesce(%(now)s::timestamptz, now()))
   LIMIT %(limit)s::int
