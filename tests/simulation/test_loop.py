@@ -43,7 +43,7 @@ def test_the_private_names_of_asyncio_are_there() -> None:
     assert callable(asyncio.BaseEventLoop._run_once)  # type: ignore[attr-defined]
     assert loop._stopping is False  # type: ignore[attr-defined]
     WORLD.tasks.remove(task)
-    task.get_coro().close()  # type: ignore[union-attr]
+    task.get_coro().close()
     loop.close()
 
 

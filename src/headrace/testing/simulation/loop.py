@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import heapq
 import itertools
+import warnings
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar, copy_context
 from random import Random
@@ -180,10 +181,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def dispose(self, actors: list[Actor]) -> None:
         """After the end: close what still waits, unheard, so that no garbage collection does it elsewhere."""
         self.set_exception_handler(lambda _loop, _context: None)
-        # What is closed may start tasks in its `finally`.
-        while tasks := [actor.tasks.pop() for actor in actors if actor.tasks]:
-            for task in tasks:
-                _close(task)
+        with warnings.catch_warnings():
+            # What is closed may try to start more in its `finally`, which nobody awaits any more.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            while tasks := [actor.tasks.pop() for actor in actors if actor.tasks]:
+                for task in tasks:
+                    _close(task)
         self._queue.clear()
         self._timers.clear()
         self.close()
