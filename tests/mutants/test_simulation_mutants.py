@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +36,9 @@ def check_found(mutant: Mutant, folder: Path, first: int) -> int:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_missing_guard_is_found(
-    mutant: Mutant, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    """Without the guard an invariant breaks within 500 seeds; the report of the test run says in which."""
-    record_property("found_at_seed", check_found(mutant, tmp_path, first=1))
+def test_a_missing_guard_is_found(mutant: Mutant, tmp_path: Path) -> None:
+    """Without the guard an invariant breaks within 500 seeds; `-rP` shows in which."""
+    print(f"seed {check_found(mutant, tmp_path, first=1)} finds {mutant.name}")
 
 
 @pytest.mark.slow
