@@ -74,7 +74,9 @@ class Bench:
             telemetry=Telemetry(), on_claimed=self._begin, known=self._known, acks_waiting=lambda: self.acks.unsent,
         )  # fmt: skip
         stores = replace(self.stores, jobs=self.jobs)  # type: ignore[arg-type]
-        self.acks = Acks(stores, self.session.id, Telemetry(), claims=self.claimer, on_sent=lambda _sent: None)
+        self.acks = Acks(
+            stores, self.session.id, Telemetry(), claims=self.claimer, running_batches=set, on_sent=lambda _sent: None
+        )
 
     def _begin(self, job: ClaimedJob) -> None:
         self.running.append(job)

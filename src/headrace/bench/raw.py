@@ -33,7 +33,7 @@ QUEUE = "default"
 Step = Callable[[], Awaitable[int]]
 
 
-async def drain_delete(order: Order) -> dict[str, float]:
+async def drain_plain(order: Order) -> dict[str, float]:
     """Drain a plain table: rows are marked and deleted, without fence and history."""
     connection = await _plain(order)
     claim, delete = read("claim_plain"), read("delete_plain")
@@ -45,7 +45,7 @@ async def drain_delete(order: Order) -> dict[str, float]:
     return await _drain(order, connection, step)
 
 
-async def drain_fenced(order: Order) -> dict[str, float]:
+async def drain_delete(order: Order) -> dict[str, float]:
     """Drain a plain table under fences, without history."""
     connection, session = await _plain(order), uuid4()
     claim, delete = read("claim_fenced"), read("delete_fenced")

@@ -37,6 +37,7 @@ class ClaimsAlong(Protocol):
         ...
 
 
+SUCCEEDED = JobState.SUCCEEDED
 MAX_STATEMENT = 500
 RETRY_SECONDS = 0.2
 
@@ -44,19 +45,21 @@ RETRY_SECONDS = 0.2
 class Acks:
     """Sends completions of one session in order of their ending."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - collaborators arrive by constructor
         self,
         stores: Stores,
         session: UUID,
         telemetry: Telemetry,
         *,
         claims: ClaimsAlong,
+        running_batches: Callable[[], set[UUID | None]],
         on_sent: Callable[[list[Completion]], None],
     ) -> None:
         self._stores = stores
         self._session = session
         self._telemetry = telemetry
         self._claims = claims
+        self._running_batches = running_batches
         self._on_sent = on_sent
         self._pending: list[Completion] = []
         self._arrived = asyncio.Event()
@@ -175,13 +178,16 @@ class Acks:
         """Send hints, and try to close batches that this statement may have finished.
 
         Closing is tried after the commit: inside it, two last completions would not see each other. A batch with
-        completions still waiting here is left to their statement. Every ending counts: the store makes a final one
-        of a retry when its job or batch was cancelled meanwhile, or when it was the last crash allowed.
+        completions still waiting here is left to their statement, and one of which attempts run here to theirs, unless
+        something of it did not succeed: that may be more than its policy allows. Every ending counts: the store makes
+        a final one of a retry when its job or batch was cancelled meanwhile, or when it was the last crash allowed.
         """
         self._stores.notifier.hint("done")
         ended = {completion.batch_id for completion in part if completion.batch_id is not None}
         if ended:
-            self._to_close |= ended - {completion.batch_id for completion in self._pending}
+            succeeded = ended - {completion.batch_id for completion in part if completion.state is not SUCCEEDED}
+            waiting = {completion.batch_id for completion in self._pending}
+            self._to_close |= ended - waiting - (succeeded & self._running_batches())
         if self._to_close and (self._closer is None or self._closer.done()):
             # Beside the acks, which must not wait for it: a batch that broke its policy is settled in the same call.
             self._closer = asyncio.create_task(self._close_all(), name="headrace-close")

@@ -81,7 +81,9 @@ class Shift:
         self._on_lost = on_lost
         self._on_scheduled = on_scheduled
         self._session = NewSession(this_process(), socket.gethostname(), options.queues, options.lease)
-        self._acks = Acks(stores, self.id, telemetry, claims=self, on_sent=self._after_sent)
+        self._acks = Acks(
+            stores, self.id, telemetry, claims=self, running_batches=self._running_batches, on_sent=self._after_sent
+        )
         self._claimers = {queue: self._claimer(queue, slots) for queue, slots in options.queues.items()}
         self._turns = deque(self._claimers)
         self._attempts: dict[tuple[UUID, int], Attempt] = {}
@@ -164,6 +166,9 @@ class Shift:
     def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
         """Give a claim's answer to its claimer."""
         self._claimers[claim.queue].settle(claim, jobs)
+
+    def _running_batches(self) -> set[UUID | None]:
+        return {attempt.job.batch_id for attempt in self._attempts.values()}
 
     @property
     def running(self) -> int:

@@ -77,12 +77,12 @@ class HeadraceWide(Headrace):
     """The same with more jobs at once than by default."""
 
     def worker_command(self) -> list[str]:
-        """Return the shipped command with 100 slots."""
-        return [*super().worker_command(), "--concurrency", "100"]
+        """Return the shipped command with 400 slots."""
+        return [*super().worker_command(), "--concurrency", "400"]
 
 
-class HeadraceBatch(Headrace):
-    """Default settings, with all jobs as items of one batch, which is closed at the end."""
+class HeadraceBatch(HeadraceWide):
+    """With all jobs as items of one batch, which is closed at the end."""
 
     async def fill_with(self, task: str, count: int) -> None:
         """Submit one batch."""
