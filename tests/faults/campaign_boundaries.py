@@ -37,8 +37,8 @@ class Route:
     stopped: bool = False
     #: Another worker is killed while it looks.
     prey: bool = False
-    #: More jobs wait than it has slots for.
-    backlog: bool = False
+    #: The operation that a submitter does meanwhile, once the worker works.
+    fed: str = ""
 
 
 _LOST_ANSWER = (Failpoint("insert_job.sql:after", Action.RAISE),)
@@ -46,7 +46,7 @@ _LOST_ANSWER = (Failpoint("insert_job.sql:after", Action.RAISE),)
 ROUTES: dict[str, Route] = {
     "JobStore.claim_jobs": Route(WORKER, 2),
     "JobStore.complete_jobs": Route(WORKER, 2),
-    "JobStore.exchange_jobs": Route(WORKER, backlog=True),
+    "JobStore.exchange_jobs": Route(WORKER, fed="backlog"),
     "JobStore.fail_overdue_jobs": Route(LEADER),
     "JobStore.insert_jobs": Route("single"),
     "JobStore.prune_jobs": Route(LEADER),
@@ -86,6 +86,7 @@ ROUTES: dict[str, Route] = {
     "create_batch.sql": Route("batch"),
     "create_migrations.sql": Route("migrate"),
     "create_schema.sql": Route("migrate"),
+    "drop_ended_again.sql": Route(WORKER, fed="again"),
     "drop_finished_again.sql": Route("single", by=_LOST_ANSWER),
     "expire_sessions.sql": Route(WORKER, prey=True),
     "fail_overdue_jobs.sql": Route(LEADER, 2),
@@ -182,9 +183,9 @@ async def _visit_as_worker(campaign: Campaign, route: Route, point: Failpoint) -
         actor.signal(signal.SIGTERM)
     if route.prey:
         await _feed(campaign, point, actor)
-    if route.backlog:
+    if route.fed:
         await actor.started()
-        campaign.client(f"{campaign.seed}-{point.boundary}-{point.action}", "backlog")
+        campaign.client(f"{campaign.seed}-{point.boundary}-{point.action}", route.fed)
     await _meet(campaign, point, actor)
     if point.action is not Action.KILL:
         await actor.started()

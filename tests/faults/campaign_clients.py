@@ -11,8 +11,8 @@ import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +24,7 @@ from headrace import Batch
 from headrace.engine import operations
 from headrace.model.batch import BatchState, ClosePolicy
 from headrace.model.errors import ConflictError, HeadraceError, StoreUnavailableError
+from headrace.model.job import JobSpec, NewJob
 from headrace.model.llm import Answer, StoredAnswer
 from headrace.stores.postgres import migrate as migrations
 from tests.faults.campaign_tasks import app, broken, capped, capped_app, closed, flaky, letter, mark, never
@@ -94,6 +95,18 @@ async def backlog(client: Client) -> None:
     """Submit so many jobs that workers claim with their acks."""
     for part in range(3):
         await client.submit(f"backlog-{part}", mark, client.numbers(30), 30)
+
+
+async def again(client: Client) -> None:
+    """Insert jobs again that have ended, as an insert does that was on its way for long: they must leave no trace."""
+    jobs = [NewJob(JobSpec(mark.name), f'{{"args":[],"kwargs":{{"number":{new_number()}}}}}') for _ in range(40)]
+    stores = app.runtime.stores
+    await stores.jobs.insert_jobs([replace(job, run_at=datetime.now(UTC) + timedelta(hours=1)) for job in jobs])
+    for job in jobs:
+        await operations.cancel_job(stores, job.id)
+    client.acknowledge("again", jobs=[job.id for job in jobs])
+    await stores.jobs.insert_jobs(jobs)
+    stores.notifier.hint("queue:default")
 
 
 async def long(client: Client) -> None:
@@ -268,7 +281,7 @@ async def migrate(client: Client) -> None:
 OPERATIONS: dict[str, Operation] = {
     function.__name__: function
     for function in (
-        single, several, backlog, long, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume, extend,
+        single, several, backlog, again, long, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume, extend,
         retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, pause_queue, memo, foreign, migrate,
     )
 }  # fmt: skip
