@@ -15,7 +15,7 @@ from headrace.stores.postgres import open_postgres_stores
 from tests.backends.postgres import empty_schema, stores_on
 from tests.backends.server import PostgresServer, shared_server
 from tests.faults import tasks
-from tests.faults.links import idle_in_transaction, watched
+from tests.faults.links import observing, watched
 from tests.faults.site import Site
 
 
@@ -28,21 +28,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    """Return a system whose workers are started by the test."""
+    """Return a system whose workers are started by the test; afterwards every connection of theirs must be gone."""
     async with empty_schema() as schema, stores_on(schema, None):
         (tmp_path / "gates").mkdir()
-        site = Site(shared_server(), schema, tmp_path)
-        yield site
-        site.end()
+        async with watched(Site(shared_server(), schema, tmp_path)) as site:
+            yield site
 
 
 @pytest.fixture
-async def links(site: Site) -> AsyncIterator[asyncpg.Connection]:
-    """Lend an observer of the server; after the test its workers are ended, and every connection of theirs is gone."""
-    async with watched(site.server.dsn) as observer:
+async def observer(site: Site) -> AsyncIterator[asyncpg.Connection]:
+    """Lend a connection of the test's own to look at the others."""
+    async with observing(site.server.dsn) as observer:
         yield observer
-        assert await idle_in_transaction(observer) == []
-        site.end()
 
 
 @pytest.fixture
@@ -59,9 +56,8 @@ async def fragile_site(own_server: PostgresServer, tmp_path: Path) -> AsyncItera
     stores = await open_postgres_stores(own_server.dsn, schema="site", auto_migrate=True)
     await stores.close()
     (tmp_path / "gates").mkdir()
-    site = Site(own_server, "site", tmp_path)
-    yield site
-    site.end()
+    async with watched(Site(own_server, "site", tmp_path)) as site:
+        yield site
 
 
 @pytest.fixture

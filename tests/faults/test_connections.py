@@ -18,6 +18,7 @@ from headrace.stores.postgres import open_postgres_stores
 from tests.backends.server import PostgresServer
 from tests.faults.campaign import Campaign, campaign
 from tests.faults.campaign_proxy import proxy_to
+from tests.faults.links import watched
 from tests.faults.site import RECOVERY, Site
 from tests.waiting import wait_until
 
@@ -150,7 +151,8 @@ async def crowded_site(folder: Path) -> AsyncIterator[Site]:
     try:
         await (await open_postgres_stores(server.dsn, schema="site", auto_migrate=True)).close()
         (folder / "gates").mkdir()
-        yield Site(server, "site", folder)
+        async with watched(Site(server, "site", folder)) as site:
+            yield site
     finally:
         server.remove()
 

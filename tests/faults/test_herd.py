@@ -21,7 +21,7 @@ WORKERS = 2
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
-async def test_a_herd_passes(site: Site, app: App, links: asyncpg.Connection, count: int) -> None:
+async def test_a_herd_passes(site: Site, app: App, observer: asyncpg.Connection, count: int) -> None:
     """All run once; other queues wait at most 5 s meanwhile, and no worker opens more connections than it may."""
     waits: list[float] = []
     async with app:
@@ -31,7 +31,7 @@ async def test_a_herd_passes(site: Site, app: App, links: asyncpg.Connection, co
             await app.submit(mark, range(start, start + 10_000), run_at=due_at, queue="herd")
             for start in range(0, count, 10_000)
         ]
-        before = len(await connections(links))
+        before = len(await connections(observer))
         queues = ("--queue", "herd:50", "--queue", "small:4")
         workers = [site.start_worker(*queues) for _ in range(WORKERS)]
         for worker in workers:
@@ -42,7 +42,7 @@ async def test_a_herd_passes(site: Site, app: App, links: asyncpg.Connection, co
             enqueued_at = loop.time()
             await (await nap.options(queue="small").enqueue(0.0)).result(30)
             waits.append(loop.time() - enqueued_at)
-            most = max(most, len(await connections(links)) - before)
+            most = max(most, len(await connections(observer)) - before)
         await passing
         took = loop.time() - began_at
     waits.sort()

@@ -10,20 +10,17 @@ import asyncpg
 
 from headrace import App
 from headrace.wiring import make_worker
+from tests.faults.links import clients
 from tests.faults.site import Site
 from tests.faults.tasks import effect
 from tests.waiting import wait_until
 
 
-async def connections(observer: asyncpg.Connection) -> int:
-    """Return how many connections of ours there are besides that of the observer."""
-    return int(await observer.fetchval("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'headrace'"))
-
-
-async def test_workers_that_come_and_go_leave_no_connection_and_no_thread(site: Site, app: App) -> None:
+async def test_workers_that_come_and_go_leave_no_connection_and_no_thread(
+    app: App, observer: asyncpg.Connection
+) -> None:
     """Start and stop, with and without jobs, in any order: afterwards sessions are closed and links are gone."""
-    observer = await asyncpg.connect(site.server.dsn)
-    before = await connections(observer)
+    before = await clients(observer)
     async with app:
         for number in range(8):
             worker = make_worker(app, {"default": 4}, None)
@@ -39,10 +36,9 @@ async def test_workers_that_come_and_go_leave_no_connection_and_no_thread(site: 
         assert (len(sessions), [session for session in sessions if session.alive]) == (8, [])
 
     async def all_gone() -> bool:
-        return await connections(observer) == before
+        return await clients(observer) == before
 
     await wait_until(all_gone)
-    await observer.close()
 
 
 async def test_two_that_open_an_app_together_share_its_connections(site: Site, app: App) -> None:

@@ -16,21 +16,21 @@ from headrace.model.batch import BatchOutcome
 from headrace.model.errors import StoreUnavailableError
 from tests.backends.pooler import PGBOUNCER, PgBouncer
 from tests.faults.checker import check
+from tests.faults.links import clients
 from tests.faults.site import Site
 from tests.faults.tasks import effect, report
 from tests.faults.test_workers_die import settled
 from tests.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.usefixtures("links"),
-    pytest.mark.skipif(PGBOUNCER is None, reason="PgBouncer is not installed (Debian: apt-get install pgbouncer)"),
-]
+pytestmark = pytest.mark.skipif(
+    PGBOUNCER is None, reason="PgBouncer is not installed (Debian: apt-get install pgbouncer)"
+)
 
 LANES = 4
 
 
 @pytest.fixture
-def pooler(links: asyncpg.Connection, site: Site) -> Iterator[PgBouncer]:
+def pooler(site: Site) -> Iterator[PgBouncer]:
     """Run a pooler with fewer connections than its clients have."""
     pooler = PgBouncer(site.server)
     pooler.start()
@@ -84,14 +84,6 @@ async def app_submit(items: range, *, key: str) -> Batch:
     return await effect.app.submit(effect, items, key=key, on_close=report)
 
 
-async def clients(observer: asyncpg.Connection) -> set[int]:
-    """Return the backends of the server; behind the pooler they do not bear our name."""
-    rows = await observer.fetch(
-        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-    )
-    return {row["pid"] for row in rows}
-
-
 async def end_backend(observer: asyncpg.Connection, spare: set[int], chance: Random) -> bool:
     """Terminate one backend behind the pooler; return whether there was one."""
     behind = sorted(await clients(observer) - spare)
@@ -100,11 +92,11 @@ async def end_backend(observer: asyncpg.Connection, spare: set[int], chance: Ran
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.slow)])
 async def test_nothing_is_lost_behind_a_pooler(
-    site: Site, app: App, links: asyncpg.Connection, pooler: PgBouncer, rounds: int
+    site: Site, app: App, observer: asyncpg.Connection, pooler: PgBouncer, rounds: int
 ) -> None:
     """Workers killed, PgBouncer stopped and crashed, backends terminated: all acknowledged jobs end once."""
     through = {"HEADRACE_URL": pooler.dsn, "HEADRACE_QUEUE_POOLED": "true"}
-    spare, load, chance, ended = await clients(links), Load(), Random(rounds), 0
+    spare, load, chance, ended = await clients(observer), Load(), Random(rounds), 0
     app.settings = site.settings(**through)
     workers = site.start_workers(2, "--concurrency", "10", environ=through)
     async with app:
@@ -120,7 +112,7 @@ async def test_nothing_is_lost_behind_a_pooler(
             workers = [*workers[1:], await asyncio.to_thread(replacement.wait_until_started)]
             for _ in range(5):
                 await load.more(20)
-                ended += await end_backend(links, spare, chance)
+                ended += await end_backend(observer, spare, chance)
         load.enough.set()
         await running
         for batch in load.batches:

@@ -21,8 +21,6 @@ from tests.faults.tasks import effect, wait_at
 from tests.faults.test_workers_die import started
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("links")
-
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 
 

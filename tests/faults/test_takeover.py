@@ -19,6 +19,7 @@ from headrace.model.job import Completion
 from headrace.settings import Settings
 from tests.faults.checker import check
 from tests.faults.conftest import may_unshare
+from tests.faults.links import connections
 from tests.faults.site import Site
 from tests.faults.tasks import effect, nap
 from tests.waiting import wait_until
@@ -61,12 +62,6 @@ class Death:
         return self.ended - self.recorded
 
 
-async def backends(observer: asyncpg.Connection) -> set[int]:
-    """Return the processes of the server that serve connections of ours."""
-    rows = await observer.fetch("SELECT pid FROM pg_stat_activity WHERE application_name = 'headrace'")
-    return {row["pid"] for row in rows}
-
-
 async def kill_in_mid_drain(site: Site, observer: asyncpg.Connection, *, others: set[int]) -> Death:
     """Kill the only worker when half of the jobs have ended; `others` are the backends that are not its own."""
     log = site.root / "effects"
@@ -77,7 +72,7 @@ async def kill_in_mid_drain(site: Site, observer: asyncpg.Connection, *, others:
 
     async def gone() -> bool:
         # What its connections had received they finish.
-        return await backends(observer) <= others
+        return await connections(observer) <= others
 
     await wait_until(gone)
     numbers = f"SELECT (args -> 'kwargs' ->> 'number')::int AS number FROM \"{site.schema}\".finished_jobs"
@@ -106,7 +101,9 @@ def restarts(site: Site, death: Death) -> dict[int, float]:
         ),
     ],
 )
-async def test_another_worker_takes_a_drain_over(site: Site, app: App, isolated: bool) -> None:
+async def test_another_worker_takes_a_drain_over(
+    site: Site, app: App, observer: asyncpg.Connection, isolated: bool
+) -> None:
     """Nothing is lost, only what was not recorded runs again, each once, and all of it within 15 s of the death.
 
     The database and the log of effects, read at the death, say what had ended and was not recorded.
@@ -114,11 +111,9 @@ async def test_another_worker_takes_a_drain_over(site: Site, app: App, isolated:
     async with app:
         items = [{"number": number, "pause": 0.01} for number in range(JOBS)]
         batch = await app.submit(effect, items, spread=True)
-    observer = await asyncpg.connect(site.server.dsn)
-    others = await backends(observer)
+    others = await connections(observer)
     site.start_worker(isolated=isolated, environ=defaults()).wait_until_started()
     death = await kill_in_mid_drain(site, observer, others=others)
-    await observer.close()
     site.start_worker(environ=defaults())
     async with app:
         assert (await batch.wait(60)).outcome is BatchOutcome.SUCCEEDED
