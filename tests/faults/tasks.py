@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import App, Backoff, Context
+from tests.faults.cancelling import cancelling
 
 #: The file of the effects, and the directory of the gates.
 LOG, GATES = "FAULTS_LOG", "FAULTS_GATES"
@@ -229,6 +230,31 @@ async def neighbour(number: int, crashes: int, ctx: Context) -> int:
         await sleep(0.05)
     note("effect", number)
     return number
+
+
+@app.task(retry=Backoff.fixed(0, max_attempts=1))
+async def careful(number: int, ctx: Context, at: int = 0) -> list[Any]:
+    """Keep steps and submit more under keys; the first attempt is cancelled when it waits for the `at`-th time."""
+    note("start", number)
+    return await cancelling(_carefully(number, ctx), at if ctx.attempt == 1 else 0)
+
+
+async def _carefully(number: int, ctx: Context) -> list[Any]:
+    first = await ctx.step("first", lambda: os.urandom(8).hex())
+    child = await effect.options(key=f"child-{number}").enqueue(1_000 + number)
+    batch = await app.submit(effect, range(10_000 + 10 * number, 10_010 + 10 * number), key=f"items-{number}")
+    await child.status()
+    await batch.progress()
+    second = await ctx.step("second", lambda: os.urandom(8).hex())
+    return [ctx.attempt, first, second]
+
+
+@app.task
+async def many_steps(number: int, count: int, ctx: Context) -> None:
+    """Keep steps for a while."""
+    note("start", number)
+    for step in range(count):
+        await ctx.step(str(step), lambda: number)
 
 
 @app.task
