@@ -69,7 +69,9 @@ def test_targets_are_met_at_their_bound_and_not_beside_it() -> None:
 
 def test_targets_read_the_figures_they_name() -> None:
     """The required half of the raw loop is met by half of it and says by how much."""
-    results = drained(("raw-delete", [100.0] * 3), ("raw-ours", [80.0, 90.0, 70.0]), ("headrace-400", [40.0, 45.0, 35.0]))
+    results = drained(
+        ("raw-delete", [100.0] * 3), ("raw-ours", [80.0, 90.0, 70.0]), ("headrace-400", [40.0, 45.0, 35.0])
+    )
     found = {(target["name"], target["level"]): target for target in report_of(results)["targets"]}
     ours = found["the worker against our statements", "required"]
     assert ours["value"] == {"median": 0.5, "min": 0.5, "max": 0.5} and ours["met"] is True
