@@ -16,6 +16,7 @@ from headrace.model.errors import StoreUnavailableError
 from headrace.model.job import Claim, ClaimedJob, JobSpec, NewJob
 from headrace.model.session import NewSession, ProcessId
 from headrace.stores.memory import open_memory_stores
+from tests.waiting import wait_until
 
 
 class LateClaims:
@@ -64,3 +65,32 @@ async def test_a_claim_carried_out_late_is_found(monkeypatch: pytest.MonkeyPatch
 
     assert (job.id, job.attempt) == (job_id, 1)
     assert late.looks == 2
+
+
+async def test_what_an_ack_on_its_way_takes_is_not_begun_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time comes to look for jobs of a lost claim while an ack takes a claim along: its jobs are left to it."""
+    monkeypatch.setattr(module, "REFILL_SECONDS", 0.05)
+    stores = open_memory_stores()
+    session = NewSession(ProcessId("host", 1, 1), "host", {"default": 8}, timedelta(minutes=1))
+    await stores.sessions.register_session(session)
+    await stores.jobs.insert_jobs([NewJob(JobSpec("work"), '{"args":[],"kwargs":{}}') for _ in range(20)])
+    begun: list[UUID] = []
+    claimer = Claimer(
+        stores.jobs, Claim(session.id, "default", 8), batch_size=8, poll_interval=timedelta(milliseconds=10),
+        telemetry=Telemetry(), on_claimed=lambda job: begun.append(job.id), known=lambda: {(job, 1) for job in begun},
+        acks_waiting=lambda: 0,
+    )  # fmt: skip
+    claimer.start()
+    await wait_until(lambda: len(begun) == 8)
+    claimer.release()
+    await asyncio.sleep(0)  # the next claim waits for more slots now
+    along = claimer.offer()
+    assert along is not None
+    taken = await stores.jobs.claim_jobs(along)
+    monkeypatch.setattr(claimer, "_looks", [0.0])
+    claimer.release()
+    await wait_until(lambda: len(begun) == 9)
+    claimer.settle(along, taken)
+    await claimer.stop()
+
+    assert len(begun) == len(set(begun)) == 10

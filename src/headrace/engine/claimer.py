@@ -155,7 +155,8 @@ class Claimer:
         """Claim up to `limit` jobs and return whether there were any."""
         claim = self._reserve(0)
         try:
-            if self._must_look:
+            # What an ack on its way takes is known only with its answer: a look now would begin it a second time.
+            if self._must_look and not self._along:
                 await self._recover()
             claim = self._reserve(max(0, min(limit, self._free)))
             jobs = await self._jobs.claim_jobs(claim) if claim.limit else []
