@@ -12,7 +12,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -53,13 +55,13 @@ def is_alive(pid: int) -> bool:
 def test_a_run_records_every_job_done_and_leaves_nothing(folder: Path) -> None:
     """All waiting jobs are counted as recorded done on a durable server of its own, which is gone afterwards."""
     out = folder / "report.md"
-    arguments = ["--quick", "--jobs", "200", "--only", "drain,latency,scatter", "--json", "--out", str(out)]
+    arguments = ["--quick", "--jobs", "2000", "--only", "drain,latency,scatter", "--json", "--out", str(out)]
     done = subprocess.run([*COMMAND, *arguments], env=environment(folder), capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert {result["status"] for result in report["results"]} == {"ok"}
     for contender, result in by_contender(report, "drain").items():
-        assert result["figures"]["done"]["median"] == 200, contender
+        assert result["figures"]["done"]["median"] == 2_000, contender
         assert result["figures"]["per_second"]["median"] > 0, contender
     assert by_contender(report, "latency")["headrace"]["figures"]["jobs"]["median"] == 20
     assert by_contender(report, "scatter")["headrace"]["figures"]["seconds"]["median"] > 0
@@ -111,13 +113,41 @@ def test_an_unsafe_server_is_said_in_the_report() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
-    [(["--only", "drian"], "drain-deep"), (["--peers", "pgq"], "pgqueuer")],
+    [
+        (["--only", "drian"], "drain-deep"),
+        (["--only", ""], "drain-deep"),
+        (["--peers", "pgq"], "pgqueuer"),
+        (["--peers", "pgqueuer,nobody"], "procrastinate"),
+        (["--rounds", "0"], "--rounds"),
+        (["--jobs", "99"], "--jobs"),
+        (["--url", "mysql://root:hush@db/x"], "postgresql://"),
+        (["--redis", "localhost:6379"], "redis://"),
+        (["--source", "/nowhere/src"], "the package headrace"),
+        (["--out", "/nowhere/report.md"], "a folder that exists"),
+    ],
 )
-def test_wrong_names_are_refused_before_anything_starts(arguments: list[str], word: str) -> None:
-    """A misspelt option ends with 2 and names what there is."""
+def test_mistakes_are_refused_before_anything_starts(arguments: list[str], word: str) -> None:
+    """A wrong option ends with 2, says what would be right, and shows no password."""
     result = CliRunner().invoke(cli, ["bench", *arguments, "--json"])
     assert result.exit_code == 2
-    assert word in json.loads(result.stderr)["error"]["message"]
+    message = json.loads(result.stderr)["error"]["message"]
+    assert word in message and "hush" not in message
+
+
+def test_a_user_without_rights_is_told_which() -> None:
+    """Exit code 4: a user who may connect but make no databases, and one whom the server does not know."""
+    name = f"visitor_{uuid4().hex[:12]}"
+    with psycopg.connect(shared_server().dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN".encode())
+        try:
+            for user, word in ((name, "CREATEDB"), (f"no_{name}", "Correct user")):
+                url = shared_server().dsn.replace("://headrace@", f"://{user}@")
+                options = ["--quick", "--only", "enqueue", "--peers", "none", "--allow-unsafe", "--url", url, "--json"]
+                result = CliRunner().invoke(cli, ["bench", *options])
+                assert result.exit_code == 4, result.stderr
+                assert word in json.loads(result.stderr)["error"]["message"]
+        finally:
+            connection.execute(f"DROP ROLE {name}".encode())
 
 
 def test_an_unreachable_server_ends_with_its_own_code() -> None:

@@ -27,6 +27,10 @@ class StalledError(Exception):
     """Nothing was recorded done for a minute."""
 
 
+class TooFewJobsError(Exception):
+    """All jobs were done at the first look, so there is no rate. Measure more (`--jobs`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """How much was done at a time of the monotonic clock, and the processor time used until then."""
@@ -42,6 +46,8 @@ async def drain(contender: Contender, order: Order) -> dict[str, float]:
     await contender.fill(order.jobs)
     async with working(contender) as worker:
         first = await _first(contender, worker, order)
+        if first.done >= order.jobs:
+            raise TooFewJobsError(str(TooFewJobsError.__doc__))
         last = await _last(contender, worker, order, first)
         return {**_figures(first, last, order), "first_done_seconds": first.at - worker.started_at}
 
@@ -85,7 +91,7 @@ async def _look(contender: Contender, worker: WorkerProcess, order: Order) -> Lo
 
 def _figures(first: Look, last: Look, order: Order) -> dict[str, float]:
     seconds, jobs = last.at - first.at, last.done - first.done
-    figures = {"done": last.done, "seconds": seconds, "per_second": jobs / seconds if seconds else 0.0}
+    figures = {"done": last.done, "seconds": seconds, "per_second": jobs / seconds}
     figures["worker_us"] = (last.worker_cpu - first.worker_cpu) / max(jobs, 1) * 1e6
     if order.server_pid is not None:
         figures["server_us"] = (last.server_cpu - first.server_cpu) / max(jobs, 1) * 1e6

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from headrace.bench.statements import read
-from headrace.model.errors import StoreUnavailableError
+from headrace.model.errors import NotAllowedError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from headrace.stores.postgres.embedded import EmbeddedPostgres
@@ -60,9 +60,16 @@ class BenchServer:
         await self._administer(read("drop_database").replace("{name}", name))
 
     async def _administer(self, statement: str) -> None:
+        import asyncpg
+
         connection = await self._connect()
         try:
             await connection.execute(statement)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise NotAllowedError(
+                f"The user of --url may not make and drop databases ({error}). Give it CREATEDB, or leave --url out to "
+                "have a server started."
+            ) from error
         finally:
             await connection.close()
 
@@ -71,6 +78,10 @@ class BenchServer:
 
         try:
             return await asyncpg.connect(self._dsn, timeout=10)
+        except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InsufficientPrivilegeError) as error:
+            raise NotAllowedError(
+                f"The server of --url refuses this user ({error}). Correct user and password."
+            ) from error
         except (OSError, asyncpg.PostgresError, ValueError, TimeoutError) as error:
             raise StoreUnavailableError(
                 f"The server to measure on cannot be reached ({type(error).__name__}: {error}). Correct --url, or "

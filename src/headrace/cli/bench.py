@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.output import console, json_option, print_json, print_table, print_text
-from headrace.model.errors import ConfigError
+from headrace.model.errors import ConfigError, InvalidInputError
 
 if TYPE_CHECKING:
     from headrace.bench.plan import Turn
@@ -88,6 +89,7 @@ def bench(as_json: bool, **options: Any) -> int:
       headrace bench --only drain,enqueue --peers pgqueuer --out report.md
     """
     asked = BenchOptions(**options)
+    _check_places(asked)
     with ExitStack() as stack:
         _leave_in_order(stack)
         plan = _plan(asked, stack)
@@ -99,6 +101,24 @@ def bench(as_json: bool, **options: Any) -> int:
     else:
         _print(report)
     return 0
+
+
+def _check_places(asked: BenchOptions) -> None:
+    """Refuse now what would be found out after minutes of measuring."""
+    if asked.url is not None and not asked.url.startswith(("postgresql://", "postgres://")):
+        raise InvalidInputError("--url", "must begin with postgresql://", _without_secrets(asked.url))
+    if asked.redis and not asked.redis.startswith(("redis://", "rediss://")):
+        raise InvalidInputError("--redis", "must begin with redis:// or rediss://", _without_secrets(asked.redis))
+    for source in asked.sources:
+        if not Path(source, "headrace", "__init__.py").is_file():
+            raise InvalidInputError("--source", "must be a folder that holds the package headrace", source)
+    if asked.out is not None and not os.access(asked.out.absolute().parent, os.W_OK | os.X_OK):
+        raise InvalidInputError("--out", "must lie in a folder that exists and can be written to", str(asked.out))
+
+
+def _without_secrets(url: str) -> str:
+    scheme, found, _ = url.partition("://")
+    return f"{scheme}://…" if found else "a text without ://"
 
 
 def _leave_in_order(stack: ExitStack) -> None:
