@@ -114,6 +114,12 @@ async def long(client: Client) -> None:
     client.acknowledge("long", jobs=[(await mark.enqueue(new_number(), pause=4.0)).id])
 
 
+async def slow(client: Client) -> None:
+    """Enqueue jobs that run for a second."""
+    jobs = await asyncio.gather(*(mark.enqueue(new_number(), pause=1.0) for _ in range(6)))
+    client.acknowledge("slow", jobs=[job.id for job in jobs])
+
+
 async def keyed(client: Client) -> None:
     """Enqueue one job under a key."""
     [number] = client.numbers(1)
@@ -281,8 +287,8 @@ async def migrate(client: Client) -> None:
 OPERATIONS: dict[str, Operation] = {
     function.__name__: function
     for function in (
-        single, several, backlog, again, long, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume, extend,
-        retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, pause_queue, memo, foreign, migrate,
+        single, several, backlog, again, long, slow, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume,
+        extend, retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, pause_queue, memo, foreign, migrate,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.

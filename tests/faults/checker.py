@@ -290,7 +290,7 @@ def _more_than_once(values: Iterable[Any]) -> dict[Any, int]:
     return {value: count for value, count in Counter(values).items() if count > 1}
 
 
-_OF_JOBS = "id, task, state, attempt, session, batch_id, ordinal, retry_of, args::text"
+_OF_JOBS = "id, task, state, attempt, failures, crashes, session, batch_id, ordinal, retry_of, args::text"
 _TABLES = {
     "live": f"SELECT {_OF_JOBS} FROM jobs",
     "final": f"SELECT {_OF_JOBS}, result::text FROM finished_jobs",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace import App, Batch
+from headrace import App
 from headrace.engine.loops.heartbeat import EXIT_LEASE_LOST
 from headrace.model.batch import BatchOutcome
 from headrace.model.errors import JobFailedError
@@ -197,31 +197,6 @@ async def test_sigterm_releases_what_does_not_end(site: Site, app: App) -> None:
         sessions = await app.runtime.stores.inspect.list_sessions()
     assert [session.alive for session in sessions] == [True, False]
     assert len(site.effects("stopped")) == 1
-
-
-async def test_rolling_restarts_charge_nobody(site: Site, app: App) -> None:
-    """Workers that are replaced one after another under load finish or release every job; no attempt is charged."""
-    workers = site.start_workers(2, "--grace", "200ms", "--concurrency", "10")
-    async with app:
-        items = [{"number": number, "pause": 0.05} for number in range(400)]
-        batch = await app.submit(effect, items, spread=True, on_close=report)
-        for worker in workers:
-            replacement = site.start_workers(1, "--concurrency", "10")
-            worker.signal(signal.SIGTERM)
-            assert worker.wait() == 0
-            assert replacement
-        assert (await batch.wait(30)).outcome is BatchOutcome.SUCCEEDED
-        await no_charges(app, batch)
-        await wait_until(lambda: site.effects("closed"))
-        await settled(app)
-    assert set(site.counts("effect")) == set(range(400))
-    assert (await check(site)).clean
-
-
-async def no_charges(app: App, batch: Batch) -> None:
-    """Assert that no item of a batch had a failure or a crash."""
-    jobs = await app.runtime.stores.inspect.list_jobs(batch_id=batch.id, limit=10_000)
-    assert {(job.failures, job.crashes) for job in jobs} == {(0, 0)}
 
 
 async def settled(app: App) -> None:

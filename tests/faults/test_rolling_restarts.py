@@ -1,0 +1,72 @@
+"""Workers that are replaced one after another under load, as a deployment does it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from datetime import timedelta
+
+import pytest
+
+from tests.faults.campaign import CAPPED_APP, Actor, Campaign, campaign
+from tests.faults.site import Site
+from tests.waiting import wait_until
+
+SEED = int(os.environ.get("FAULTS_SEED", "1"))
+WORKERS = 3
+#: Every second worker has time for the slow jobs, the others release them.
+GRACES = ["5s", "200ms"]
+#: From SIGTERM to the end of a worker: its grace, what it still records, and a busy machine.
+LONGEST_END = timedelta(seconds=20)
+
+
+def start(run: Campaign, number: int) -> Actor:
+    """Start the n-th worker; every third one works under caps."""
+    grace = GRACES[number % 2]
+    if number % WORKERS:
+        return run.worker(HEADRACE_WORKER_SHUTDOWN_GRACE=grace)
+    return run.worker(app=CAPPED_APP, HEADRACE_WORKER_SHUTDOWN_GRACE=grace)
+
+
+async def roll(run: Campaign, restarts: int) -> None:
+    """Replace workers in turn, each while it runs a slow job if it is one that gets them."""
+    workers = [await start(run, number).started() for number in range(WORKERS)]
+    run.load(4, pause=0.03)
+    for number in range(restarts):
+        former, replacement = workers.pop(0), start(run, WORKERS + number)
+        workers.append(await replacement.started())
+        run.client(f"slow-{number}", "slow")
+        await run.more(20)
+        if number % WORKERS:
+            await wait_until(lambda pid=former.pid: runs_slow_job(run, pid))  # type: ignore[misc]
+        run.tally.plan("worker told to stop")
+        former.signal(signal.SIGTERM)
+        await former.ended(LONGEST_END)
+        assert former.process.exitcode == 0, former.log()
+        run.tally.fire("worker told to stop")
+        await run.observe()
+
+
+def runs_slow_job(run: Campaign, pid: int) -> bool:
+    """Return whether a process has a slow job under way."""
+    slow_jobs = {job for line in run.acknowledged() if line["operation"] == "slow" for job in line["jobs"]}
+    mine = [line for line in run.effects() if line["pid"] == pid and line.get("job") in slow_jobs]
+    return any({line["job"]: line["event"] == "start" for line in mine}.values())
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("restarts", [4, pytest.param(20, marks=pytest.mark.slow)])
+async def test_rolling_restarts_charge_nobody(fragile_site: Site, restarts: int) -> None:
+    """Each worker ends its jobs or releases them, uncharged, and exits with 0; nothing is lost or run beside itself."""
+    async with campaign(fragile_site, SEED) as run:
+        await roll(run, restarts)
+        await run.reach_least()
+        # Other attempts stop because they fail by themselves.
+        released = [line for line in run.effects() if line["event"] == "stopped" and line["task"].endswith("mark")]
+        verdict = await run.verdict()
+        tables = await run.tables()
+    assert verdict.clean, verdict
+    print(f"  {len(released)} attempts were released")
+    assert len(released) >= restarts // 4
+    assert all(row["task"].endswith("flaky") for row in tables.final if row["failures"])
+    assert {row["crashes"] for row in tables.final} == {0}
