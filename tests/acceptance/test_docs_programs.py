@@ -1,4 +1,4 @@
-"""The programs in the tutorial and the how-tos do what the pages say."""
+"""The programs in the tutorial, the how-tos and the explanations do what the pages say."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ from tests.waiting import wait_until_sync
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PROGRAM = re.compile(r"^```python[^\n]*\n(.*?)^```$\s*(?:^```output\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-PAGES = sorted((DOCS / "howto").glob("*.md"))
+PAGES = [
+    page
+    for page in sorted([*(DOCS / "howto").glob("*.md"), *(DOCS / "explanation").glob("*.md")])
+    if PROGRAM.search(page.read_text(encoding="utf-8"))
+]
 
 pytestmark = pytest.mark.acceptance
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_how_to_prints_what_it_shows(page: Path, workplace: Path) -> None:
-    """Copied into an empty directory, the program of a how-to prints exactly the output below it."""
+def test_a_program_prints_what_its_page_shows(page: Path, workplace: Path) -> None:
+    """Copied into an empty directory, the program of a how-to or explanation prints exactly the output below it."""
     [(program, expected)] = PROGRAM.findall(page.read_text(encoding="utf-8"))
     with start_embedded(workplace / "database") as database:
         environment = {**os.environ}
