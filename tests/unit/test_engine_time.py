@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -179,6 +180,47 @@ async def test_a_timeout_raised_by_the_handler_is_its_own(app: App) -> None:
     view = await until_final(app, await impatient.enqueue())
     assert view.error is not None
     assert view.error.kind == "TimeoutError"
+
+
+async def fail_in_a_group() -> None:
+    """Let a member of a task group fail: before Python 3.13 the task looks cancelled from then on."""
+
+    async def member() -> None:
+        raise ValueError
+
+    with contextlib.suppress(Exception):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(member())
+
+
+async def test_a_failed_task_group_does_not_hide_the_timeout(app: App) -> None:
+    """After a task group that failed the handler runs into its time: that is a failure, not a release for ever."""
+
+    @app.task(timeout=0.1, retry=TWICE)
+    async def slow() -> None:
+        await fail_in_a_group()
+        await asyncio.Event().wait()
+
+    job = await slow.enqueue()
+    with pytest.raises(JobFailedError, match="timeout: ran longer"):
+        await job.result(10)
+    assert (await view_of(app, job)).failures == 2
+
+
+async def test_a_failed_task_group_does_not_hide_what_was_cancelled_inside(app: App) -> None:
+    """After a task group that failed the handler awaits what was cancelled: that is a failure too."""
+
+    @app.task(retry=TWICE)
+    async def impatient() -> None:
+        await fail_in_a_group()
+        answer = asyncio.get_running_loop().create_future()
+        answer.cancel()
+        await answer
+
+    job = await impatient.enqueue()
+    with pytest.raises(JobFailedError, match="CancelledError"):
+        await job.result(10)
+    assert (await view_of(app, job)).failures == 2
 
 
 async def test_a_waiting_job_is_cancelled_at_once() -> None:

@@ -33,7 +33,9 @@ class RetryMiddleware:
             raise
         except BaseException as error:
             # SystemExit too: a handler that calls a command line tool must not end its worker.
-            if isinstance(error, asyncio.CancelledError) and _stopped_from_outside():
+            # What a handler awaits may be cancelled as well. The task's own count of cancels does not tell: before
+            # Python 3.13 a task group of which a member failed leaves it raised.
+            if isinstance(error, asyncio.CancelledError) and attempt.stop_reason is not None:
                 raise
             trace = not isinstance(error, HeadraceError)
             return Failed(describe(error, with_trace=trace), self._decide(attempt, error))
@@ -56,9 +58,3 @@ class RetryMiddleware:
         if outcome.delay is not None:
             return parse_duration(outcome.delay, field="Retry.delay")
         return attempt.task.backoff.delay(failures=failures, random=self._random())
-
-
-def _stopped_from_outside() -> bool:
-    """Whether the attempt itself is being cancelled, rather than something its handler awaits."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

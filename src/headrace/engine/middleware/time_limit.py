@@ -38,8 +38,9 @@ async def _limited(attempt: Attempt, handler: Awaitable[Any], hard_end: float) -
                 return await handler
             with _renewed_by_activity(attempt, limit, hard_end, stall.total_seconds()):
                 return await handler
-    except TimeoutError:
-        if not limit.expired():
+    except (TimeoutError, asyncio.CancelledError):
+        # Cancelled though it expired: a task group of the handler left the task's count of cancels raised (see retry).
+        if not limit.expired() or attempt.stop_reason is not None:
             raise
         attempt.context.cancelled = True
         stalled = loop.time() < hard_end
