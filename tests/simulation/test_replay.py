@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from headrace.stores.memory import endings
 from headrace.testing.simulation import Run, run_seed
+from headrace.testing.simulation import __main__ as simulation
 from headrace.testing.simulation.__main__ import main
 from headrace.testing.simulation.scenario import draw
 
@@ -91,10 +92,35 @@ def test_the_command_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert "the faults are over" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["--seeds", "0"], ["--jobs", "none"], ["--unknown"]])
+MISTAKES = [
+    ["--seeds", "0"],
+    ["--seeds", "9" * 20],
+    ["--jobs", "none"],
+    ["--unknown"],
+    ["--trace"],
+    ["--seed", "1", "--seeds", "2"],
+]
+
+
+@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
 def test_mistakes_end_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A mistake in the arguments names the option and ends with 2."""
+    """A mistake in the arguments names the option and ends with 2, as JSON too."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
     assert arguments[0] in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--json"])
+    assert ended.value.code == 2
+    assert arguments[0] in json.loads(capsys.readouterr().err)["error"]["message"]
+
+
+def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A long campaign is left with a word, not a traceback."""
+
+    def interrupted(*_seeds: object, **_options: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulation, "run_seeds", interrupted)
+    assert main(["--seeds", "5"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"

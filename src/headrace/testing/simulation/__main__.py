@@ -1,6 +1,6 @@
 """Run seeds of the simulation: `python -m headrace.testing.simulation --help`.
 
-Exit codes: 0 every invariant held, 1 one did not, 2 a mistake in the arguments.
+Exit codes: 0 every invariant held, 1 one did not, 2 a mistake in the arguments, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,17 +12,44 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NoReturn
 
 from headrace.testing.simulation.campaign import Totals, run_seeds
 from headrace.testing.simulation.report import Run
 from headrace.testing.simulation.world import run_seed
 
+#: These take most of a year on one core.
+MOST_SEEDS = 1_000_000_000
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells mistakes as JSON to those who asked for JSON."""
+
+    json_wanted = False
+
+    def error(self, message: str) -> NoReturn:
+        """End with 2."""
+        if not self.json_wanted:
+            super().error(message)
+        self.exit(2, json.dumps({"error": {"code": "usage", "message": message}}) + "\n")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments ask for and return the exit code."""
-    options = _parser().parse_args(arguments)
-    if options.seed is not None:
-        return _replay(options)
+    given = sys.argv[1:] if arguments is None else arguments
+    parser = _parser()
+    parser.json_wanted = "--json" in given
+    options = parser.parse_args(given)
+    if options.trace and options.seed is None:
+        parser.error("argument --trace: needs --seed")
+    try:
+        return _campaign(options) if options.seed is None else _replay(options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        return 130
+
+
+def _campaign(options: argparse.Namespace) -> int:
     seeds = range(options.first, options.first + options.seeds)
     started, cpu = time.perf_counter(), sum(os.times()[:4])
     totals = Totals()
@@ -37,11 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if totals.failures else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m headrace.testing.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=_at_least_one, default=200, help="how many (default 200)")
+def _parser() -> Parser:
+    parser = Parser(prog="python -m headrace.testing.simulation", description=__doc__)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--seeds", type=_at_least_one, default=200, help="how many (default 200)")
+    which.add_argument("--seed", type=int, help="run this one only")
     parser.add_argument("--first", type=int, default=1, help="the first seed (default 1)")
-    parser.add_argument("--seed", type=int, help="run this one only")
     parser.add_argument("--trace", action="store_true", help="with --seed: print every line of the trace")
     parser.add_argument("--last", type=_at_least_one, default=40, help="lines of the trace in a report (default 40)")
     parser.add_argument("--jobs", type=_at_least_one, default=1, help="processes that share the seeds (default 1)")
@@ -51,9 +79,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text}")
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MOST_SEEDS:,}, got {text}")
     return number
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -66,8 +67,9 @@ def run_seeds(seeds: Sequence[int], *, jobs: int = 1) -> Iterator[Run]:
             yield _run(seed)
         return
     blocks = [seeds[start : start + BLOCK] for start in range(0, len(seeds), BLOCK)]
-    # Spawned: a fork would copy threads that draw progress bars.
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    # Spawned: a fork would copy threads that draw progress bars. Ctrl-C is for the one who ends them.
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
         for runs in pool.imap(_run_block, blocks):
             yield from runs
 
