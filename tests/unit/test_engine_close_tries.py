@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +13,8 @@ import pytest
 
 from headrace import App, Backoff
 from headrace.model.batch import BatchOutcome, ClosePolicy
-from tests.unit.engine_app import quick_app
+from headrace.model.job import Claim, ClaimedJob
+from tests.unit.engine_app import QUICK, quick_app
 
 ITEMS = 400
 
@@ -62,3 +65,32 @@ async def test_a_failure_is_asked_about_at_once(tries: list[UUID]) -> None:
         batch = await app.submit(app.find_task("work"), range(ITEMS * 10), policy=ClosePolicy.fail_fast())
         assert (await batch.wait()).outcome is BatchOutcome.FAILED
         assert (await batch.progress()).succeeded < ITEMS * 10
+
+
+async def test_a_batch_cancelled_while_its_last_job_is_put_back_is_closed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Putting back a job whose task the worker does not know ends it when it was cancelled meanwhile: then it counts."""
+    patient = replace(QUICK, recovery=replace(QUICK.recovery, aggregate_interval=timedelta(minutes=1)))
+    new, old = quick_app(), quick_app(settings=patient)
+
+    @new.task
+    async def added_later(number: int) -> int:
+        return number
+
+    old.task(name="known")(lambda: None)
+    async with new, old:
+        old.runtime.stores = new.runtime.stores
+        batch = await new.submit(added_later, [1])
+        jobs = new.runtime.stores.jobs
+        claim = jobs.claim_jobs
+
+        async def claim_and_cancel(wanted: Claim) -> list[ClaimedJob]:
+            claimed = await claim(wanted)
+            if claimed:
+                await batch.cancel()
+            return claimed
+
+        monkeypatch.setattr(jobs, "claim_jobs", claim_and_cancel)
+        async with old.worker():
+            assert (await batch.wait(10)).outcome is BatchOutcome.CANCELLED

@@ -204,7 +204,7 @@ class Shift:
         return sum(attempt.executor is self._factory.alone for attempt in self._attempts.values())
 
     def _put_back(self, job: ClaimedJob, delay: timedelta) -> None:
-        self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=delay))
+        self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=delay, batch_id=job.batch_id))
         self._claimers[job.queue].release()
 
     async def _run(self, attempt: Attempt, started: float | None) -> None:
