@@ -70,7 +70,7 @@ async def test_a_failure_is_asked_about_at_once(tries: list[UUID]) -> None:
 async def test_a_batch_cancelled_while_its_last_job_is_put_back_is_closed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Putting back a job whose task the worker does not know ends it when it was cancelled meanwhile: then it counts."""
+    """Putting back a job of an unknown task ends it when it was cancelled meanwhile: that may close its batch."""
     patient = replace(QUICK, recovery=replace(QUICK.recovery, aggregate_interval=timedelta(minutes=1)))
     new, old = quick_app(), quick_app(settings=patient)
 
