@@ -31,10 +31,10 @@ bench: ## measure Headrace beside the raw SQL and other job systems (ARGS="--qui
 growth: setup ## measure what a million jobs and steady work cost (ARGS=claims, ARGS="soak 600 500")
 	@$(BIN)/python benchmarks/growth.py $(or $(ARGS),latency)
 
-test: setup ## run the tests, without the slow campaigns
+test: setup ## run the tests, with a part of the campaigns (ARGS="-k claim")
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
 
-test-all: setup ## run every test
+test-all: setup ## run every test, the campaigns at full size
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
 faults: setup ## run the tests that kill, freeze and cut off real processes
@@ -65,9 +65,11 @@ words: setup
 docs: setup
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/make_reference.py --check
+	$(BIN)/python tools/make_figures.py --check
 
-reference: setup ## write the generated pages of docs/reference anew
+reference: setup ## write the generated pages of docs/reference and the figures of the README anew
 	$(BIN)/python tools/make_reference.py
+	$(BIN)/python tools/make_figures.py
 
 fix: setup ## format and repair what can be repaired
 	$(BIN)/ruff check --fix $(CHECKED)

@@ -157,7 +157,7 @@ def install_optional(kind: str) -> None:
     """Install what may be missing, and say so when it is."""
     if kind not in OPTIONAL:
         return
-    pins = ["--no-deps", "--require-hashes", "--no-build-isolation", "-r", PINS / OPTIONAL[kind]]
+    pins: Command = ["--no-deps", "--require-hashes", "--no-build-isolation", "-r", PINS / OPTIONAL[kind]]
     if not run(uv("install", *pins) if UV.exists() else pip("install", *pins), quiet=True):
         print(f"{OPTIONAL[kind]}: cannot be installed on this machine; going on without it.", flush=True)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tools import check_docs, check_words
+from tools import check_docs, check_words, make_figures
 
 ROOT = check_docs.ROOT
 
@@ -78,3 +79,13 @@ def test_every_page_is_in_the_index() -> None:
     }
     pages = {page for page in check_docs.documents(ROOT) if page.is_relative_to(docs)}
     assert pages - linked - set(lists[:1]) == set()
+
+
+def test_the_readme_shows_the_figures_that_were_published() -> None:
+    """Its table is the one that the last published run gives: `make reference` writes it."""
+    text = make_figures.README.read_text("utf-8")
+    report = json.loads(make_figures.RESULTS.read_text("utf-8"))
+    assert make_figures.with_figures(text, report) == text
+    assert "may not be quoted" in make_figures.with_figures(text, {**report, "valid": False})
+    with pytest.raises(ValueError, match="lost the marks"):
+        make_figures.with_figures(text.replace(make_figures.END, ""), report)

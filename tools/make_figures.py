@@ -1,0 +1,87 @@
+"""Write the table of figures in README.md from the last published run of the drains.
+
+usage: python tools/make_figures.py [--check]     (--check writes nothing: exit code 1 when the table is out of date)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results" / "drain.json"
+BEGIN = "<!-- Figures: written by `make reference` from benchmarks/results/drain.json. -->\n"
+END = "<!-- End of figures. -->\n"
+WORKLOADS = ("drain", "drain-deep")
+BASE = "raw-ours"
+
+
+def with_figures(text: str, report: Mapping[str, Any]) -> str:
+    """Return a text with what stands between the marks made anew. Raises ValueError where a mark is missing."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError("README.md has lost the marks around its figures")
+    return f"{before}{BEGIN}\n{figures(report)}\n{END}{after}"
+
+
+def figures(report: Mapping[str, Any]) -> str:
+    """Return the table, on what it was measured, and which targets it misses; nothing of a run that is not valid.
+
+    >>> figures({"valid": False, "invalid_because": ["a busy machine"]})
+    'The last published run may not be quoted: a busy machine.\\n'
+    """
+    if not report["valid"]:
+        return f"The last published run may not be quoted: {'; '.join(report['invalid_because'])}.\n"
+    lines = [
+        "| waiting jobs | | recorded done a second (min–max) | of our statements in a bare loop |",
+        "|---|---|---|---|",
+        *rows(report),
+        "",
+        f"{report['at'][:10]}, {report['rounds']} rounds in turns on one server; medians, ratios within a round. "
+        f"PostgreSQL {report['server']['server_version']} with `fsync` and `synchronous_commit` "
+        f"{report['server']['fsync']}; {report['machine']['cpu']}, {report['machine']['cores']} cores that client, "
+        "worker and server share.",
+        *missed(report),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def rows(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a row for each contender of each drain."""
+    for workload in WORKLOADS:
+        for result in report["results"]:
+            rate = result["figures"].get("per_second")
+            if result["workload"] == workload and rate is not None:
+                ratio = result["ratios"].get("per_second", {}).get(BASE)
+                share = f"{ratio['median']:.2f}" if ratio else ""
+                span = f"{rate['median']:,.0f} ({rate['min']:,.0f}–{rate['max']:,.0f})"
+                yield f"| {result['jobs']:,} | {result['contender']} | {span} | {share} |"
+
+
+def missed(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the run was to reach and did not."""
+    found = [target for target in report["targets"] if target["met"] is False]
+    if found:
+        told = "; ".join(f"{target['formula']} (measured {target['value']['median']:.2f})" for target in found)
+        yield f"Not met of its targets: {told}."
+
+
+def main() -> int:
+    """Write the table, or compare it; return the exit code."""
+    text = README.read_text(encoding="utf-8")
+    made = with_figures(text, json.loads(RESULTS.read_text(encoding="utf-8")))
+    if made != text and "--check" in sys.argv:
+        print("the figures in README.md are out of date; run `make reference`")
+        return 1
+    if made != text:
+        README.write_text(made, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
