@@ -232,7 +232,7 @@ async def neighbour(number: int, crashes: int, ctx: Context) -> int:
     return number
 
 
-@app.task(retry=Backoff.fixed(0, max_attempts=1))
+@app.task(retry=Backoff.fixed(0, max_attempts=2))
 async def careful(number: int, ctx: Context, at: int = 0) -> list[Any]:
     """Keep steps and submit more under keys; the first attempt is cancelled when it waits for the `at`-th time."""
     note("start", number)
