@@ -11,7 +11,7 @@ from uuid import UUID
 
 from headrace.model.batch import BatchState, former_total
 from headrace.model.errors import ConflictError, NotFoundError
-from headrace.model.ids import uuid7
+from headrace.model.ids import uuid7s
 from headrace.stores.postgres.database import Row, Transaction
 from headrace.stores.postgres.rows import HEAD_STARTS
 
@@ -96,7 +96,7 @@ async def _open_retry_round(tx: Transaction, batch_id: UUID) -> None:
 
 async def _insert_retries(tx: Transaction, originals: Sequence[UUID]) -> dict[UUID, UUID]:
     # Ids that ascend with the originals, so that retries are claimed in their order.
-    copies = dict(zip(originals, sorted(uuid7() for _ in originals), strict=True))
+    copies = dict(zip(originals, uuid7s(len(originals)), strict=True))
     if copies:
         await tx.fetch("insert_retries", ids=list(copies.values()), originals=list(copies), head_starts=HEAD_STARTS)
     return copies
