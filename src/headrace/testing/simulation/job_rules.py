@@ -114,12 +114,16 @@ class JobRules:
             self._check_end(job, before, now, request)
 
     def _check_claim(self, job: Job, before: Seen, now: Seen, request: Request) -> None:
-        state, at = self._state, self._state.now()
         if request.verb not in CLAIMING or now.state is not JobState.RUNNING or now.attempt != before.attempt + 1:
             self._breach("attempt counts claims", f"{request.verb} made job {job.id} {now}")
         elif before.state is not JobState.READY and not (request.verb == "exchange_jobs" and job.id in self._owned):
             self._breach("one running attempt", f"job {job.id} was claimed while it was {before.state}")
-        elif before.run_at is not None and before.run_at > at:
+        else:
+            self._check_right(job, before, now)
+
+    def _check_right(self, job: Job, before: Seen, now: Seen) -> None:
+        state, at = self._state, self._state.now()
+        if before.run_at is not None and before.run_at > at:
             self._breach("no claim before run_at", f"job {job.id} was claimed at {at}, its time is {before.run_at}")
         elif now.session is None or not state.alive(now.session):
             self._breach("session expiry", f"job {job.id} was claimed for {now.session}, whose lease has ended")
