@@ -28,6 +28,7 @@ SAFELY = {"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "2s", "HEADRACE_WORKER_HEARTBEAT_
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 async def test_a_hundred_short_freezes_cost_nothing(site: Site, app: App) -> None:
     """A worker frozen a hundred times, each for up to half its lease, keeps it: no job is run twice."""
     lengths = random.Random(3)
@@ -40,7 +41,12 @@ async def test_a_hundred_short_freezes_cost_nothing(site: Site, app: App) -> Non
             await asyncio.sleep(lengths.uniform(0.05, LEASE.total_seconds() / 2))
             victim.signal(signal.SIGCONT)
             await asyncio.sleep(0.1)
-        await batch.wait(120)
+        left = 2_000 - len(site.effects("effect"))
+        print(f"{left} jobs are left after the last freeze")
+        # There were some all the time; others help with the rest.
+        assert left > 0
+        site.start_workers(1, "--concurrency", "20")
+        await batch.wait(60)
         assert (await stats_of(app, victim)).get("headrace.sessions.lost", 0) == 0
     assert site.counts("start") == dict.fromkeys(range(2_000), 1)
     assert (await check(site)).clean
