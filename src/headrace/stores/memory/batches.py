@@ -7,7 +7,7 @@ from uuid import UUID
 
 from headrace.model.batch import BatchState, NewBatch, Slice, former_total
 from headrace.model.errors import ConflictError, NotFoundError
-from headrace.model.ids import uuid7, uuid7s
+from headrace.model.ids import uuid7s
 from headrace.model.job import JobState
 from headrace.stores.memory.intake import known_key
 from headrace.stores.memory.rows import Batch, Finished, Job, Key
@@ -136,7 +136,7 @@ def retry_failed(state: State, batch_id: UUID) -> int:
 
 def retry_jobs(state: State, rows: Sequence[Finished]) -> list[UUID]:
     """Insert a copy of each final job, with its attempts before it; a closed batch of it opens a new round."""
-    copies = sorted(uuid7() for _ in rows)
+    copies = uuid7s(len(rows))
     for copy_id, row in zip(copies, rows, strict=True):
         old = row.job
         if old.batch_id is not None and state.batches[old.batch_id].state is BatchState.CLOSED:
