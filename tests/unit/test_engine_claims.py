@@ -94,3 +94,26 @@ async def test_what_an_ack_on_its_way_takes_is_not_begun_twice(monkeypatch: pyte
     await claimer.stop()
 
     assert len(begun) == len(set(begun)) == 10
+
+
+async def test_slots_that_an_ack_did_not_fill_are_used_at_once() -> None:
+    """A claim that went along is answered late and with nothing: its slots wait neither for a poll nor for a hint."""
+    stores = open_memory_stores()
+    session = NewSession(ProcessId("host", 1, 1), "host", {"default": 4}, timedelta(minutes=1))
+    await stores.sessions.register_session(session)
+    await stores.jobs.insert_jobs([NewJob(JobSpec("work"), '{"args":[],"kwargs":{}}') for _ in range(8)])
+    begun: list[UUID] = []
+    claimer = Claimer(
+        stores.jobs, Claim(session.id, "default", 4), batch_size=4, poll_interval=timedelta(minutes=1),
+        telemetry=Telemetry(), on_claimed=lambda job: begun.append(job.id), known=set, acks_waiting=lambda: 0,
+    )  # fmt: skip
+    claimer.start()
+    await wait_until(lambda: len(begun) == 4)
+    for _ in range(4):
+        claimer.release()
+    along = claimer.offer()
+    assert along is not None
+    await asyncio.sleep(3 * module.ALONG_SECONDS)  # the claimer waits for a free slot now
+    claimer.settle(along, [])
+    await wait_until(lambda: len(begun) == 8)
+    await claimer.stop()

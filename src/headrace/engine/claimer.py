@@ -120,6 +120,8 @@ class Claimer:
             self._free += claim.limit
         else:
             self._begin(claim, jobs)
+        # For slots that it had reserved and did not fill.
+        self._freed.set()
 
     async def _loop(self) -> None:
         woken_by = "poll"
