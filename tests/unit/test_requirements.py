@@ -11,9 +11,12 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from headrace.bench.catalogue import CONTENDERS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-FILES = sorted((ROOT / "requirements").glob("*.txt"))
+PINS = ROOT / "requirements"
+FILES = sorted(PINS.glob("*.txt"))
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^ ;\\]+)")
 
 
@@ -25,7 +28,7 @@ def entries(file: Path) -> list[str]:
 
 def pins(name: str) -> dict[str, str]:
     """Return the pinned version of each package of a file."""
-    found = [PIN.match(entry) for entry in entries(ROOT / "requirements" / name)]
+    found = [PIN.match(entry) for entry in entries(PINS / name)]
     return {canonicalize_name(match[1]): match[2] for match in found if match is not None}
 
 
@@ -50,6 +53,29 @@ def test_every_dependency_is_pinned_within_its_bounds(name: str, dev: bool) -> N
         if not requirement.specifier.contains(pinned.get(canonicalize_name(requirement.name), "0"), prereleases=True)
     ]
     assert loose == []
+
+
+@pytest.mark.parametrize("name", ["bench", "bench-oban", "local-model"])
+def test_what_stands_beside_the_project_is_pinned_within_its_bounds(name: str) -> None:
+    """The job systems that are measured, and the local model, are those that their lists ask for."""
+    lines = [line.partition("#")[0].strip() for line in (PINS / f"{name}.in").read_text("utf-8").splitlines()]
+    requirements = [Requirement(line) for line in lines if line]
+    pinned = pins(f"{name}.txt")
+    assert requirements
+    assert [
+        str(requirement)
+        for requirement in requirements
+        if not requirement.specifier.contains(pinned.get(canonicalize_name(requirement.name), "0"), prereleases=True)
+    ] == []
+
+
+def test_other_job_systems_are_nobodys_dependency() -> None:
+    """What the benchmark measures is in no extra and no environment but its own."""
+    systems = {name for entry in CONTENDERS.values() for name in entry.needs}
+    asked_for = {requirement.name for requirement in asked(dev=True)}
+    assert len(systems) >= 8
+    assert systems & (asked_for | set(pins("runtime.txt")) | set(pins("dev.txt"))) == set()
+    assert systems <= set(pins("bench.txt")) | set(pins("bench-oban.txt"))
 
 
 def test_development_runs_on_the_versions_that_users_get() -> None:
