@@ -38,6 +38,7 @@ CALLS = ["single", "keyed", "listed", "streamed", "within", "awaited", "read"]
 LANES, CALLS_OF_A_LANE = 6, 15
 #: More jobs than a careful one has awaits.
 HANDLERS = 60
+MOST_WORKERS = 200
 
 Call = Callable[[int], Coroutine[Any, Any, None]]
 
@@ -211,6 +212,28 @@ async def test_a_handler_cancelled_at_any_await_runs_again(site: Site, app: App,
     assert set(site.counts("effect")) >= {1_000 + number for number in range(1, HANDLERS)}
     verdict = await check(site, [job.id for job in jobs])
     assert verdict.clean, verdict
+
+
+async def test_handlers_released_at_random_moments_are_not_charged(
+    site: Site, app: App, observer: asyncpg.Connection
+) -> None:
+    """Workers that come and go without grace stop handlers at any await: they run again, uncharged, until they end."""
+    chance = random.Random(SEED)
+    async with app:
+        jobs = [await careful.enqueue(number) for number in range(1, HANDLERS // 2)]
+        workers, left = 0, len(jobs)
+        while left:
+            workers += 1
+            assert workers < MOST_WORKERS, f"{left} jobs are left"
+            async with app.worker(concurrency=4, grace=0):
+                await asyncio.sleep(chance.uniform(0.0, 20 * LATEST))
+            left = len([job for job in jobs if not (await job.status()).final])
+        await nothing_taken(app, observer)
+        views = [await app.runtime.stores.inspect.get_job(job.id) for job in jobs]
+    released = sum(view.attempt - 1 for view in views if view)
+    print(f"seed {SEED}: {workers} workers, {released} attempts released")
+    assert released > 0
+    assert {(view.state, view.failures, view.crashes) for view in views if view} == {(JobState.SUCCEEDED, 0, 0)}
 
 
 async def test_jobs_cancelled_at_random_moments_end_once(site: Site, app: App, observer: asyncpg.Connection) -> None:
