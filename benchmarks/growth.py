@@ -7,6 +7,7 @@ other settings default) and remove it. The figures of docs/decisions/0002-growth
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import statistics
 import sys
@@ -302,11 +303,8 @@ def _ending(job: ClaimedJob) -> Completion:
     return Completion(job.id, job.attempt, JobState.SUCCEEDED, result='{"value":123}')
 
 
-async def soak(dsn: str) -> None:
-    """Print, every ten seconds, dead rows, sizes and claim latencies under steady work."""
-    seconds, rate = (
-        int(sys.argv[place]) if len(sys.argv) > place else default for place, default in ((2, 600), (3, 500))
-    )
+async def soak(dsn: str, seconds: int, rate: int) -> None:
+    """Print, every ten seconds, dead rows, sizes and claim latencies under `rate` jobs a second."""
     async with bench(dsn, "soak") as opened:
         await opened.run("ALTER TABLE jobs RESET (autovacuum_enabled)")
         term = await opened.stores.sessions.lead(opened.session.id, lease=DAY)
@@ -353,6 +351,22 @@ async def claims(dsn: str) -> None:
             print(f"{name}: {value}")
 
 
+def options() -> argparse.Namespace:
+    """Return what the command line asks for; a mistake ends with 2."""
+    parser = argparse.ArgumentParser(description="Measure what a million jobs and steady work cost.")
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    kinds.add_parser("latency", help="every statement beside big and small tables, about three minutes")
+    kinds.add_parser("claims", help="claims alone, for a quiet machine")
+    steady = kinds.add_parser("soak", help="dead rows, sizes and claims under steady work")
+    steady.add_argument("seconds", type=int, nargs="?", default=600, help="default 600")
+    steady.add_argument("rate", type=int, nargs="?", default=500, help="jobs a second, default 500")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
+    asked = options()
     with postgres() as address:
-        asyncio.run({"latency": latency, "claims": claims, "soak": soak}[sys.argv[1]](address))
+        if asked.kind == "soak":
+            asyncio.run(soak(address, asked.seconds, asked.rate))
+        else:
+            asyncio.run({"latency": latency, "claims": claims}[asked.kind](address))
