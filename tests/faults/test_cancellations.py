@@ -226,7 +226,7 @@ async def test_handlers_released_at_random_moments_are_not_charged(
             workers += 1
             assert workers < MOST_WORKERS, f"{left} jobs are left"
             async with app.worker(concurrency=4, grace=0):
-                await asyncio.sleep(chance.uniform(0.0, 50 * LATEST))
+                await asyncio.sleep(chance.uniform(0.0, 30 * LATEST))
             left = len([job for job in jobs if not (await job.status()).final])
         await nothing_taken(app, observer)
         views = [await app.runtime.stores.inspect.get_job(job.id) for job in jobs]
