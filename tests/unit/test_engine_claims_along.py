@@ -167,3 +167,18 @@ async def test_stopping_waits_for_a_claim_on_its_way(bench: Bench) -> None:
     await bench.close()
     held = await bench.stores.jobs.claimed_jobs(bench.session.id, queue="default")
     assert {job.id for job in held} <= {job.id for job in bench.running} | {job_id for job_id, _ in bench.acks.pending}
+
+
+async def test_endings_survive_a_claim_that_cannot_be_carried_out(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store refuses an exchange for its claim alone: the job beside it has ended well all the same."""
+
+    async def refuse(*_arguments: Any) -> Any:
+        raise ValueError
+
+    [first, *_] = await bench.open(40)
+    monkeypatch.setattr(bench.jobs, "exchange_jobs", refuse)
+    bench.end(1)
+    await wait_until(lambda: not bench.acks.unsent)
+    assert (await bench.stores.inspect.final_jobs([first]))[first].state is JobState.SUCCEEDED

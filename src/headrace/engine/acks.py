@@ -147,6 +147,11 @@ class Acks:
         claimed = None
         try:
             accepted, claimed = await self._stores.jobs.exchange_jobs(self._session, part, claim)
+        except StoreUnavailableError:
+            raise
+        except Exception:
+            # Perhaps what cannot be carried out, or read, is the claim: no ending must pay for that.
+            return await self._stores.jobs.complete_jobs(self._session, part)
         finally:
             self._claims.settle(claim, claimed)
         return accepted
