@@ -20,7 +20,7 @@ from tests.faults.site import LEASE
 from tests.waiting import wait_until
 
 #: How long a process may take to come to its boundary.
-ARRIVAL = timedelta(seconds=40)
+ARRIVAL = timedelta(seconds=60)
 WORKER, CAPPED, LEADER = "worker", "capped", "leader"
 
 
@@ -51,7 +51,7 @@ ROUTES: dict[str, Route] = {
     "JobStore.insert_jobs": Route("single"),
     "JobStore.prune_jobs": Route(LEADER),
     "JobStore.rescue_jobs": Route(WORKER),
-    "JobStore.save_step": Route(WORKER, 2),
+    "JobStore.save_step": Route(WORKER, 2, fed="flaky_batch"),
     "JobStore.stage_jobs": Route(WORKER, 2),
     "BatchStore.append_slice": Route("stream", 2),
     "BatchStore.cancel_batch": Route("cancel"),
@@ -119,8 +119,8 @@ ROUTES: dict[str, Route] = {
     "rescue_jobs.sql": Route(WORKER, 2),
     "resign.sql": Route(LEADER, stopped=True),
     "resume_batch.sql": Route("resume"),
-    "return_jobs.sql": Route(WORKER),
-    "save_step.sql": Route(WORKER),
+    "return_jobs.sql": Route(WORKER, fed="flaky_batch"),
+    "save_step.sql": Route(WORKER, fed="flaky_batch"),
     "seal_batch.sql": Route("stream"),
     "set_caps.sql": Route(CAPPED),
     "set_queue_paused.sql": Route("pause_queue", 2),

@@ -218,7 +218,7 @@ async def cancel_job(client: Client) -> None:
     async def started() -> bool:
         return (await running.status()).value not in ("ready", "scheduled")
 
-    await wait_until(started)
+    await wait_until(started, PATIENCE)
     for job in (waiting, running):
         await operations.cancel_job(stores, job.id)
 
