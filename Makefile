@@ -36,6 +36,7 @@ test: setup ## run the tests, with a part of the campaigns (ARGS="-k claim")
 
 test-all: setup ## run every test, the campaigns at full size
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m headrace.testing.simulation --seeds 20000 --jobs $(JOBS)
 
 faults: setup ## run the tests that kill, freeze and cut off real processes
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m faults -rP --show-capture=stdout $(ARGS)

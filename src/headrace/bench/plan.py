@@ -85,21 +85,21 @@ def chosen_contenders(peers: str) -> dict[str, Entry]:
     """Return raw loops, Headrace and the peers of `all`, `none` or `NAME,…`. Raises InvalidInputError."""
     known = [name for name, entry in CONTENDERS.items() if entry.kind is Kind.PEER]
     fixed: dict[str, list[str]] = {"all": known, "none": []}
-    wanted = fixed[peers] if peers in fixed else names(peers, known, field="peers")
+    wanted = fixed[peers] if peers in fixed else names(peers, known, field="--peers")
     return {name: entry for name, entry in CONTENDERS.items() if entry.kind is not Kind.PEER or name in wanted}
 
 
 def chosen_workloads(only: str | None, *, quick: bool) -> tuple[str, ...]:
     """Return the workloads of `NAME,…`, or all (that are quick) without. Raises InvalidInputError."""
     if only is not None:
-        return tuple(names(only, list(WORKLOADS), field="only"))
+        return tuple(names(only, list(WORKLOADS), field="--only"))
     return tuple(name for name, workload in WORKLOADS.items() if not (quick and workload.slow))
 
 
 def names(text: str, known: Sequence[str], *, field: str) -> list[str]:
     """Return the names of a list with commas. Raises InvalidInputError for one that is not known.
 
-    >>> names("drain, enqueue", ["drain", "enqueue", "latency"], field="only")
+    >>> names("drain, enqueue", ["drain", "enqueue", "latency"], field="--only")
     ['drain', 'enqueue']
     """
     found = [name.strip() for name in text.split(",") if name.strip()]
