@@ -175,7 +175,9 @@ async def _meet(campaign: Campaign, point: Failpoint, actor: Actor, within: time
 async def _visit_as_worker(campaign: Campaign, route: Route, point: Failpoint) -> Actor:
     former = await campaign.leader()
     app = CAPPED_APP if route.actor == CAPPED else APP
-    actor = campaign.worker(*route.by, point, leads=route.actor == LEADER, app=app)
+    # Whoever waits for prey looks more often than the others, or they find it first.
+    looks = {"HEADRACE_RECOVERY_CHECK_INTERVAL": "50ms"} if route.prey else {}
+    actor = campaign.worker(*route.by, point, leads=route.actor == LEADER, app=app, **looks)
     if route.stopped:
         await actor.started()
         if route.actor == LEADER:
@@ -199,7 +201,7 @@ async def _visit_as_worker(campaign: Campaign, route: Route, point: Failpoint) -
 async def _feed(campaign: Campaign, point: Failpoint, actor: Actor) -> None:
     """Let another worker die, again if somebody else found it first."""
     await actor.started()
-    for _ in range(5):
+    for _ in range(10):
         prey = await campaign.worker(leads=False).started()
         prey.kill()
         with suppress(AssertionError):
