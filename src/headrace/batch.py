@@ -102,14 +102,14 @@ class Batch:
         return replace(item, result=task.codec.decode_result(item.result))
 
     async def arguments(self) -> dict[int, Any]:
-        """Return the argument of each item by index (its keyword arguments for batches made with `spread=True`).
+        """Return the argument of each item by index, in order (its keyword arguments with `spread=True`).
 
         Raises NotFoundError.
         """
         texts = await self._app.runtime.stores.inspect.batch_args(self.id)
         if not texts:
             await self.view()
-        payloads = {index: json.loads(text) for index, text in texts.items()}
+        payloads = {index: json.loads(text) for index, text in sorted(texts.items())}
         return {index: call["args"][0] if call["args"] else call["kwargs"] for index, call in payloads.items()}
 
     async def extend(self, items: Iterable[Any] | AsyncIterable[Any], *, key: str, spread: bool = False) -> None:
