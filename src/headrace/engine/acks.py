@@ -24,6 +24,9 @@ from headrace.ports.stores import Stores
 
 LOG = logging.getLogger("headrace.acks")
 
+MAX_STATEMENT = 500
+RETRY_SECONDS = 0.2
+
 
 class ClaimsAlong(Protocol):
     """Claims that go along with acks."""
@@ -35,11 +38,6 @@ class ClaimsAlong(Protocol):
     def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
         """Take what the claim brought; None says that it was not answered."""
         ...
-
-
-SUCCEEDED = JobState.SUCCEEDED
-MAX_STATEMENT = 500
-RETRY_SECONDS = 0.2
 
 
 class Acks:
@@ -190,9 +188,9 @@ class Acks:
         self._stores.notifier.hint("done")
         ended = {completion.batch_id for completion in part if completion.batch_id is not None}
         if ended:
-            succeeded = ended - {completion.batch_id for completion in part if completion.state is not SUCCEEDED}
+            others = {completion.batch_id for completion in part if completion.state is not JobState.SUCCEEDED}
             waiting = {completion.batch_id for completion in self._pending}
-            self._to_close |= ended - waiting - (succeeded & self._running_batches())
+            self._to_close |= ended - waiting - (self._running_batches() - others)
         if self._to_close and (self._closer is None or self._closer.done()):
             # Beside the acks, which must not wait for it: a batch that broke its policy is settled in the same call.
             self._closer = asyncio.create_task(self._close_all(), name="headrace-close")
