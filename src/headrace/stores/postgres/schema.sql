@@ -38,7 +38,8 @@ CREATE TABLE {schema}.jobs (
   task text NOT NULL,
   limit_key text,                              -- the cap it counts against
   args json NOT NULL,                          -- {"args": [...], "kwargs": {...}}, as the caller wrote it
-  CONSTRAINT jobs_pkey PRIMARY KEY (id)
+  -- Half of each page is left for the second entry that a job gets when it is claimed.
+  CONSTRAINT jobs_pkey PRIMARY KEY (id) WITH (fillfactor = 50)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 -- The claim walks this one and nothing else.

@@ -1,0 +1,1 @@
+ALTER INDEX {schema}.jobs_pkey SET (fillfactor = 50);
