@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from tests.conformance.scenario import Scenario
+from headrace.model.job import JobSpec, NewJob
+from tests.conformance.scenario import ARGS, Scenario
 from tests.waiting import wait_until
 
 
@@ -124,3 +125,13 @@ async def test_a_failing_subscriber_keeps_no_hint_from_others(on: Scenario) -> N
     for count in (1, 2):
         on.stores.notifier.hint("done")
         await wait_until(lambda count=count: len(calls) == len(heard) == count)  # type: ignore[misc]
+
+
+async def test_the_insert_of_jobs_hints_their_queues(on: Scenario) -> None:
+    """One job, and a job that comes with others: whoever listens hears of each queue, once the jobs can be claimed."""
+    heard: list[str] = []
+    await on.stores.notifier.subscribe(heard.append)
+    await on.stores.jobs.insert_jobs([NewJob(JobSpec("work", queue="alone"), ARGS)])
+    await wait_until(lambda: heard == ["queue:alone"])
+    await on.stores.jobs.insert_jobs([NewJob(JobSpec("work", queue=name), ARGS) for name in ("a", "b", "a")])
+    await wait_until(lambda: sorted(heard) == ["queue:a", "queue:alone", "queue:b"])

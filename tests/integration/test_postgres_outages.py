@@ -25,7 +25,7 @@ from headrace.model.ids import uuid7
 from headrace.model.job import JobState, NewJob
 from headrace.model.llm import Answer, StoredAnswer
 from headrace.ports.stores import Stores
-from headrace.stores.postgres.database import Database, DatabaseOptions
+from headrace.stores.postgres.database import Database, DatabaseOptions, Transaction
 from headrace.stores.postgres.migrate import known_migrations
 from tests.backends.postgres import empty_schema, stores_on
 from tests.backends.server import PostgresServer
@@ -225,6 +225,25 @@ async def test_hints_of_other_processes_arrive_and_own_ones_once() -> None:
         others.notifier.hint("done")
         await wait_until(lambda: own == ["queue:a", "done"])
         assert theirs == ["queue:a", "done"]
+
+
+async def test_a_lone_job_is_hinted_by_the_statement_that_inserts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others hear of it when it can be claimed, without a second statement."""
+    sent: list[str] = []
+    fetch = Transaction.fetch
+
+    async def note(self: Transaction, name: str, /, **values: Any) -> Any:
+        sent.append(name)
+        return await fetch(self, name, **values)
+
+    async with schema_stores() as (schema, stores), stores_on(schema, None) as others:
+        heard: list[int] = []
+        await others.notifier.subscribe(lambda _: heard.append(len(sent)))
+        monkeypatch.setattr(Transaction, "fetch", note)
+        await stores.jobs.insert_jobs([NewJob(SPEC, ARGS)])
+        await wait_until(lambda: heard)
+        assert sent == ["insert_job"]
+        assert [view.state for view in await others.inspect.list_jobs(limit=9)] == [JobState.READY]
 
 
 async def test_a_burst_of_hints_costs_few_notifications() -> None:

@@ -18,6 +18,8 @@ CATALOGUE = {
     "indexes": "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = $1 ORDER BY 1, 2",
     "constraints": """SELECT conrelid::regclass::text AS relation, conname, pg_get_constraintdef(oid) AS definition
         FROM pg_constraint WHERE connamespace = to_regnamespace($1) ORDER BY 1, 2""",
+    "procedures": """SELECT proname, pg_get_function_arguments(oid), prosrc FROM pg_proc
+        WHERE pronamespace = to_regnamespace($1) ORDER BY 1""",
     "settings": """SELECT relname, reloptions::text FROM pg_class
         WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'i') ORDER BY 1""",
 }

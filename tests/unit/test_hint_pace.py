@@ -54,3 +54,15 @@ def test_topics_without_number_cost_no_memory_without_end() -> None:
     for turn in range(10 * _MANY_TOPICS):
         pace.wait(f"queue:{turn}", float(turn), coalesced=False)
     assert len(pace._topics) <= _MANY_TOPICS + 1
+
+
+def test_a_ride_that_is_not_taken_costs_nothing() -> None:
+    """In a flood `take` refuses and leaves the pace as it was, so that the hint that follows is counted once."""
+    pace, other = _Pace(), _Pace()
+    for turn in range(100):
+        now = turn / 2_000
+        taken = pace.take("topic", now)
+        if not taken:
+            pace.wait("topic", now, coalesced=False)
+        assert taken == (other.wait("topic", now, coalesced=False) == 0.0)
+        assert pace._topics == other._topics

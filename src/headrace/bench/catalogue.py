@@ -52,7 +52,7 @@ class Workload:
     """One kind of measurement."""
 
     about: str
-    #: MODULE:function(contender, order)
+    #: MODULE:function(contender, order); empty where raw loops alone take part.
     target: str
     #: The first is the one compared by default.
     figures: tuple[Figure, ...]
@@ -81,7 +81,11 @@ CONTENDERS: Mapping[str, Entry] = {
     "raw-ours": Entry(
         kind=Kind.RAW,
         about="the shipped claim and finish statements on the shipped schema, batches of 100: fences, history, results",
-        loops={"drain": f"{_RAW}:drain_ours", "drain-deep": f"{_RAW}:drain_ours"},
+        loops={
+            "drain": f"{_RAW}:drain_ours",
+            "drain-deep": f"{_RAW}:drain_ours",
+            "statements": f"{_RAW}:statements",
+        },
     ),
     "raw-insert": Entry(
         kind=Kind.RAW,
@@ -184,6 +188,15 @@ _KILL = (
 )
 
 WORKLOADS: Mapping[str, Workload] = {
+    "statements": Workload(
+        about="the shipped statements and the fenced delete-only loop on one server, in turns of a thousand jobs",
+        target="",
+        figures=(
+            Figure("share", "of raw-delete", "×"),
+            Figure("ours", "", "jobs/s"),
+            Figure("delete", "raw-delete beside it", "jobs/s"),
+        ),
+    ),
     "drain": Workload(
         about="jobs that wait when the worker starts, until all are recorded done",
         target=f"{_HERE}.drain:drain", figures=_PER_SECOND,

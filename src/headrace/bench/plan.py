@@ -26,6 +26,7 @@ class Sizes:
     def jobs(self, workload: str) -> int:
         """Return the jobs of a workload."""
         jobs = {
+            "statements": self.drain,
             "drain": self.drain,
             "drain-deep": self.deep,
             "enqueue": self.bulk,

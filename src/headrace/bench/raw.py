@@ -1,14 +1,14 @@
 """Minimal loops over one connection: what the server and the driver can do without a framework.
 
-Each drain takes batches of 100 in two transactions, claim and finish. All use the pinned plans of the shipped worker,
-so that a plan made for an empty table decides nothing.
+Each drain takes batches of 100; the plain ones in two transactions, claim and finish. All use the pinned plans of the
+shipped worker, so that a plan made for an empty table decides nothing.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from operator import itemgetter
@@ -24,6 +24,8 @@ from headrace.bench.statements import read
 from headrace.model.ids import uuid7
 
 BATCH = 100
+#: Steps of a turn where two loops take turns.
+TURN = 10
 FILL = 10_000
 INSERT = 1_000
 ARGS, RESULT = '{"args":[123],"kwargs":{}}', "null"
@@ -33,8 +35,48 @@ QUEUE = "default"
 Step = Callable[[], Awaitable[int]]
 
 
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A connection to a filled table, and the step that is repeated until nothing is left."""
+
+    connection: Any
+    step: Step
+
+
 async def drain_plain(order: Order) -> dict[str, float]:
     """Drain a plain table: rows are marked and deleted, without fence and history."""
+    return await _drain(order, await _plain_loop(order))
+
+
+async def drain_delete(order: Order) -> dict[str, float]:
+    """Drain a plain table under fences, without history."""
+    return await _drain(order, await _fenced_loop(order))
+
+
+async def drain_ours(order: Order) -> dict[str, float]:
+    """Drain with the statements the worker ships with, on the shipped schema: fences, history, results."""
+    return await _drain(order, await _shipped_loop(order))
+
+
+async def statements(order: Order) -> dict[str, float]:
+    """Drain as `drain_delete` and as `drain_ours` in turns of a few steps, so that both meet the same machine.
+
+    A machine that changes its speed every second makes the ratio of two drains, one after the other, a matter of luck.
+    """
+    loops = {"delete": await _fenced_loop(order), "ours": await _shipped_loop(order)}
+    seconds, done = dict.fromkeys(loops, 0.0), dict.fromkeys(loops, 0)
+    for _ in range(0, order.jobs, TURN * BATCH):
+        for name, loop in loops.items():
+            begun = time.perf_counter()
+            done[name] += sum([await loop.step() for _ in range(TURN)])
+            seconds[name] += time.perf_counter() - begun
+    for loop in loops.values():
+        await loop.connection.close()
+    speed = {name: done[name] / seconds[name] for name in loops}
+    return {"done": done["ours"], "share": speed["ours"] / speed["delete"], **speed}
+
+
+async def _plain_loop(order: Order) -> Loop:
     connection = await _plain(order)
     claim, delete = read("claim_plain"), read("delete_plain")
 
@@ -42,11 +84,10 @@ async def drain_plain(order: Order) -> dict[str, float]:
         rows = await connection.fetch(claim, QUEUE, BATCH)
         return len(await connection.fetch(delete, [row[0] for row in rows])) if rows else 0
 
-    return await _drain(order, connection, step)
+    return Loop(connection, step)
 
 
-async def drain_delete(order: Order) -> dict[str, float]:
-    """Drain a plain table under fences, without history."""
+async def _fenced_loop(order: Order) -> Loop:
     connection, session = await _plain(order), uuid4()
     claim, delete = read("claim_fenced"), read("delete_fenced")
 
@@ -56,11 +97,10 @@ async def drain_delete(order: Order) -> dict[str, float]:
         ids, attempts = [row["id"] for row in rows], [row["attempt"] for row in rows]
         return len(await connection.fetch(delete, ids, attempts, session)) if rows else 0
 
-    return await _drain(order, connection, step)
+    return Loop(connection, step)
 
 
-async def drain_ours(order: Order) -> dict[str, float]:
-    """Drain with the statements the worker ships with, on the shipped schema: fences, history, results."""
+async def _shipped_loop(order: Order) -> Loop:
     from headrace.stores.postgres.migrate import apply
 
     await apply(order.dsn)
@@ -72,29 +112,18 @@ async def drain_ours(order: Order) -> dict[str, float]:
     )  # fmt: skip
     for start in range(0, order.jobs, FILL):
         await _fill_shipped(run, min(FILL, order.jobs - start))
-
-    return await _drain(order, connection, _shipped_step(run, session))
-
-
-def _shipped_step(run: Callable[..., Awaitable[Any]], session: UUID) -> Step:
-    """Return the round of the shipped worker: claim, then finish; in one statement where the finish claims too."""
-    from headrace.stores.postgres.queries import load_query
-
-    exchanges = "limit" in load_query("finish_jobs", "headrace").parameters
     claim = {"session": session, "queue": QUEUE, "limit": BATCH}
     held: list[Any] = []
 
     async def step() -> int:
+        """Do as the worker does: end what was claimed, and claim the next in the same statement."""
         rows = sorted(held or await run("claim_jobs", **claim), key=itemgetter("id"))
         if not rows:
             return 0
-        answer = await run("finish_jobs", **claim, **_endings(rows))
-        if not exchanges:
-            return len(answer)
-        *held[:], last = answer
+        *held[:], last = await run("finish_jobs", **claim, **_endings(rows))
         return len(last["ended"])
 
-    return step
+    return Loop(connection, step)
 
 
 async def insert(order: Order) -> dict[str, float]:
@@ -130,17 +159,11 @@ async def _fill_shipped(run: Callable[..., Awaitable[Any]], count: int) -> None:
 
 def _endings(rows: list[Any]) -> dict[str, list[Any]]:
     """Return the parameters by which all these jobs end well."""
-    count = len(rows)
     return {
         "ids": [row["id"] for row in rows],
         "attempts": [row["attempt"] for row in rows],
-        "states": ["succeeded"] * count,
-        "results": [RESULT] * count,
-        "errors": [None] * count,
-        "usages": [None] * count,
-        "failures": [0] * count,
-        "crashes": [0] * count,
-        "endings": [None] * count,
+        "results": [RESULT] * len(rows),
+        "endings": [None] * len(rows),
     }
 
 
@@ -164,11 +187,11 @@ async def _connect(dsn: str) -> Any:
     return await asyncpg.connect(dsn, server_settings={"jit": "off", **PINNED_PLANS})
 
 
-async def _drain(order: Order, connection: Any, step: Step) -> dict[str, float]:
-    """Repeat a step until it finds nothing, and return the speed."""
+async def _drain(order: Order, loop: Loop) -> dict[str, float]:
+    """Repeat the step until it finds nothing, and return the speed."""
     cpu, server, begun = time.process_time(), cpu_seconds(order.server_pid), time.perf_counter()
     done = 0
-    while count := await step():
+    while count := await loop.step():
         done += count
     seconds = time.perf_counter() - begun
     figures = {"done": done, "seconds": seconds, "per_second": done / seconds}
@@ -176,5 +199,5 @@ async def _drain(order: Order, connection: Any, step: Step) -> dict[str, float]:
     server_after = cpu_seconds(order.server_pid)
     if server is not None and server_after is not None:
         figures["server_us"] = (server_after - server) / done * 1e6
-    await connection.close()
+    await loop.connection.close()
     return figures

@@ -12,7 +12,7 @@ from headrace.bench.machine import describe_machine
 from headrace.bench.results import Result, Results
 from headrace.bench.run import Plan, Run, versions
 from headrace.bench.targets import TARGETS
-from headrace.bench.validity import Reference, objections
+from headrace.bench.validity import Reference, objections, speed_of_machine
 
 
 def make_report(plan: Plan, run: Run, *, server: Mapping[str, str], notes: list[str]) -> dict[str, Any]:
@@ -80,6 +80,7 @@ def conditions(report: Mapping[str, Any]) -> list[str]:
         f"{server.get('synchronous_commit')}, full_page_writes {server.get('full_page_writes')}",
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['kernel']}",
         f"cores that other programs used before each round: {', '.join(looks)}",
+        f"a fixed loop on this machine took {speed_of_machine([look['loop_ms'] for look in report['quiet']])}",
     ]
 
 

@@ -27,7 +27,8 @@ class Reference:
 #: Other programs may use so much of one core before a run counts as disturbed.
 BUSY_CORES = 0.25
 STEAL = 0.05
-#: The slowest calibration loop may take so much longer than the fastest one.
+#: A machine whose slowest look took so much longer than its fastest has changed its own speed. That is said, and makes
+#: no run invalid: what is compared meets the same machine in turns.
 LOOP_SPREAD = 1.5
 
 
@@ -55,7 +56,15 @@ def _disturbances(quiet: Sequence[Quiet]) -> list[str]:
     steal = max(look.steal for look in quiet)
     if steal > STEAL:
         found.append(f"the hypervisor took {steal:.0%} of the processor time")
-    loops = [look.loop_ms for look in quiet]
-    if max(loops) > LOOP_SPREAD * min(loops):
-        found.append(f"the calibration loop took between {min(loops):.0f} and {max(loops):.0f} ms")
     return found
+
+
+def speed_of_machine(loops_ms: Sequence[float]) -> str:
+    """Return what a fixed loop took before each round, in words.
+
+    >>> speed_of_machine([12.0, 13.1]), speed_of_machine([12.0, 24.0])
+    ('12–13 ms', '12–24 ms: its own speed changed by 2.0, so trust ratios, not speeds')
+    """
+    least, most = min(loops_ms), max(loops_ms)
+    change = f": its own speed changed by {most / least:.1f}, so trust ratios, not speeds"
+    return f"{least:.0f}–{most:.0f} ms" + (change if most > LOOP_SPREAD * least else "")

@@ -118,7 +118,7 @@ class _Lane:
 
 
 class Client:
-    """Inserts jobs, and hints their queues."""
+    """Inserts jobs."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
@@ -136,9 +136,7 @@ class Client:
 
     async def enqueue_many(self, jobs: Sequence[NewJob]) -> list[UUID]:
         """Insert jobs in one transaction and return the ids under which they are stored."""
-        ids = await with_retries(lambda retrying: self._stores.jobs.insert_jobs(jobs, retrying=retrying))
-        self._hint(jobs)
-        return ids
+        return await with_retries(lambda retrying: self._stores.jobs.insert_jobs(jobs, retrying=retrying))
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], *, hint: bool) -> list[UUID]:
         """Insert jobs inside the caller's transaction; with `hint`, a hint follows the commit if that is seen."""

@@ -19,7 +19,10 @@ class JobStore(Protocol):
     """Durable jobs. All methods raise StoreUnavailableError when the store cannot answer."""
 
     async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
-        """Insert `jobs` in one transaction and return, in order, the id under which each is stored.
+        """Insert `jobs` in one transaction, hint their queues, and return, in order, the id under which each is stored.
+
+        The hint is the store's here, and not the caller's as for all other verbs: a store may have it follow the commit
+        at once, without the way to the caller and back.
 
         A keyed job whose key is known with an equal body hash is not inserted: the stored id is returned. Another
         body raises ConflictError and inserts none of `jobs`; so does a key that another open transaction is inserting,

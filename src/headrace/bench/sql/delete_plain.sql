@@ -1,2 +1,2 @@
 -- The least a finish does: the rows are gone.
-DELETE FROM jobs WHERE id = ANY($1::uuid[]) RETURNING id
+DELETE FROM public.jobs WHERE id = ANY($1::uuid[]) RETURNING id

@@ -1,2 +1,2 @@
 -- The raw multi-row insert: all rows of two arrays.
-INSERT INTO jobs (id, args) SELECT * FROM unnest($1::uuid[], $2::json[])
+INSERT INTO public.jobs (id, args) SELECT * FROM unnest($1::uuid[], $2::json[])

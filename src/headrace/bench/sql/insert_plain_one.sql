@@ -1,2 +1,2 @@
 -- The raw single insert.
-INSERT INTO jobs (id, args) VALUES ($1::uuid, $2::json)
+INSERT INTO public.jobs (id, args) VALUES ($1::uuid, $2::json)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from headrace.clock import SystemClock
 from headrace.ports.clock import Clock
+from headrace.ports.notifier import Notifier
 from headrace.ports.stores import Stores
 from headrace.stores.memory.batch_store import MemoryBatchStore
 from headrace.stores.memory.control_store import MemoryControlStore
@@ -25,14 +26,13 @@ def open_memory_stores(clock: Clock | None = None) -> Stores:
     >>> stores.foreign is None
     True
     """
-    return stores_over(State(clock or SystemClock()))
+    return stores_over(State(clock or SystemClock()), MemoryNotifier())
 
 
-def stores_over(state: State) -> Stores:
-    """Return the stores over tables that the caller may look at."""
-    notifier = MemoryNotifier()
+def stores_over(state: State, notifier: Notifier) -> Stores:
+    """Return the stores over tables that the caller may look at, with a notifier of the caller's."""
     return Stores(
-        jobs=MemoryJobStore(state),
+        jobs=MemoryJobStore(state, notifier),
         batches=MemoryBatchStore(state),
         sessions=MemorySessionStore(state),
         control=MemoryControlStore(state),

@@ -12,6 +12,7 @@ from headrace.model.job import Claim, ClaimedJob, Completion, JobState, NewJob
 from headrace.model.priority import head_start
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
+from headrace.ports.notifier import Notifier
 from headrace.stores.memory import claims, endings, intake
 from headrace.stores.memory.leadership import leads
 from headrace.stores.memory.retention import prune_jobs
@@ -21,13 +22,16 @@ from headrace.stores.memory.state import State, atomic
 class MemoryJobStore:
     """`ports.job_store.JobStore` over shared dicts; the port says what each verb promises."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, notifier: Notifier) -> None:
+        self._state, self._notifier = state, notifier
 
     @atomic
     async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
         """Insert jobs. Ids that are stored are always left alone here, `retrying` or not."""
-        return intake.insert_jobs(self._state, jobs)
+        ids = intake.insert_jobs(self._state, jobs)
+        for queue in {job.spec.queue for job in jobs}:
+            self._notifier.hint(f"queue:{queue}")
+        return ids
 
     @atomic
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:

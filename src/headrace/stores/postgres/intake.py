@@ -15,6 +15,7 @@ from headrace.model.job import KEY_LIFETIME, JobSpec, NewJob
 from headrace.model.priority import head_start
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.faults import lock_timed_out
+from headrace.stores.postgres.notifier import Ride
 from headrace.stores.postgres.queries import Runner
 
 #: Rows of one statement; more are inserted in several of one transaction.
@@ -22,7 +23,7 @@ ROWS_PER_STATEMENT = 10_000
 
 
 async def insert_jobs(database: Database, jobs: Sequence[NewJob], *, retrying: bool) -> list[UUID]:
-    """Do what `JobStore.insert_jobs` promises; the plain case is one statement."""
+    """Do what `JobStore.insert_jobs` promises but for the hints; the plain case is one statement."""
     groups = group_by_spec(jobs)
     if not retrying and len(groups) == 1 and len(jobs) <= ROWS_PER_STATEMENT and not _keyed(jobs):
         await _insert_group(database, *groups[0])
@@ -32,6 +33,15 @@ async def insert_jobs(database: Database, jobs: Sequence[NewJob], *, retrying: b
         return await insert_with(tx, jobs, retrying=retrying)
 
     return await database.run(work) if jobs else []
+
+
+async def insert_job(runner: Runner, job: NewJob, ride: Ride | None = None) -> None:
+    """Insert one job without a key; with a ride, commit and hint in the same statement."""
+    channel, payload = (ride.channel, ride.payload) if ride is not None else (None, None)
+    await runner.fetch(
+        "insert_job", id=job.id, args=job.args, run_at=job.run_at, channel=channel, payload=payload,
+        **spec_values(job.spec),
+    )  # fmt: skip
 
 
 async def insert_with(runner: Runner, jobs: Sequence[NewJob], *, retrying: bool) -> list[UUID]:
@@ -85,8 +95,7 @@ def _name(job: NewJob) -> tuple[str, str] | UUID:
 
 async def _insert_group(runner: Runner, spec: JobSpec, jobs: Sequence[NewJob]) -> None:
     if len(jobs) == 1:
-        [job] = jobs
-        await runner.fetch("insert_job", id=job.id, args=job.args, run_at=job.run_at, **spec_values(spec))
+        await insert_job(runner, jobs[0])
         return
     await runner.fetch(
         "insert_jobs",

@@ -12,6 +12,7 @@ from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.stores.postgres import completion, intake, pruning
 from headrace.stores.postgres.database import Database, Row, Transaction
+from headrace.stores.postgres.notifier import PostgresNotifier
 from headrace.stores.postgres.rows import claimed_jobs
 from headrace.stores.postgres.sweeps import Sweeper
 
@@ -19,13 +20,28 @@ from headrace.stores.postgres.sweeps import Sweeper
 class PostgresJobStore:
     """Durable jobs. Each verb is one statement or one transaction; `hot` has connections with pinned plans."""
 
-    def __init__(self, database: Database, hot: Database) -> None:
-        self._database, self._hot = database, hot
+    def __init__(self, database: Database, hot: Database, notifier: PostgresNotifier) -> None:
+        self._database, self._hot, self._notifier = database, hot, notifier
         self._sweeper = Sweeper(database)
 
     async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
-        """Insert `jobs` in one transaction and return, in order, the id under which each is stored."""
-        return await intake.insert_jobs(self._database, jobs, retrying=retrying)
+        """Insert `jobs` in one transaction, hint, and return, in order, the id under which each is stored."""
+        if len(jobs) == 1 and jobs[0].key is None and not retrying:
+            return [await self._insert_job(jobs[0])]
+        ids = await intake.insert_jobs(self._database, jobs, retrying=retrying)
+        for queue in {job.spec.queue for job in jobs}:
+            self._notifier.hint(f"queue:{queue}")
+        return ids
+
+    async def _insert_job(self, job: NewJob) -> UUID:
+        topic = f"queue:{job.spec.queue}"
+        ride = self._notifier.ride(topic)
+        await intake.insert_job(self._database, job, ride)
+        if ride is not None:
+            self._notifier.hint_here(topic)
+        else:
+            self._notifier.hint(topic)
+        return job.id
 
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
         """Move up to `claim.limit` ready jobs to running under the session and return them in claim order."""

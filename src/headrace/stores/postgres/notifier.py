@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -31,6 +32,14 @@ CHECK_EVERY, CHECK_TIMEOUT = 10.0, 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 #: How long `subscribe` waits for the first connection before it goes on without.
 _FIRST_WAIT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ride:
+    """A hint that a statement carries: what it says, and on which channel."""
+
+    channel: str
+    payload: str
 
 
 class PostgresNotifier:
@@ -66,6 +75,22 @@ class PostgresNotifier:
         else:
             with contextlib.suppress(RuntimeError):  # our loop was closed: there is nothing left to send with
                 self._loop.call_soon_threadsafe(self._hint_others, topic)
+
+    def ride(self, topic: str) -> Ride | None:
+        """Return the hint for a statement that tells others behind its own commit; None in a flood and behind a pooler.
+
+        This process is still to be told, by `hint_here`; without a ride all are, by `hint`.
+        """
+        waits = topic in self._unsent or topic in self._late
+        if self._closed or self._database.options.pooled or running_loop() is not self._loop or waits:
+            return None
+        if not self._pace.take(topic, self._loop.time()):
+            return None
+        return Ride(self._channel, f"{self._sender} {topic}")
+
+    def hint_here(self, topic: str) -> None:
+        """Tell the subscribers of this process only."""
+        self._subscribers.tell(topic)
 
     def _hint_others(self, topic: str) -> None:
         wait = self._pace.wait(topic, self._loop.time(), coalesced=topic in self._unsent or topic in self._late)
@@ -169,3 +194,12 @@ class _Pace:
         free_at = max(free_at, now) + (FLOOD_SPACING if close >= FLOOD else SPACING)
         self._topics[topic] = now, close, free_at
         return max(0.0, free_at - now - CREDIT)
+
+    def take(self, topic: str, now: float) -> bool:
+        """Let a hint leave at once and return True, or change nothing."""
+        before = self._topics.get(topic)
+        if self.wait(topic, now, coalesced=False) == 0:
+            return True
+        if before is not None:
+            self._topics[topic] = before
+        return False

@@ -75,7 +75,7 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
             await private.close()
 
     return Stores(
-        jobs=PostgresJobStore(database, hot),
+        jobs=PostgresJobStore(database, hot, notifier),
         batches=PostgresBatchStore(database, hot),
         sessions=PostgresSessionStore(database),
         control=PostgresControlStore(database),

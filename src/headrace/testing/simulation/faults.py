@@ -240,10 +240,10 @@ class Port:
         return chosen
 
 
-def across(network: Network, stores: Stores, notifier: Any, chance: Random) -> Stores:
+def across(network: Network, stores: Stores, chance: Random) -> Stores:
     """Return stores whose verbs go through the network."""
     ports: dict[str, Any] = {
         name: Port(getattr(stores, name), network, chance)
         for name in ("jobs", "batches", "sessions", "control", "inspect", "memo")
     }
-    return replace(stores, notifier=notifier, **ports)
+    return replace(stores, **ports)
