@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -244,18 +243,15 @@ async def test_rare_jobs_are_listed_among_many(monkeypatch: pytest.MonkeyPatch) 
 # Retention
 
 
-async def test_pruning_works_in_slices_and_keeps_up() -> None:
-    """Calls remove no more than their limit each, and 20 of them more than 500 jobs a second, until nothing is left."""
+async def test_pruning_works_in_slices() -> None:
+    """Calls remove no more than their limit each, until nothing is left."""
     async with schema_stores() as (schema, stores), connection() as opened:
         await opened.execute(FINISHED.format(schema=schema), 20_000)
-        begun = asyncio.get_running_loop().time()
         kept = Retention(failed=timedelta(days=7))
         removed = [(await stores.jobs.prune_jobs(kept, limit=1_000)).removed["jobs"] for _ in range(21)]
-        spent = asyncio.get_running_loop().time() - begun
         left = await ask(schema, "SELECT count(*) FROM finished_jobs")
     assert removed == [1_000] * 20 + [0]
     assert left == 0
-    assert 20_000 / spent > 500
 
 
 async def test_pruning_passes_what_must_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,14 @@ def test_a_server_that_may_lose_commits_is_refused() -> None:
     assert "fsync = off" in message and "--allow-unsafe" in message
 
 
+def test_the_url_of_all_commands_is_the_server_to_measure_on() -> None:
+    """`headrace --url URL bench` does not measure on another server in silence."""
+    runner = CliRunner(env={"HEADRACE_QUEUE_URL": None})  # has the option's effect on the environment undone
+    result = runner.invoke(cli, ["--url", shared_server().dsn, "bench", "--peers", "none", "--json"])
+    assert result.exit_code == 2
+    assert "fsync = off" in json.loads(result.stderr)["error"]["message"]
+
+
 def test_an_unsafe_server_is_said_in_the_report() -> None:
     """What was allowed is not hidden; and enqueueing is compared with the raw inserts of the same run."""
     options = ["--quick", "--only", "enqueue", "--peers", "none", "--json", "--allow-unsafe"]

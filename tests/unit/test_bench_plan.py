@@ -37,12 +37,6 @@ def test_slow_peers_get_fewer_jobs_and_the_rest_the_same() -> None:
     assert jobs["procrastinate"] == 1_000
 
 
-def test_long_workloads_are_not_repeated() -> None:
-    """Kills take half a minute each."""
-    turns = list(interleave(["kill"], chosen_contenders("none"), Sizes(), rounds=3))
-    assert [turn.round for turn in turns] == [1]
-
-
 def test_a_quick_run_leaves_the_slow_ones_out() -> None:
     """--quick has a minute."""
     quick = chosen_workloads(None, quick=True)

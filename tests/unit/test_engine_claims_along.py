@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from headrace.engine.acks import Acks
-from headrace.engine.claimer import Claimer
+from headrace.engine.claimer import ALONG_SECONDS, Claimer
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.job import Claim, ClaimedJob, Completion, JobSpec, JobState, NewJob
@@ -32,6 +32,10 @@ class Jobs:
         self.completes = 0
         self.exchanges: list[int] = []
         self.losing = 0
+        self.looks = 0
+        #: Answers of exchanges wait for it.
+        self.answering = asyncio.Event()
+        self.answering.set()
 
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
         """Claim alone."""
@@ -40,6 +44,7 @@ class Jobs:
 
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
         """Look what the session holds."""
+        self.looks += 1
         return await self._jobs.claimed_jobs(session, queue=queue)  # type: ignore[no-any-return]
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
@@ -53,6 +58,7 @@ class Jobs:
         """Do both, and perhaps lose the answer."""
         self.exchanges.append(claim.limit)
         answer = await self._jobs.exchange_jobs(session, completions, claim)
+        await self.answering.wait()
         if self.losing:
             self.losing -= 1
             raise StoreUnavailableError
@@ -158,6 +164,23 @@ async def test_what_an_unanswered_exchange_took_is_found(bench: Bench) -> None:
     await bench.work_off(ids)
     assert sorted(bench.begun) == sorted(ids)
     assert bench.jobs.losing == 0
+
+
+async def test_nothing_is_claimed_or_looked_for_while_a_claim_is_on_its_way(bench: Bench) -> None:
+    """What an ack's claim took is known only with its answer: a look before it would begin those jobs twice."""
+    ids = await bench.open(40)
+    bench.jobs.answering.clear()
+    bench.end(2)
+    await wait_until(lambda: bench.jobs.exchanges)
+    claims = bench.jobs.claims
+    bench.end(2)
+    for _ in range(5):
+        bench.claimer.hint()
+        await asyncio.sleep(ALONG_SECONDS)
+    assert (bench.jobs.claims, bench.jobs.looks) == (claims, 0)
+    bench.jobs.answering.set()
+    await bench.work_off(ids)
+    assert sorted(bench.begun) == sorted(ids)
 
 
 async def test_stopping_waits_for_a_claim_on_its_way(bench: Bench) -> None:

@@ -56,8 +56,6 @@ class Workload:
     target: str
     #: The first is the one compared by default.
     figures: tuple[Figure, ...]
-    #: It says the same each time, or takes long: no more rounds than this.
-    most_rounds: int = 99
     #: Left out by --quick.
     slow: bool = False
 
@@ -231,14 +229,14 @@ WORKLOADS: Mapping[str, Workload] = {
             Figure("growth", "more with jobs waiting", "MiB", more_is_better=False),
             Figure("first_job", "first job after", "s", more_is_better=False),
         ),
-        most_rounds=1, slow=True,
+        slow=True,
     ),
     "kill": Workload(
         about="kill -9 amid jobs of 10 ms, another worker of the same machine takes over",
-        target=f"{_HERE}.takeover:takeover", figures=_KILL, most_rounds=1, slow=True,
+        target=f"{_HERE}.takeover:takeover", figures=_KILL, slow=True,
     ),
     "kill-apart": Workload(
         about="the same, the dead worker in a pid namespace of its own, as on another machine",
-        target=f"{_HERE}.takeover:takeover_apart", figures=_KILL, most_rounds=1, slow=True,
+        target=f"{_HERE}.takeover:takeover_apart", figures=_KILL, slow=True,
     ),
 }  # fmt: skip

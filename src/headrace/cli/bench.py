@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.cli.exits import Exit
 from headrace.cli.output import console, json_option, print_json, print_table, print_text
 from headrace.model.errors import ConfigError, InvalidInputError
 
@@ -78,7 +79,7 @@ class BenchOptions:
 def bench(as_json: bool, **options: Any) -> int:
     """Measure Headrace against the raw SQL ceiling and other job systems on one server.
 
-    Starts a PostgreSQL of its own with full durability and measures in turns, three rounds, about ten minutes; prints
+    Starts a PostgreSQL of its own with full durability and measures in turns, three rounds, a quarter of an hour; prints
     medians with their range, ratios taken within each round, and which targets are met. Figures of a busy machine are
     marked INVALID. Other job systems are measured where they are installed (`make bench` installs them).
 
@@ -88,7 +89,7 @@ def bench(as_json: bool, **options: Any) -> int:
       headrace bench --only drain --peers none --json
       headrace bench --only drain,enqueue --peers pgqueuer --out report.md
     """
-    asked = BenchOptions(**options)
+    asked = BenchOptions(**{**options, "url": options["url"] or _url_of_all_commands()})
     _check_places(asked)
     with ExitStack() as stack:
         _leave_in_order(stack)
@@ -101,6 +102,12 @@ def bench(as_json: bool, **options: Any) -> int:
     else:
         _print(report)
     return 0
+
+
+def _url_of_all_commands() -> str | None:
+    """Return `headrace --url URL bench`, said on the command line; a store of the settings is not meant."""
+    above = click.get_current_context().parent
+    return None if above is None else above.params.get("url")
 
 
 def _check_places(asked: BenchOptions) -> None:
@@ -123,7 +130,7 @@ def _without_secrets(url: str) -> str:
 
 def _leave_in_order(stack: ExitStack) -> None:
     """Let SIGTERM end the servers and remove their files, as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(Exit.TERMINATED))
     stack.callback(signal.signal, signal.SIGTERM, before)
 
 

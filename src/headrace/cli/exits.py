@@ -33,6 +33,8 @@ class Exit(IntEnum):
     NOT_FOUND = 5
     #: Ctrl-C, or a second signal
     INTERRUPTED = 130
+    #: `bench` ended by SIGTERM; a worker that SIGTERM ends in order gives 0
+    TERMINATED = 143
 
 
 #: The first that fits decides, so subclasses come before their bases.

@@ -141,12 +141,13 @@ class Claimer:
         if self._free < 1:
             self._freed.clear()
             await self._wait(self._freed, self._poll_interval)
-        if self._along or (self._goes_along and self._acks_waiting()):
-            self._came_back.clear()
-            if await self._wait(self._came_back, ALONG_SECONDS) or self._along:
-                return 0
         if self._backlog and 0 < self._free < self._batch_size // 4:
             await asyncio.sleep(REFILL_SECONDS)
+        if self._along or (self._goes_along and self._acks_waiting()):
+            self._came_back.clear()
+            # What an ack on its way takes is known only with its answer: a look before would begin it a second time.
+            if await self._wait(self._came_back, ALONG_SECONDS) or self._along:
+                return 0
         return max(0, min(self._free, self._batch_size))
 
     def _reserve(self, limit: int) -> Claim:
@@ -157,8 +158,7 @@ class Claimer:
         """Claim up to `limit` jobs and return whether there were any."""
         claim = self._reserve(0)
         try:
-            # What an ack on its way takes is known only with its answer: a look now would begin it a second time.
-            if self._must_look and not self._along:
+            if self._must_look:
                 await self._recover()
             claim = self._reserve(max(0, min(limit, self._free)))
             jobs = await self._jobs.claim_jobs(claim) if claim.limit else []
