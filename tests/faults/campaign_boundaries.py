@@ -107,7 +107,7 @@ ROUTES: dict[str, Route] = {
     "note_change.sql": Route("retry_job"),
     "note_migration.sql": Route("migrate"),
     "note_round.sql": Route("extend"),
-    "notify.sql": Route("single"),
+    "notify.sql": Route("several"),
     "open_round.sql": Route("extend"),
     "prune_answers.sql": Route(LEADER),
     "prune_batches.sql": Route(LEADER),

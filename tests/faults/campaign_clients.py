@@ -106,7 +106,6 @@ async def again(client: Client) -> None:
         await operations.cancel_job(stores, job.id)
     client.acknowledge("again", jobs=[job.id for job in jobs])
     await stores.jobs.insert_jobs(jobs)
-    stores.notifier.hint("queue:default")
 
 
 async def long(client: Client) -> None:

@@ -14,7 +14,7 @@ from random import Random
 from tests.backends.server import USER, PostgresServer
 
 CHUNK = 65_536
-_WRITES = re.compile(rb"\b(INSERT INTO|UPDATE|DELETE FROM)\b")
+_WRITES = re.compile(rb"\b(INSERT INTO|UPDATE|DELETE FROM|CALL)\b")
 
 
 def split_messages(buffer: bytearray) -> list[tuple[bytes, bytes]]:

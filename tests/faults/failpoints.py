@@ -47,7 +47,7 @@ PORTS = {
     JobStore: PostgresJobStore, BatchStore: PostgresBatchStore, SessionStore: PostgresSessionStore,
     ControlStore: PostgresControlStore, MemoStore: PostgresMemoStore, ForeignIntake: PostgresForeignIntake,
 }  # fmt: skip
-_WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM|FOR SHARE|pg_notify|CREATE|LOCK)\b", re.IGNORECASE)
+_WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM|FOR SHARE|pg_notify|CREATE|LOCK|CALL)\b", re.IGNORECASE)
 
 
 class Action(StrEnum):
