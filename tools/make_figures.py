@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from headrace.bench.validity import speed_of_machine
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results" / "drain.json"
@@ -45,7 +47,8 @@ def figures(report: Mapping[str, Any]) -> str:
         f"{report['at'][:10]}, {report['rounds']} rounds in turns on one server; medians, ratios within a round. "
         f"PostgreSQL {report['server']['server_version']} with `fsync` and `synchronous_commit` "
         f"{report['server']['fsync']}; {report['machine']['cpu']}, {report['machine']['cores']} cores that client, "
-        "worker and server share.",
+        "worker and server share. A fixed loop took "
+        f"{speed_of_machine([look['loop_ms'] for look in report['quiet']])}.",
         *missed(report),
     ]
     return "\n".join(lines) + "\n"

@@ -26,7 +26,9 @@ from headrace.model.job import JobState, NewJob
 from headrace.model.llm import Answer, StoredAnswer
 from headrace.ports.stores import Stores
 from headrace.stores.postgres.database import Database, DatabaseOptions, Transaction
+from headrace.stores.postgres.intake import insert_job
 from headrace.stores.postgres.migrate import known_migrations
+from headrace.stores.postgres.notifier import Ride
 from tests.backends.postgres import empty_schema, stores_on
 from tests.backends.server import PostgresServer
 from tests.integration.cutting_proxy import CuttingProxy, cutting_proxy
@@ -43,6 +45,8 @@ from tests.integration.postgres_setup import (
     shared_server,
 )
 from tests.waiting import wait_until
+
+WAITS_FOR_STANDBY = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
 @pytest.fixture
@@ -246,6 +250,60 @@ async def test_a_lone_job_is_hinted_by_the_statement_that_inserts_it(monkeypatch
         assert [view.state for view in await others.inspect.list_jobs(limit=9)] == [JobState.READY]
 
 
+async def test_a_hint_that_rides_is_no_part_of_its_transaction() -> None:
+    """The insert commits before it notifies; where it cannot, in the caller's transaction, it is refused as a whole."""
+    job, ride = NewJob(SPEC, ARGS), Ride("headrace_mill", "someone queue:default")
+    async with database() as opened:
+        with pytest.raises(HeadraceError, match="transaction termination"):
+            await opened.run(lambda tx: insert_job(tx, job, ride))
+        assert await opened.fetch("known_jobs", job_ids=[job.id]) == []
+        await insert_job(opened, job, ride)
+        assert len(await opened.fetch("known_jobs", job_ids=[job.id])) == 1
+
+
+@asynccontextmanager
+async def notifying_without_end(server: PostgresServer) -> AsyncIterator[asyncio.Task[str]]:
+    """Hold the lock of all that notify: by a transaction of another program that waits for a standby, until the end."""
+    async with connection(server.dsn) as other, connection(server.dsn) as slow:
+        await other.execute("CREATE TABLE held (x int)")
+        await other.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        await other.execute("SELECT pg_reload_conf()")
+        await slow.execute("SET synchronous_commit = on")
+        commits: list[asyncio.Task[str]] = []
+
+        async def holds() -> bool:
+            """Commit until it is waited for: the server takes its time to read its settings."""
+            if not commits or commits[-1].done():
+                notifying = "BEGIN; INSERT INTO held VALUES (1); NOTIFY other; COMMIT"
+                commits.append(asyncio.create_task(slow.execute(notifying)))
+            return bool(await other.fetchval(WAITS_FOR_STANDBY))
+
+        await wait_until(holds)
+        yield commits[-1]
+        await other.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        await other.execute("SELECT pg_reload_conf()")
+        await commits[-1]
+
+
+async def test_a_lone_job_does_not_wait_for_others_that_notify() -> None:
+    """While another program holds the lock of all that notify, the job is stored once; its hint comes later."""
+    server = PostgresServer()
+    heard: list[object] = []
+    try:
+        async with (
+            stores_on("mill", None, dsn=server.dsn, pooled=False) as stores,
+            connection(server.dsn) as listening,
+        ):
+            await listening.add_listener("headrace_mill", lambda *call: heard.append(call[-1]))
+            async with notifying_without_end(server) as holding:
+                [job_id] = await stores.jobs.insert_jobs([NewJob(SPEC, ARGS)])
+                assert not holding.done()
+                assert [view.id for view in await stores.inspect.list_jobs(limit=9)] == [job_id]
+            await wait_until(lambda: heard)
+    finally:
+        server.remove()
+
+
 async def test_a_burst_of_hints_costs_few_notifications() -> None:
     """A thousand hints within a moment become a few notifications, and the last of them is not lost."""
     async with schema_stores() as (schema, stores):
@@ -287,10 +345,13 @@ async def test_without_listening_hints_are_local_and_everything_else_works() -> 
     async with schema_stores(listen=False) as (schema, stores), stores_on(schema, None) as others:
         heard: list[str] = []
         await stores.notifier.subscribe(heard.append)
+        theirs: list[str] = []
+        await others.notifier.subscribe(theirs.append)
         others.notifier.hint("queue:theirs")
         stores.notifier.hint("queue:own")
-        await wait_until(lambda: heard)
-        assert heard == ["queue:own"]
+        await stores.jobs.insert_jobs([NewJob(SPEC, ARGS)])
+        await wait_until(lambda: set(heard) == {"queue:own", "queue:default"})
+        await wait_until(lambda: theirs == ["queue:theirs"])
         assert any("poll-only" in note for note in (await stores.inspect.store_info()).notes)
         assert any("LISTEN" in note for note in (await others.inspect.store_info()).notes)
 

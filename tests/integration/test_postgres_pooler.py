@@ -101,5 +101,7 @@ async def test_hints_take_a_way_past_the_pooler(schema: str, pooler: str) -> Non
         await listening.notifier.subscribe(heard.append)
         polling.notifier.hint("queue:a")
         await wait_until(lambda: heard == ["queue:a"])
+        await polling.jobs.insert_jobs([NewJob(SPEC, ARGS)])
+        await wait_until(lambda: heard == ["queue:a", "queue:default"])
         assert any("poll-only" in note for note in (await polling.inspect.store_info()).notes)
         assert not any("poll-only" in note for note in (await listening.inspect.store_info()).notes)

@@ -15,6 +15,7 @@ from tests.mutants.mutated import Edit
 STORE = "stores/postgres"
 C = "tests/conformance"
 LOCKS = "tests/integration/test_postgres_lock_order.py"
+OUTAGES = "tests/integration/test_postgres_outages.py"
 RACES = "tests/integration/test_postgres_races.py"
 NOW = "coalesce(%(now)s::timestamptz, now())"
 
@@ -287,4 +288,12 @@ RACING = (
     ),
 )  # fmt: skip
 
-MUTANTS = (*FENCE, *SESSIONS, *BATCHES, *KEYS, *LEADER, *RACING)
+HINTS = (
+    Mutant(
+        "hint behind the commit", "insert_job notifies inside its transaction",
+        (Edit(f"{STORE}/migrations/0005_pre_insert_and_hint.sql", "    COMMIT;\n", ""),),
+        (f"{OUTAGES}::test_a_hint_that_rides_is_no_part_of_its_transaction",),
+    ),
+)  # fmt: skip
+
+MUTANTS = (*FENCE, *SESSIONS, *BATCHES, *KEYS, *LEADER, *RACING, *HINTS)

@@ -43,6 +43,7 @@ EVERY_RUN = {
     "claimers count without a lock",
     "endings lock in the order of the call",
     "closers lock in the order of the call",
+    "insert_job notifies inside its transaction",
 }
 
 

@@ -29,6 +29,7 @@ class Sizes:
             "statements": self.drain,
             "drain": self.drain,
             "drain-deep": self.deep,
+            "statements-deep": self.deep,
             "enqueue": self.bulk,
             "scatter": self.scatter,
             "memory": self.waiting,

@@ -65,15 +65,27 @@ async def statements(order: Order) -> dict[str, float]:
     """
     loops = {"delete": await _fenced_loop(order), "ours": await _shipped_loop(order)}
     seconds, done = dict.fromkeys(loops, 0.0), dict.fromkeys(loops, 0)
-    for _ in range(0, order.jobs, TURN * BATCH):
-        for name, loop in loops.items():
+    turns = [list(loops), list(loops)[::-1]]
+    while min(done.values()) < order.jobs:
+        for name in turns[0]:
             begun = time.perf_counter()
-            done[name] += sum([await loop.step() for _ in range(TURN)])
+            done[name] += await _turn(loops[name])
             seconds[name] += time.perf_counter() - begun
+        turns.reverse()
     for loop in loops.values():
         await loop.connection.close()
     speed = {name: done[name] / seconds[name] for name in loops}
     return {"done": done["ours"], "share": speed["ours"] / speed["delete"], **speed}
+
+
+async def _turn(loop: Loop) -> int:
+    """Take the steps of one turn, fewer at the end, and return how many jobs they finished."""
+    done = 0
+    for _ in range(TURN):
+        if not (count := await loop.step()):
+            break
+        done += count
+    return done
 
 
 async def _plain_loop(order: Order) -> Loop:

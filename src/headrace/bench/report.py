@@ -18,7 +18,7 @@ from headrace.bench.validity import Reference, objections, speed_of_machine
 def make_report(plan: Plan, run: Run, *, server: Mapping[str, str], notes: list[str]) -> dict[str, Any]:
     """Return everything a run found out, ready for JSON."""
     reference = Reference()
-    raw = Spread.of(list(run.results.values("drain", "raw-delete").values()))
+    raw = _raw_delete(run.results)
     reasons = [*notes, *objections(raw, run.quiet, reference)]
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -36,6 +36,12 @@ def make_report(plan: Plan, run: Run, *, server: Mapping[str, str], notes: list[
         "results": [{**result.to_json(), "ratios": _ratios(result, run.results)} for result in run.results],
         "targets": [target.to_json(run.results) for target in TARGETS if target.of[0] in plan.workloads],
     }
+
+
+def _raw_delete(results: Results) -> Spread | None:
+    """Return the speed of the delete-only loop: of its drains, or else beside our statements."""
+    drains = results.values("drain", "raw-delete") or results.values("statements", "raw-ours", "delete")
+    return Spread.of(list(drains.values()))
 
 
 def _about(name: str, plan: Plan) -> str:

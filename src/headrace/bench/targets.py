@@ -68,6 +68,10 @@ TARGETS: tuple[Target, ...] = (
         name="our statements against the delete-only loop", bound=0.8, unit="×", of=("statements", "raw-ours", "share"),
     ),
     Target(
+        name="our statements against the delete-only loop, deep", bound=0.8, unit="×",
+        of=("statements-deep", "raw-ours", "share"),
+    ),
+    Target(
         name="our statements against the loop without fences", bound=0.8, level=Level.GOAL,
         of=("drain", "raw-ours", ""), to=("drain", "raw-plain", ""),
     ),

@@ -27,8 +27,8 @@ class Reference:
 #: Other programs may use so much of one core before a run counts as disturbed.
 BUSY_CORES = 0.25
 STEAL = 0.05
-#: A machine whose slowest look took so much longer than its fastest has changed its own speed. That is said, and makes
-#: no run invalid: what is compared meets the same machine in turns.
+#: A machine whose slowest look took so much longer than its fastest has changed its own speed. That is said beside the
+#: figures and makes no run invalid: on a machine shared with others all would be (benchmarks/README.md, caveats).
 LOOP_SPREAD = 1.5
 
 
@@ -65,6 +65,8 @@ def speed_of_machine(loops_ms: Sequence[float]) -> str:
     >>> speed_of_machine([12.0, 13.1]), speed_of_machine([12.0, 24.0])
     ('12–13 ms', '12–24 ms: its own speed changed by 2.0, so trust ratios, not speeds')
     """
+    if not loops_ms:
+        return "not measured"
     least, most = min(loops_ms), max(loops_ms)
     change = f": its own speed changed by {most / least:.1f}, so trust ratios, not speeds"
     return f"{least:.0f}–{most:.0f} ms" + (change if most > LOOP_SPREAD * least else "")

@@ -33,7 +33,12 @@ _NOT_ALLOWED = (
     asyncpg.exceptions.InvalidAuthorizationSpecificationError,
     asyncpg.InsufficientPrivilegeError,
 )
-_NO_SCHEMA = (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError, asyncpg.InvalidSchemaNameError)
+_NO_SCHEMA = (
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedColumnError,
+    asyncpg.UndefinedFunctionError,
+    asyncpg.InvalidSchemaNameError,
+)
 
 
 @contextmanager

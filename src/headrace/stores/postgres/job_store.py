@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
-from headrace.model.errors import FenceLostError
+from headrace.model.errors import FenceLostError, HeadraceError
 from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
@@ -35,12 +36,14 @@ class PostgresJobStore:
 
     async def _insert_job(self, job: NewJob) -> UUID:
         topic = f"queue:{job.spec.queue}"
-        ride = self._notifier.ride(topic)
-        await intake.insert_job(self._database, job, ride)
-        if ride is not None:
-            self._notifier.hint_here(topic)
-        else:
-            self._notifier.hint(topic)
+        if (ride := self._notifier.ride(topic)) is not None:
+            # A hint that is refused comes as an error of a job that is stored: below it is recognised by its id.
+            with suppress(HeadraceError):
+                await intake.insert_job(self._database, job, ride)
+                self._notifier.hint_here(topic)
+                return job.id
+        await intake.insert_jobs(self._database, [job], retrying=ride is not None)
+        self._notifier.hint(topic)
         return job.id
 
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:

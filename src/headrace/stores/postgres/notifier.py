@@ -1,4 +1,5 @@
-"""Hints by NOTIFY: sent after the commit, coalesced per topic, lost without harm.
+"""Hints by NOTIFY: sent after the commit, coalesced per topic, lost without harm. One may ride on the statement that
+inserts a lone job.
 
 Own subscribers hear at once. To other processes a hint leaves at once, except in a flood: hints of one topic that
 follow one another faster than anybody could answer them leave every 10 ms after the first few. Own hints are
@@ -47,6 +48,7 @@ class PostgresNotifier:
 
     def __init__(self, database: Database, *, listen: bool, listen_dsn: str | None = None) -> None:
         self._database, self._listen_dsn = database, listen_dsn
+        self._told = listen
         self._listening = listen and (listen_dsn is not None or not database.options.pooled)
         self._channel, self._sender = f"headrace_{database.schema}", uuid4().hex[:16]
         self._loop = asyncio.get_running_loop()
@@ -77,12 +79,16 @@ class PostgresNotifier:
                 self._loop.call_soon_threadsafe(self._hint_others, topic)
 
     def ride(self, topic: str) -> Ride | None:
-        """Return the hint for a statement that tells others behind its own commit; None in a flood and behind a pooler.
+        """Return the hint for a statement that tells others behind its own commit.
+
+        None in a flood, and behind a pooler, where each statement runs in a transaction that we open.
 
         This process is still to be told, by `hint_here`; without a ride all are, by `hint`.
         """
         waits = topic in self._unsent or topic in self._late
-        if self._closed or self._database.options.pooled or running_loop() is not self._loop or waits:
+        if waits or self._closed or not self._told or self._database.options.pooled:
+            return None
+        if running_loop() is not self._loop:
             return None
         if not self._pace.take(topic, self._loop.time()):
             return None
@@ -93,6 +99,8 @@ class PostgresNotifier:
         self._subscribers.tell(topic)
 
     def _hint_others(self, topic: str) -> None:
+        if not self._told:
+            return
         wait = self._pace.wait(topic, self._loop.time(), coalesced=topic in self._unsent or topic in self._late)
         if wait is None:
             return

@@ -234,7 +234,8 @@ CREATE TABLE {schema}.answers (
 CREATE INDEX answers_age ON {schema}.answers (created_at);
 
 -- One job, and the hint of it behind its commit: inside it all commits would queue up, sent by the client it would cost
--- a round trip. Without a channel it is a plain insert, which may be part of a transaction.
+-- a round trip. The hint does not wait for others that hint: it fails then, with the job stored. Without a channel it is
+-- a plain insert, which may be part of a transaction.
 CREATE PROCEDURE {schema}.insert_job(job_id uuid, due timestamptz, head_start interval, job_queue text, job_task text,
   job_priority smallint, job_max_attempts smallint, job_timeout interval, job_at_most_once boolean,
   job_limit_key text, job_args json, clock timestamptz, channel text, payload text)
@@ -247,6 +248,7 @@ BEGIN
   ON CONFLICT (id) DO NOTHING;
   IF channel IS NOT NULL THEN
     COMMIT;
+    SET LOCAL lock_timeout = '20ms';
     PERFORM pg_notify(channel, payload);
   END IF;
 END

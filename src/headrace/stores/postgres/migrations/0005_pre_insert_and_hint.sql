@@ -10,6 +10,7 @@ BEGIN
   ON CONFLICT (id) DO NOTHING;
   IF channel IS NOT NULL THEN
     COMMIT;
+    SET LOCAL lock_timeout = '20ms';
     PERFORM pg_notify(channel, payload);
   END IF;
 END
