@@ -24,6 +24,18 @@ def test_contenders_take_turns_in_every_round() -> None:
     assert {"raw-delete", "raw-ours", "headrace", "pgqueuer"} <= set(rounds[0])
 
 
+def test_what_is_compared_within_a_contender_is_measured_at_one_time() -> None:
+    """The deep drain of a contender follows its shallow one, in every round."""
+    turns = [
+        (turn.round, turn.workload)
+        for turn in interleave(["drain", "drain-deep"], chosen_contenders("none"), Sizes(), rounds=2)
+        if turn.contender == "headrace-400"
+    ]
+    assert turns == [(1, "drain"), (1, "drain-deep"), (2, "drain"), (2, "drain-deep")]
+    everybody = [turn.contender for turn in interleave(["drain", "drain-deep"], CONTENDERS, Sizes(), rounds=1)]
+    assert everybody.index("headrace-400") + 1 == len(everybody) - everybody[::-1].index("headrace-400") - 1
+
+
 def test_the_raw_loop_takes_part_in_every_drain() -> None:
     """Without it a run could not be judged."""
     for workload in ("drain", "drain-deep"):

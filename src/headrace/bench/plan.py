@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, product
 
 from headrace.bench.catalogue import CONTENDERS, WORKLOADS, Entry, Kind
 from headrace.model.errors import InvalidInputError
@@ -65,10 +66,14 @@ class Turn:
 
 
 def interleave(workloads: Sequence[str], contenders: Mapping[str, Entry], sizes: Sizes, rounds: int) -> Iterator[Turn]:
-    """Yield A B C, A B C, A B C for one workload after another, so that a drift of the machine meets all alike."""
-    for workload in workloads:
-        for number in range(1, rounds + 1):
-            for name, entry in contenders.items():
+    """Yield A B C, A B C, A B C for one workload after another, so that a drift of the machine meets all alike.
+
+    Of one contender `drain` and `drain-deep` follow one another: they are compared too.
+    """
+    for _, family in groupby(workloads, key=lambda workload: workload.partition("-")[0]):
+        kin = list(family)
+        for number, (name, entry) in product(range(1, rounds + 1), contenders.items()):
+            for workload in kin:
                 if measures(entry, workload):
                     yield Turn(number, workload, name, _jobs(entry, workload, sizes), sizes.seconds(workload))
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from operator import itemgetter
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import asyncpg
 
@@ -21,7 +21,7 @@ from headrace.bench.enqueue import rate
 from headrace.bench.order import Order
 from headrace.bench.processor import cpu_seconds
 from headrace.bench.statements import read
-from headrace.model.ids import uuid7
+from headrace.model.ids import uuid7, uuid7s
 
 BATCH = 100
 #: Steps of a turn where two loops take turns.
@@ -163,7 +163,7 @@ async def _run_shipped(connection: Any, name: str, **values: Any) -> list[Any]:
 
 async def _fill_shipped(run: Callable[..., Awaitable[Any]], count: int) -> None:
     await run(
-        "insert_jobs", ids=[uuid7() for _ in range(count)], args=[ARGS] * count, run_ats=[None] * count, queue=QUEUE,
+        "insert_jobs", ids=uuid7s(count), args=[ARGS] * count, run_ats=[None] * count, queue=QUEUE,
         task="noop", priority=4, max_attempts=4, timeout=timedelta(minutes=5), at_most_once=False, limit_key=None,
         head_start=timedelta(),
     )  # fmt: skip
@@ -189,7 +189,7 @@ async def _plain(order: Order) -> Any:
 
 
 async def _insert(connection: Any, count: int) -> None:
-    ids: list[UUID] = [uuid7() for _ in range(count)]
+    ids = uuid7s(count)
     await connection.execute(read("insert_plain"), ids, [ARGS] * count)
 
 
