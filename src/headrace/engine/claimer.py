@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -64,6 +65,8 @@ class Claimer:
         self._backlog = False
         #: Whether a claim is on its way with an ack.
         self._along = False
+        #: What such a claim brought, until the event loop has sent the next ack.
+        self._unbegun: deque[ClaimedJob] = deque()
         self._came_back = asyncio.Event()
         self._hinted = asyncio.Event()
         self._freed = asyncio.Event()
@@ -88,6 +91,12 @@ class Claimer:
             await asyncio.gather(self._task, return_exceptions=True)
         while self._along:
             await self._wait(self._came_back, self._poll_interval)
+        self._begin_all()
+
+    @property
+    def unbegun(self) -> Collection[ClaimedJob]:
+        """Jobs that have come and begin in the next turn of the event loop."""
+        return self._unbegun
 
     def hint(self) -> None:
         """Look for jobs now."""
@@ -119,7 +128,10 @@ class Claimer:
             self._doubt()
             self._free += claim.limit
         else:
-            self._begin(claim, jobs)
+            self._count(claim, jobs)
+            # Behind the next ack: the store then works while these jobs begin.
+            self._unbegun.extend(jobs)
+            asyncio.get_running_loop().call_soon(self._begin_all)
         # For slots that it had reserved and did not fill.
         self._freed.set()
 
@@ -186,22 +198,33 @@ class Claimer:
 
         What ran here before the read or after it is known, even if it ends meanwhile.
         """
-        asked_at, before = asyncio.get_running_loop().time(), self._known()
+        asked_at, before = asyncio.get_running_loop().time(), self._here()
         held = await self._jobs.claimed_jobs(self._whole_claim.session, queue=self.queue)
-        known = before | self._known()
+        known = before | self._here()
         self._looks = [look for look in self._looks if look > asked_at]
         lost = [job for job in held if (job.id, job.attempt) not in known]
         if lost:
             LOG.warning("found %d jobs of %s whose claim was not answered", len(lost), self.queue)
             self._begin(self._reserve(len(lost)), lost)
 
+    def _here(self) -> set[tuple[UUID, int]]:
+        return self._known() | {(job.id, job.attempt) for job in self._unbegun}
+
     def _begin(self, claim: Claim, jobs: list[ClaimedJob]) -> None:
-        """Start what a claim brought; it had reserved its slots."""
+        """Start what a claim brought."""
+        self._count(claim, jobs)
+        for job in jobs:
+            self._on_claimed(job)
+
+    def _begin_all(self) -> None:
+        while self._unbegun:
+            self._on_claimed(self._unbegun.popleft())
+
+    def _count(self, claim: Claim, jobs: list[ClaimedJob]) -> None:
+        """Take note of what a claim brought; it had reserved its slots."""
         self._free += claim.limit - len(jobs)
         self._backlog = len(jobs) == claim.limit > 0
         self._telemetry.count("headrace.jobs.claim", len(jobs))
-        for job in jobs:
-            self._on_claimed(job)
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> bool:
         """Wait for `event`, at most `seconds` ± 10 %; return whether it came."""

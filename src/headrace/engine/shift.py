@@ -12,7 +12,7 @@ import logging
 import random
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -168,7 +168,12 @@ class Shift:
         self._claimers[claim.queue].settle(claim, jobs)
 
     def _running_batches(self) -> set[UUID | None]:
-        return {attempt.job.batch_id for attempt in self._attempts.values()}
+        running = {attempt.job.batch_id for attempt in self._attempts.values()}
+        return running.union(job.batch_id for jobs in self._unbegun for job in jobs)
+
+    @property
+    def _unbegun(self) -> list[Collection[ClaimedJob]]:
+        return [claimer.unbegun for claimer in self._claimers.values()]
 
     @property
     def running(self) -> int:
@@ -178,7 +183,7 @@ class Shift:
     @property
     def quiet(self) -> bool:
         """Whether nothing runs and nothing waits to be recorded."""
-        return not self._attempts and not self._acks.unsent
+        return not self._attempts and not self._acks.unsent and not any(self._unbegun)
 
     def _begin(self, job: ClaimedJob) -> None:
         """Start the attempt of a job just claimed, unless the lease was lost meanwhile: then it is rescued."""
