@@ -30,6 +30,7 @@ from headrace.ports.stores import Stores
 from headrace.stores.postgres import open_postgres_stores
 from headrace.stores.postgres.database import PINNED_PLANS
 from headrace.stores.postgres.queries import load_query
+from headrace.stores.postgres.rows import claim_values
 
 ARGS = '{"args":[123],"kwargs":{}}'
 BATCH = UUID("00000000-0000-7000-8000-00000000ba7c")
@@ -99,7 +100,8 @@ class Bench:
     async def claim(self, size: int, timings: Timings) -> None:
         """Claim and end `size` jobs and insert as many; the claim is timed."""
         cpu, begun = cpu_of(self._pid), time.perf_counter()
-        rows = await self.call("claim_jobs", session=self.session.id, queue="default", limit=size)
+        session = self.session.id
+        rows = await self.call("claim_jobs", session=session, **claim_values(Claim(session, "default", size)))
         timings.wall.append((time.perf_counter() - begun) * 1000)
         timings.cpu.append(cpu_of(self._pid) - cpu)
         assert len(rows) == size

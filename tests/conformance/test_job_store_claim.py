@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from uuid import UUID, uuid4
 
-from headrace.model.job import JobState, NewJob
+from headrace.model.job import Claim, Completion, JobState, NewJob
 from headrace.model.priority import Priority, head_start
 from tests.conformance.scenario import ALL, ARGS, LEASE, MINUTE, SECOND, SPEC, Scenario
 
@@ -90,6 +90,24 @@ async def test_jobs_that_became_ready_together_are_claimed_by_id(on: Scenario) -
 
     claimed = [*await on.claim(session, 7), *await on.claim(session, ALL)]
     assert [job.id for job in claimed] == sorted(ids)
+
+
+async def test_a_claim_goes_on_behind_a_place(on: Scenario) -> None:
+    """With `after` only jobs behind that place are claimed; those before it stay ready and come without it."""
+    session = await on.worker()
+    first = await on.enqueue(6)
+    on.clock.advance(SECOND)
+    second = await on.enqueue(2)
+    [*_, last] = await on.claim(session, 3)
+    [urgent] = await on.enqueue(priority=Priority.INTERACTIVE)
+
+    onward = await on.stores.jobs.claim_jobs(Claim(session, "default", 4, after=last.place))
+    assert [job.id for job in onward] == [*sorted(first)[3:], min(second)]
+    await on.end(session, *onward)
+    ending, claim = Completion(last.id, last.attempt, JobState.SUCCEEDED), Claim(session, "default", 4)
+    ended, behind = await on.stores.jobs.exchange_jobs(session, [ending], replace(claim, after=onward[-1].place))
+    assert (ended, [job.id for job in behind]) == ([last.id], [max(second)])
+    assert [job.id for job in await on.claim(session)] == [urgent]
 
 
 async def test_a_higher_class_overtakes_within_its_head_start(on: Scenario) -> None:

@@ -64,6 +64,7 @@ async def pages_of_a_claim(opened: Database, session: UUID) -> int:
     """Return how many pages a claim of 100 touches as a worker's connection does it."""
     query = load_query("claim_jobs", opened.schema)
     values = {"now": "NULL", "session": f"'{session}'", "queue": "'default'", "limit": "100"}
+    values |= {"after_at": "NULL", "after_id": "NULL"}
     link = await opened.connect()
     await link.execute(f"PREPARE growth AS {query.numbered}")
     given = ", ".join(values[name] for name in query.parameters)

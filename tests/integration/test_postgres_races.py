@@ -13,10 +13,11 @@ import pytest
 
 from headrace.model.batch import BatchState, NewBatch
 from headrace.model.errors import ConflictError, KeyHeldError
-from headrace.model.job import CancelAnswer, JobSpec, JobState, NewJob
+from headrace.model.job import CancelAnswer, Claim, JobSpec, JobState, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.stores.postgres.database import Transaction
 from headrace.stores.postgres.queries import load_query
+from headrace.stores.postgres.rows import claim_values
 from tests.integration.postgres_setup import (
     ARGS,
     SPEC,
@@ -219,7 +220,7 @@ async def test_a_cancel_waits_for_a_claim_that_commits_late() -> None:
         async with connection() as other:
             transaction = other.transaction()
             await transaction.start()
-            values = {"session": session, "queue": "default", "limit": 1, "now": None}
+            values = {"session": session, "now": None, **claim_values(Claim(session, "default", 1))}
             assert len(await other.fetch(query.numbered, *query.arguments(values))) == 1
             cancel = asyncio.create_task(stores.control.cancel_job(job_id))
             await lock_waits(schema)
@@ -404,7 +405,7 @@ async def test_a_cursor_misses_nothing_when_transactions_commit_out_of_order() -
 
 def _finishing(session: UUID, job: Any) -> dict[str, Any]:
     one = {"ids": [job.id], "attempts": [job.attempt], "results": [None], "endings": [None]}
-    return {"session": session, **one, "queue": "", "limit": 0, "now": None}
+    return {"session": session, **one, "now": None, **claim_values(Claim(session, "", 0))}
 
 
 async def test_appending_holds_off_sealing_and_sealing_appending() -> None:

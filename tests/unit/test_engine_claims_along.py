@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from headrace.engine import claimer as claimer_module
 from headrace.engine.acks import Acks
 from headrace.engine.claimer import ALONG_SECONDS, Claimer
 from headrace.engine.telemetry import Telemetry
@@ -31,6 +32,7 @@ class Jobs:
         self.claims = 0
         self.completes = 0
         self.exchanges: list[int] = []
+        self.onward: list[bool] = []
         self.losing = 0
         #: Answers of exchanges wait for it.
         self.answering = asyncio.Event()
@@ -55,6 +57,7 @@ class Jobs:
     ) -> tuple[list[UUID], list[ClaimedJob]]:
         """Do both, and perhaps lose the answer."""
         self.exchanges.append(claim.limit)
+        self.onward.append(claim.after is not None)
         answer = await self._jobs.exchange_jobs(session, completions, claim)
         await self.answering.wait()
         if self.losing:
@@ -162,6 +165,25 @@ async def test_what_an_unanswered_exchange_took_is_found(bench: Bench) -> None:
     await bench.work_off(ids)
     assert sorted(bench.begun) == sorted(ids)
     assert bench.jobs.losing == 0
+
+
+async def test_claims_go_on_from_the_last_one_and_soon_look_from_the_beginning(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a backlog claims spare the store what has gone; a hint, or a moment later, the next one looks everywhere."""
+    monkeypatch.setattr(claimer_module, "ONWARD_SECONDS", 3600.0)
+    await bench.open(40)
+
+    async def exchange() -> bool:
+        bench.end(SLOTS)
+        await wait_until(lambda: len(bench.running) == SLOTS)
+        return bench.jobs.onward[-1]
+
+    assert [await exchange() for _ in range(3)] == [False, True, True]
+    bench.claimer.hint()
+    assert [await exchange() for _ in range(2)] == [False, True]
+    monkeypatch.setattr(claimer_module, "ONWARD_SECONDS", 0.0)
+    assert not await exchange()
 
 
 async def test_nothing_is_claimed_while_a_claim_is_on_its_way(bench: Bench) -> None:

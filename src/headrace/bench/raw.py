@@ -21,6 +21,7 @@ from headrace.bench.enqueue import rate
 from headrace.bench.order import Order
 from headrace.bench.processor import cpu_seconds
 from headrace.bench.statements import read
+from headrace.engine.claimer import ONWARD_SECONDS
 from headrace.model.ids import uuid7, uuid7s
 
 BATCH = 100
@@ -124,15 +125,20 @@ async def _shipped_loop(order: Order) -> Loop:
     )  # fmt: skip
     for start in range(0, order.jobs, FILL):
         await _fill_shipped(run, min(FILL, order.jobs - start))
-    claim = {"session": session, "queue": QUEUE, "limit": BATCH}
+    claim: dict[str, Any] = {"session": session, "queue": QUEUE, "limit": BATCH, "after_at": None, "after_id": None}
     held: list[Any] = []
+    looked_at = 0.0
 
     async def step() -> int:
-        """Do as the worker does: end what was claimed, and claim the next in the same statement."""
-        rows = sorted(held or await run("claim_jobs", **claim), key=itemgetter("id"))
+        """Do as the worker does: end what was claimed, and in the same statement claim what comes behind it."""
+        nonlocal looked_at
+        rows = held or await run("claim_jobs", **claim)
         if not rows:
             return 0
-        *held[:], last = await run("finish_jobs", **claim, **_endings(rows))
+        claim["after_at"], claim["after_id"] = max(map(_place, rows))
+        if (now := time.perf_counter()) - looked_at >= ONWARD_SECONDS:
+            looked_at, claim["after_at"], claim["after_id"] = now, None, None
+        *held[:], last = await run("finish_jobs", **claim, **_endings(sorted(rows, key=itemgetter("id"))))
         return len(last["ended"])
 
     return Loop(connection, step)
@@ -167,6 +173,9 @@ async def _fill_shipped(run: Callable[..., Awaitable[Any]], count: int) -> None:
         task="noop", priority=4, max_attempts=4, timeout=timedelta(minutes=5), at_most_once=False, limit_key=None,
         head_start=timedelta(),
     )  # fmt: skip
+
+
+_place = itemgetter("sort_at", "id")
 
 
 def _endings(rows: list[Any]) -> dict[str, list[Any]]:

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
-from headrace.model.job import Claim, ClaimedJob
+from headrace.model.job import Claim, ClaimedJob, Place
 from headrace.ports.job_store import JobStore
 
 LOG = logging.getLogger("headrace.claimer")
@@ -26,6 +26,8 @@ LOG = logging.getLogger("headrace.claimer")
 REFILL_SECONDS = 0.002
 #: With a backlog and an ack about to leave, a claim waits this long to go along with it.
 ALONG_SECONDS = 0.01
+#: With a backlog, claims start where the last one ended for so long; then one looks from the beginning again.
+ONWARD_SECONDS = 0.02
 #: When jobs are looked for whose claim was not answered: at once, and again. A claim that waited for a lock, or on its
 #: way, may be carried out long after its connection broke.
 LOOK_AFTER_SECONDS = (0.0, 1.0, 6.0, 30.0)
@@ -63,6 +65,9 @@ class Claimer:
         self._acks_waiting = acks_waiting
         #: The last claim got all it asked for: there is surely more.
         self._backlog = False
+        #: Where the last claim ended, while it may be gone on from, and when one looked from the beginning.
+        self._place: Place | None = None
+        self._looked_at = -ONWARD_SECONDS
         #: Whether a claim is on its way with an ack.
         self._along = False
         #: What such a claim brought, until the event loop has sent the next ack.
@@ -99,7 +104,8 @@ class Claimer:
         return self._unbegun
 
     def hint(self) -> None:
-        """Look for jobs now."""
+        """Look for jobs now, wherever in the order."""
+        self._place = None
         self._hinted.set()
 
     def release(self) -> None:
@@ -113,7 +119,15 @@ class Claimer:
             return None
         self._along = True
         self._came_back.clear()
-        return self._reserve(min(self._free, self._batch_size))
+        return replace(self._reserve(min(self._free, self._batch_size)), after=self._onward())
+
+    def _onward(self) -> Place | None:
+        """Return where to go on: in a deep backlog a store walks past all that has gone to find the first job."""
+        now = asyncio.get_running_loop().time()
+        if self._place is None or now - self._looked_at >= ONWARD_SECONDS:
+            self._looked_at = now
+            return None
+        return self._place
 
     @property
     def _goes_along(self) -> bool:
@@ -224,6 +238,7 @@ class Claimer:
         """Take note of what a claim brought; it had reserved its slots."""
         self._free += claim.limit - len(jobs)
         self._backlog = len(jobs) == claim.limit > 0
+        self._place = jobs[-1].place if self._backlog else None
         self._telemetry.count("headrace.jobs.claim", len(jobs))
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> bool:

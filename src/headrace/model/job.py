@@ -74,18 +74,24 @@ class NewJob:
     body_hash: str = ""
 
 
+#: A place in the claim order: earlier `sort_at` first, then the lower id.
+Place = tuple[datetime, UUID]
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A request for jobs: at most `limit` of `queue`, for `session`.
 
     `limit_keys` are the caps of the tasks this worker has in the queue; with none, capped jobs are left alone and
-    the claim is one statement.
+    the claim is one statement. `after` leaves out ready jobs up to a place that was claimed just before, which spares
+    the store a walk past what has gone; only without `limit_keys`, and not for long: jobs may come before that place.
     """
 
     session: UUID
     queue: str
     limit: int
     limit_keys: tuple[str, ...] = ()
+    after: Place | None = None
 
 
 @dataclass(slots=True)
@@ -104,6 +110,12 @@ class ClaimedJob:
     cancel_requested: bool
     batch_id: UUID | None = None
     ordinal: int | None = None
+    sort_at: datetime | None = None
+
+    @property
+    def place(self) -> Place | None:
+        """Its place in the claim order; None where that is not known, in a child process."""
+        return None if self.sort_at is None else (self.sort_at, self.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ class JobStore(Protocol):
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
         """Move up to `claim.limit` ready jobs to running under the session and return them in claim order.
 
+        With `claim.after` only jobs behind that place in the order.
+
         Skips jobs of paused queues and of batches being cancelled, never exceeds a cap, and returns nothing to a
         session that is not alive. The attempt of each job is one higher than before.
         """

@@ -15,6 +15,7 @@ from headrace.ports.executor import Call
 def encode_call(call: Call) -> bytes:
     """Return one line that a child can run."""
     job = asdict(call.job)
+    del job["sort_at"]
     job["timeout"] = None if call.job.timeout is None else call.job.timeout.total_seconds()
     message = {"job": job, "session": call.session, "timeout": call.timeout, "target": call.target}
     return json.dumps(message, default=str).encode() + b"\n"

@@ -31,7 +31,7 @@ def _claim(state: State, claim: Claim, room: Room) -> list[ClaimedJob]:
     claimed: list[ClaimedJob] = []
     while len(claimed) < claim.limit:
         lanes = [(claim.queue, None), *((claim.queue, key) for key, free in room.items() if free is None or free > 0)]
-        job = state.ready.pop(lanes, lambda job_id: _claimable(state, job_id))
+        job = state.ready.pop(lanes, lambda job_id: _claimable(state, job_id), after=claim.after)
         if job is None:
             break
         if job.spec.limit_key is not None and (free := room[job.spec.limit_key]) is not None:
@@ -77,4 +77,5 @@ def _as_claimed(job: Job) -> ClaimedJob:
         cancel_requested=job.cancel_requested,
         batch_id=job.batch_id,
         ordinal=job.ordinal,
+        sort_at=job.sort_at,
     )

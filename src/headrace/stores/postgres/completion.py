@@ -17,7 +17,7 @@ from headrace.model.errors import HeadraceError
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.queries import Runner
-from headrace.stores.postgres.rows import HEAD_STARTS, claimed_jobs, encode_ending, encode_error
+from headrace.stores.postgres.rows import HEAD_STARTS, claim_values, claimed_jobs, encode_ending, encode_error
 
 Exchanged = tuple[list[UUID], list[ClaimedJob]]
 
@@ -68,8 +68,7 @@ async def _finish(runner: Runner, session: UUID, completions: Sequence[Completio
         attempts=[c.attempt for c in completions],
         results=[c.result for c in completions],
         endings=[None if _plain(c) else encode_ending(c) for c in completions],
-        queue=claim.queue if claim is not None else "",
-        limit=claim.limit if claim is not None and not claim.limit_keys else 0,
+        **claim_values(claim if claim is not None and not claim.limit_keys else Claim(session, "", 0)),
     )
     *claimed, last = rows
     return last["ended"], claimed_jobs(claimed)

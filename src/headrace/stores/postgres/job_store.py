@@ -14,7 +14,7 @@ from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.stores.postgres import completion, intake, pruning
 from headrace.stores.postgres.database import Database, Row, Transaction
 from headrace.stores.postgres.notifier import PostgresNotifier
-from headrace.stores.postgres.rows import claimed_jobs
+from headrace.stores.postgres.rows import claim_values, claimed_jobs
 from headrace.stores.postgres.sweeps import Sweeper
 
 
@@ -48,8 +48,8 @@ class PostgresJobStore:
 
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
         """Move up to `claim.limit` ready jobs to running under the session and return them in claim order."""
-        values = {"session": claim.session, "queue": claim.queue, "limit": claim.limit}
         if claim.limit_keys:
+            values = {"session": claim.session, "queue": claim.queue, "limit": claim.limit}
             keys = sorted(set(claim.limit_keys))
 
             async def work(tx: Transaction) -> list[Row]:
@@ -58,7 +58,7 @@ class PostgresJobStore:
 
             rows = await self._hot.run(work)
         else:
-            rows = await self._hot.fetch("claim_jobs", **values)
+            rows = await self._hot.fetch("claim_jobs", session=claim.session, **claim_values(claim))
         return claimed_jobs(rows)
 
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:

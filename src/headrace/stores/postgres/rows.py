@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from headrace.model.batch import BatchItem, BatchOutcome, BatchState, BatchView, ClosePolicy
-from headrace.model.job import AttemptRecord, ClaimedJob, Completion, JobError, JobState, JobView
+from headrace.model.job import AttemptRecord, Claim, ClaimedJob, Completion, JobError, JobState, JobView
 from headrace.model.priority import HEAD_START_SECONDS
 from headrace.model.session import ProcessId, SessionView
 
@@ -27,7 +27,13 @@ def claimed_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
 
     Their columns come in the order of the fields.
     """
-    return [ClaimedJob(*tuple(row)[:12]) for row in sorted(rows, key=_claim_order)]
+    return [ClaimedJob(*tuple(row)[:13]) for row in sorted(rows, key=_claim_order)]
+
+
+def claim_values(claim: Claim) -> dict[str, Any]:
+    """Return the parameters of a claim without caps, but for its session."""
+    after_at, after_id = claim.after or (None, None)
+    return {"queue": claim.queue, "limit": claim.limit, "after_at": after_at, "after_id": after_id}
 
 
 def encode_ending(completion: Completion) -> str:

@@ -7,6 +7,8 @@ SET state = 'running', session = %(session)s, attempt = j.attempt + 1,
 WHERE j.id = ANY(ARRAY(
   SELECT r.id FROM {schema}.jobs AS r
   WHERE r.queue = %(queue)s AND r.state = 'ready' AND r.limit_key IS NULL
+    AND (r.sort_at, r.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'),
+      coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
     AND EXISTS (SELECT FROM {schema}.sessions AS s
       WHERE s.id = %(session)s AND s.expires_at > coalesce(%(now)s::timestamptz, now()))
     AND NOT EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = %(queue)s AND q.paused)
