@@ -172,7 +172,7 @@ async def test_claims_go_on_from_the_last_one_and_soon_look_from_the_beginning(
 ) -> None:
     """In a backlog claims spare the store what has gone; a hint, or a moment later, the next one looks everywhere."""
     monkeypatch.setattr(claimer_module, "ONWARD_SECONDS", 3600.0)
-    await bench.open(40)
+    await bench.open(60)
 
     async def exchange() -> bool:
         bench.end(SLOTS)
@@ -181,6 +181,13 @@ async def test_claims_go_on_from_the_last_one_and_soon_look_from_the_beginning(
 
     assert [await exchange() for _ in range(3)] == [False, True, True]
     bench.claimer.hint()
+    assert [await exchange() for _ in range(2)] == [False, True]
+    bench.jobs.answering.clear()
+    bench.end(SLOTS)
+    await wait_until(lambda: len(bench.jobs.exchanges) == 6)
+    bench.claimer.hint()
+    bench.jobs.answering.set()
+    await wait_until(lambda: len(bench.running) == SLOTS)
     assert [await exchange() for _ in range(2)] == [False, True]
     monkeypatch.setattr(claimer_module, "ONWARD_SECONDS", 0.0)
     assert not await exchange()

@@ -66,13 +66,13 @@ async def statements(order: Order) -> dict[str, float]:
     """
     loops = {"delete": await _fenced_loop(order), "ours": await _shipped_loop(order)}
     seconds, done = dict.fromkeys(loops, 0.0), dict.fromkeys(loops, 0)
-    turns = [list(loops), list(loops)[::-1]]
+    names = list(loops)
     while min(done.values()) < order.jobs:
-        for name in turns[0]:
+        for name in names:
             begun = time.perf_counter()
             done[name] += await _turn(loops[name])
             seconds[name] += time.perf_counter() - begun
-        turns.reverse()
+        names.reverse()
     for loop in loops.values():
         await loop.connection.close()
     speed = {name: done[name] / seconds[name] for name in loops}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Collection
@@ -67,7 +68,7 @@ class Claimer:
         self._backlog = False
         #: Where the last claim ended, while it may be gone on from, and when one looked from the beginning.
         self._place: Place | None = None
-        self._looked_at = -ONWARD_SECONDS
+        self._looked_at = -math.inf
         #: Whether a claim is on its way with an ack.
         self._along = False
         #: What such a claim brought, until the event loop has sent the next ack.
@@ -105,7 +106,8 @@ class Claimer:
 
     def hint(self) -> None:
         """Look for jobs now, wherever in the order."""
-        self._place = None
+        # Not by the place: a claim on its way will bring another one.
+        self._looked_at = -math.inf
         self._hinted.set()
 
     def release(self) -> None:
