@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.ids import uuid7
+from headrace.model.limits import Gate
 
 #: How long the key of a single job is remembered, whatever became of the job.
 KEY_LIFETIME = timedelta(days=7)
@@ -58,6 +59,10 @@ class JobSpec:
     at_most_once: bool = False
     #: The cap this job counts against (see `ControlStore.set_caps`), or None.
     limit_key: str | None = None
+    #: What must let the job pass before it starts; None: nothing, and it costs nothing.
+    gate: Gate | None = None
+    #: How much of its fair key's share one job uses, and of limits that take the job's cost: tokens, for example.
+    cost: float = 1.0
 
 
 @dataclass(slots=True)
@@ -111,6 +116,10 @@ class ClaimedJob:
     batch_id: UUID | None = None
     ordinal: int | None = None
     sort_at: datetime | None = None
+    #: It came through the gate: its end may let others pass.
+    gated: bool = False
+    #: Why it must be failed without running: the breaker that is open.
+    refused: str | None = None
 
     @property
     def place(self) -> Place | None:

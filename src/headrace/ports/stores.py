@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
+from headrace.ports.admission import Admission
 from headrace.ports.batch_store import BatchStore
 from headrace.ports.control_store import ControlStore
 from headrace.ports.foreign_intake import ForeignIntake
 from headrace.ports.inspect import Inspect
 from headrace.ports.job_store import JobStore
+from headrace.ports.limiter import Limiter
 from headrace.ports.memo_store import MemoStore
 from headrace.ports.notifier import Notifier
 from headrace.ports.session_store import SessionStore
@@ -33,3 +35,6 @@ class Stores:
     #: None where the store is not the caller's database.
     foreign: ForeignIntake | None
     close: Callable[[], Awaitable[None]]
+    admission: Admission | None = None
+    #: Buckets in the store itself; one beside it (Redis) is opened apart and takes its place.
+    limiter: Limiter | None = None
