@@ -73,7 +73,8 @@ def test_a_healthy_system(headrace: CommandLine) -> None:
         found = examine(headrace)
     assert {check["status"] for check in found.values()} == {"ok"}
     assert set(found) == {
-        "headrace", "model", "address", "store", "schema", "durability", "clock", "workers", "queues", "hints",
+        "headrace", "model", "address", "store", "schema", "durability", "capability", "clock", "workers", "queues",
+            "hints",
     }  # fmt: skip
     assert "postgresql 18.0" in found["store"]["message"]
     assert "version 3" in found["schema"]["message"]

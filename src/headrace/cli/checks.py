@@ -117,6 +117,7 @@ async def _server(stores: Stores, settings: Settings) -> list[Finding]:
         _ok("store", f"{info.kind} {info.version} answers"),
         _ok("schema", f"version {info.schema_version}, the one this Headrace needs"),
         _durability(info, settings),
+        _capabilities(info),
     ]
     return findings if info.now is None else [*findings, _skew(info.now - middle)]
 
@@ -129,6 +130,12 @@ def _durability(info: StoreInfo, settings: Settings) -> Finding:
         return Finding("durability", Status.WARN, notes, "use PostgreSQL for jobs that matter")
     fix = "set fsync = on, full_page_writes = on and synchronous_commit = on in the server's configuration"
     return Finding("durability", Status.FAIL, f"accepted jobs can be lost ({notes})", fix)
+
+
+def _capabilities(info: StoreInfo) -> Finding:
+    can = ", ".join(sorted(info.capabilities)) or "nothing beyond the contract"
+    lacks = f"; lacks {', '.join(info.lacks)}" if info.lacks else ""
+    return _ok("capability", f"{can}{lacks} (docs/reference/stores.md)")
 
 
 def _skew(skew: timedelta) -> Finding:

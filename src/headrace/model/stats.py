@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from headrace.model.capability import Capability
+
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
@@ -82,3 +84,9 @@ class StoreInfo:
     #: What the store guarantees or lacks, in words people know.
     notes: tuple[str, ...] = ()
     now: datetime | None = None
+    capabilities: frozenset[Capability] = frozenset()
+
+    @property
+    def lacks(self) -> tuple[Capability, ...]:
+        """What this store cannot do, as it is set up now."""
+        return tuple(capability for capability in Capability if capability not in self.capabilities)

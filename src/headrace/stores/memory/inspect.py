@@ -12,6 +12,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
+from headrace.model.capability import Capability
 from headrace.model.errors import InvalidInputError
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
@@ -151,6 +152,7 @@ class MemoryInspect:
             durable=False,
             notes=("nothing survives this process", "other processes cannot see it"),
             now=self._state.now(),
+            capabilities=frozenset({Capability.HINTS}),
         )
 
 

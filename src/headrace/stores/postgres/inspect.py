@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
+from headrace.model.capability import Capability
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
 from headrace.stores.postgres import figures, items
-from headrace.stores.postgres.database import Database
+from headrace.stores.postgres.database import Database, Row
 from headrace.stores.postgres.rounds import no_batch
 from headrace.stores.postgres.rows import attempt_record, batch_view, job_view, session_view
 
@@ -19,10 +20,10 @@ WALK = 5_000
 
 
 class PostgresInspect:
-    """Reads only. `notes` are what `store_info` says besides what the server tells."""
+    """Reads only. `notes` are what `store_info` says besides what the server tells, `hears` whether hints are heard."""
 
-    def __init__(self, database: Database, notes: Sequence[str] = ()) -> None:
-        self._database, self._notes = database, tuple(notes)
+    def __init__(self, database: Database, notes: Sequence[str] = (), *, hears: bool = True) -> None:
+        self._database, self._notes, self._hears = database, tuple(notes), hears
 
     async def get_job(self, job_id: UUID) -> JobView | None:
         """Return a job, finished or not."""
@@ -110,4 +111,15 @@ class PostgresInspect:
                 *self._notes,
             ),
             now=row["now"],
+            capabilities=self._capabilities(row, durable=durable),
         )
+
+    def _capabilities(self, row: Row, *, durable: bool) -> frozenset[Capability]:
+        depends = {
+            # Without a synchronous commit the server process holds what it has not yet written.
+            Capability.SURVIVES_SERVER: row["synchronous_commit"] != "off",
+            Capability.SURVIVES_MACHINE: durable,
+            Capability.SURVIVES_FAILOVER: durable and row["synchronous_standby"],
+            Capability.HINTS: self._hears,
+        }
+        return frozenset(capability for capability in Capability if depends.get(capability, True))

@@ -79,7 +79,9 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         batches=PostgresBatchStore(database, hot),
         sessions=PostgresSessionStore(database),
         control=PostgresControlStore(database),
-        inspect=PostgresInspect(database, _notes(pooled=pooled, listening=notifier.listening)),
+        inspect=PostgresInspect(
+            database, _notes(pooled=pooled, listening=notifier.listening), hears=notifier.listening
+        ),
         memo=PostgresMemoStore(database),
         notifier=notifier,
         private_sessions=private_sessions,
