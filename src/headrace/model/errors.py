@@ -8,7 +8,8 @@ HeadraceError
 ├── KeyHeldError                another open transaction holds the key
 ├── NotFoundError               no such job, batch, queue or task
 ├── StoreUnavailableError       the store cannot be reached (transient)
-│   └── NotAllowedError         the store refuses this user
+│   ├── NotAllowedError         the store refuses this user
+│   └── StorageResetError       the store lost its data, or another one is in its place
 ├── StoreVersionError           the store's schema is not ours
 ├── FenceLostError              this attempt no longer owns its job
 ├── JobFailedError              the awaited job ended without a result
@@ -94,6 +95,13 @@ class NotAllowedError(StoreUnavailableError):
     """The store refuses this user. Correct user and password in HEADRACE_URL, or grant the missing right."""
 
     code = "not_allowed"
+    transient = False
+
+
+class StorageResetError(StoreUnavailableError):
+    """The store lost its jobs, or is another one than before. Restore a backup, or see `headrace queue adopt`."""
+
+    code = "storage_reset"
     transient = False
 
 

@@ -1,0 +1,75 @@
+"""Which server to ask: the one named, the primary that sentinels name, or the cluster's owner of our slot.
+
+All keys of a namespace carry one hash tag, so in a cluster too there is one server to ask at a time.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from headrace.model.errors import HeadraceError, StoreUnavailableError
+from headrace.stores.redis.addresses import Address, Kind, Login, Node
+from headrace.stores.redis.faults import RefusedError, unreachable
+from headrace.stores.redis.wire import Entry, Wire, connect
+
+SLOTS = 16_384
+#: A sentinel or cluster node that does not answer within this is passed over.
+ASK_WITHIN = timedelta(seconds=2)
+
+
+async def find_primary(address: Address, slot: int, known: Node | None = None) -> Node:
+    """Return the server to ask. `known` is asked first in a cluster. Raises StoreUnavailableError."""
+    if address.kind is Kind.SERVER:
+        return address.nodes[0]
+    if address.kind is Kind.SENTINEL:
+        return await _first(address, address.nodes, address.sentinel_login, lambda wire: _ask_sentinel(wire, address))
+    nodes = dict.fromkeys([*([known] if known else []), *address.nodes])
+    return await _first(address, tuple(nodes), address.login, lambda wire: _ask_cluster(wire, slot))
+
+
+async def _first(
+    address: Address, nodes: tuple[Node, ...], login: Login, ask: Callable[[Wire], Awaitable[Node | None]]
+) -> Node:
+    """Ask one node after another until one knows."""
+    last: HeadraceError | None = None
+    for node in nodes:
+        try:
+            wire = await connect(node, Entry(login, address.tls, wait=ASK_WITHIN, timeout=ASK_WITHIN))
+            try:
+                if (found := await ask(wire)) is not None:
+                    return found
+            finally:
+                await wire.close()
+        except (StoreUnavailableError, RefusedError) as error:
+            last = error
+    if last is not None and not getattr(last, "transient", False):
+        raise last
+    what = f"no sentinel knows a primary of {address.service!r}" if address.service else "no node knows our slot"
+    raise unreachable(address.shown, what) from last
+
+
+async def _ask_sentinel(wire: Wire, address: Address) -> Node | None:
+    answer = await wire.ask(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", address.service))
+    return Node(str(answer[0]), int(answer[1])) if answer else None
+
+
+async def _ask_cluster(wire: Wire, slot: int) -> Node | None:
+    for first, last, primary, *_ in await wire.ask(("CLUSTER", "SLOTS")):
+        if first <= slot <= last:
+            # An empty host means the one that was asked.
+            return Node(str(primary[0]) or wire.node.host, int(primary[1]))
+    return None
+
+
+def slot_of(root: str) -> int:
+    """Return the cluster's slot of the keys of a namespace; `root` is its name in braces.
+
+    >>> slot_of("{user1000}") == slot_of("{user1000}:ready:default")
+    True
+    """
+    start = root.find("{")
+    end = root.find("}", start + 1)
+    tag = root[start + 1 : end] if 0 <= start < end - 1 else root
+    return binascii.crc_hqx(tag.encode(), 0) % SLOTS
