@@ -44,7 +44,7 @@ _QUOTED = re.compile(
     """,
     re.VERBOSE,
 )
-_UUID = re.compile(r"(?<![0-9a-z])[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}(?![0-9a-z])", re.IGNORECASE)
+_UUID = re.compile(r"(?<![0-9a-z])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-z])", re.IGNORECASE)
 #: Not the digits after a decimal point: those belong to a number.
 _WORD = re.compile(r"(?<![0-9A-Za-z])(?<![0-9]\.)(?=[A-Za-z]*[0-9])[0-9A-Za-z]{8,}(?![0-9A-Za-z]|\.[0-9])")
 _HEX = re.compile(r"(?:0x)?[0-9a-f]+", re.IGNORECASE)
