@@ -25,6 +25,7 @@ from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, new_batch
 
 if TYPE_CHECKING:
+    from headrace.dead_letters import DeadLetters
     from headrace.engine.worker import Worker
     from headrace.llm.gateway import LLM
     from headrace.runtime import Runtime
@@ -292,6 +293,13 @@ class App:
         """The model: `extract`, `complete`. Answers are stored before they are used and never paid twice."""
         llm: LLM = self.runtime.llm()
         return llm
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        """Failed jobs that were not run again: `list` groups them by their error, `redrive` runs them again."""
+        from headrace.dead_letters import DeadLetters
+
+        return DeadLetters(self)
 
     @cached_property
     def sync(self) -> SyncClient:

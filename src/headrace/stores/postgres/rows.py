@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 
 from headrace.model.batch import BatchItem, BatchOutcome, BatchState, BatchView, ClosePolicy
+from headrace.model.dead_letter import DeadLetter
 from headrace.model.job import AttemptRecord, Claim, ClaimedJob, Completion, JobError, JobState, JobView
 from headrace.model.priority import HEAD_START_SECONDS
 from headrace.model.session import ProcessId, SessionView
@@ -77,6 +79,14 @@ def job_view(row: Any) -> JobView:
             "error": decode_error(values["error"]),
             "usage": decode_json(values["usage"]),
         }
+    )
+
+
+def dead_letter(row: Any) -> DeadLetter:
+    """Return a failed job as a dead letter."""
+    error = decode_error(row["error"]) or JobError("unknown", "")
+    return DeadLetter(
+        row["id"], row["task"], row["queue"], row["finished_at"], replace(error, trace=""), row["batch_id"]
     )
 
 
