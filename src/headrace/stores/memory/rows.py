@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from headrace.model.backlog import NO_ALARM, Alarm
 from headrace.model.batch import BatchOutcome, BatchState, NewBatch
 from headrace.model.job import JobError, JobSpec, JobState
 from headrace.model.session import NewSession
@@ -105,7 +106,9 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class QueueSetting:
-    """What an operator set for a queue."""
+    """What an operator or an app set for a queue."""
 
-    paused: bool
-    reason: str | None
+    paused: bool = False
+    reason: str | None = None
+    closed: bool = False
+    alarm: Alarm = NO_ALARM

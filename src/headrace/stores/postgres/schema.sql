@@ -51,6 +51,8 @@ CREATE INDEX jobs_claim_capped ON {schema}.jobs (limit_key, sort_at, id)
 CREATE INDEX jobs_running_capped ON {schema}.jobs (limit_key) WHERE state = 'running' AND limit_key IS NOT NULL;
 -- The stager.
 CREATE INDEX jobs_due ON {schema}.jobs (run_at) WHERE state = 'scheduled';
+-- Counting what waits in a bounded queue; jobs that are never scheduled do not pay.
+CREATE INDEX jobs_scheduled ON {schema}.jobs (queue) WHERE state = 'scheduled';
 -- Progress and closing; jobs without a batch do not pay.
 CREATE INDEX jobs_batch ON {schema}.jobs (batch_id, state) WHERE batch_id IS NOT NULL;
 -- The heartbeat hears of cancels; nearly always empty.
@@ -208,11 +210,14 @@ CREATE TABLE {schema}.leader (
   CONSTRAINT leader_one_check CHECK (one)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
--- What operators set for queues.
+-- What operators and apps set for queues.
 CREATE TABLE {schema}.queues (
   name text NOT NULL,
   paused boolean NOT NULL DEFAULT false,
   reason text,
+  closed boolean NOT NULL DEFAULT false,       -- nothing is enqueued any more: being drained
+  alarm_size int,                              -- so many ready jobs are an alarm
+  alarm_age interval,                          -- and so is one that has been ready so long
   CONSTRAINT queues_pkey PRIMARY KEY (name)
 );
 
