@@ -1,0 +1,72 @@
+"""What is declared of a queue: how many of its jobs run at once and start per time, and whose shares they use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from uuid import UUID
+
+from headrace.model.errors import InvalidInputError
+from headrace.model.limits import Declared, Gate, Rate, queue_cap
+from headrace.model.names import check_name
+
+
+class Fair(StrEnum):
+    """Whose share of a queue a job uses that names no fair key."""
+
+    #: one that all such jobs have together
+    KEY = "key"
+    #: that of its batch: each submit is a share of its own
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRule:
+    """One declared queue.
+
+    `concurrency` is a cap over all workers, apart from the slots that each of them has; `rate` is a bucket that every
+    job of the queue takes one unit from. None: no limit.
+
+    >>> QueueRule("llm", concurrency=20, rate=Rate.parse("30/m")).declared.caps
+    {'queue:llm': 20}
+    """
+
+    name: str
+    concurrency: int | None = None
+    rate: Rate | None = None
+    fair: Fair = Fair.KEY
+
+    def __post_init__(self) -> None:
+        check_name("queue", self.name)
+        if self.concurrency is not None:
+            check_cap(self.concurrency, field=f"concurrency of queue {self.name}")
+
+    @property
+    def declared(self) -> Declared:
+        """The limits it declares."""
+        key = queue_cap(self.name)
+        return Declared(
+            caps={} if self.concurrency is None else {key: self.concurrency},
+            rates={} if self.rate is None else {key: self.rate},
+        )
+
+    def fair_gate(self, gate: Gate | None, batch_id: UUID) -> Gate | None:
+        """Return the gate of a batch's jobs: with `Fair.BATCH` they share by batch unless they name a fair key."""
+        if self.fair is not Fair.BATCH or (gate is not None and gate.fair_key is not None):
+            return gate
+        return replace(gate or Gate(), fair_key=f"batch:{batch_id}")
+
+
+def check_cap(value: object, *, field: str = "concurrency", least: int = 1) -> int:
+    """Return a number of jobs that may run at once, at most 1,000,000. Raises InvalidInputError."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:
+        raise InvalidInputError(field, f"must be a whole number from {least} to 1,000,000", value)
+    return value
+
+
+def parse_fair(value: object, *, field: str = "fair") -> Fair:
+    """Return whose shares a queue has. Raises InvalidInputError."""
+    try:
+        return Fair(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidInputError(field, 'must be "key" or "batch"', value) from None
