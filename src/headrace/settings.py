@@ -7,6 +7,7 @@ environment wins. An unknown key or a wrong type stops the start with the key an
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -21,6 +22,15 @@ from headrace.model.llm import AnswerStyle, LLMSettings
 
 FILE_NAME = "headrace.toml"
 MEMORY_URL = "memory://"
+#: How the URLs of each durable store begin.
+SCHEMES = {
+    "postgres": ("postgresql", "postgres"),
+    "redis": (
+        "redis", "rediss", "valkey", "valkeys", "unix", "redis+unix", "redis+sentinel", "rediss+sentinel",
+        "redis+cluster", "rediss+cluster",
+    ),
+}  # fmt: skip
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 #: Asked for when an endpoint is configured without a model.
 DEFAULT_MODEL = "gpt-4o-mini"
 
@@ -29,9 +39,9 @@ DEFAULT_MODEL = "gpt-4o-mini"
 class QueueSettings:
     """`[queue]`: the store and its connection."""
 
-    #: "postgres", or "memory" for tests
-    type: str = "postgres"
-    #: store URL, postgresql://…, or memory:// for tests; empty: an embedded PostgreSQL in `directory`
+    #: "postgres", "redis", or "memory" for tests; empty: what `url` says
+    type: str = ""
+    #: store URL: postgresql://…, redis://…, or memory:// for tests; empty: an embedded PostgreSQL in `directory`
     url: str = field(default="", repr=False)
     #: schema that holds the tables
     schema: str = "headrace"
@@ -39,7 +49,7 @@ class QueueSettings:
     max_pool_size: int = 10
     #: length of a worker's lease: a dead worker's jobs run elsewhere after it
     visibility_timeout: timedelta = timedelta(seconds=12)
-    #: send and hear hints by LISTEN/NOTIFY; false polls only
+    #: send and hear hints, by LISTEN/NOTIFY or by PUBLISH on Redis; false polls only
     enable_listen_notify: bool = True
     #: true behind PgBouncer in transaction mode: no named statements
     pooled: bool = False
@@ -49,11 +59,11 @@ class QueueSettings:
     max_retries: int = 3
     #: false keeps nothing on disk and needs `unsafe_no_persistence = true` too
     enable_persistence: bool = True
-    #: states that losing every job is acceptable
+    #: states that losing every job is acceptable; on Redis, that it may run without an append-only file
     unsafe_no_persistence: bool = False
-    #: key prefix of the Redis store (no effect yet: PostgreSQL needs none)
+    #: key prefix of the Redis store: its namespace, one per application; PostgreSQL has `schema`
     stream_prefix: str = "headrace"
-    #: worker group of the Redis store (no effect yet: PostgreSQL needs none)
+    #: workers of the Redis store that take over from one another; another group is a namespace with jobs of its own
     consumer_group: str = "headrace"
 
 
@@ -172,15 +182,18 @@ def use_store(settings: Settings, url: str) -> Settings:
         return settings
     if url == MEMORY_URL:
         return replace(settings, queue=replace(settings.queue, type="memory", url=""))
-    _check_address("queue.url", url)
-    return replace(settings, queue=replace(settings.queue, type="postgres", url=url))
+    return replace(settings, queue=replace(settings.queue, type=_kind_of("queue.url", url), url=url))
 
 
-def _check_address(name: str, url: str) -> None:
-    # Never with the whole value: a password may stand in it.
+def _kind_of(name: str, url: str, kinds: tuple[str, ...] = ("postgres", "redis")) -> str:
+    """Return which kind of store a URL names."""
     scheme, found, _ = url.partition("://")
-    known = found and scheme in ("postgresql", "postgres")
-    _require(bool(known), name, "must begin with postgresql://, or be memory://", f"{scheme}://…" if found else "none")
+    for kind in kinds:
+        if found and scheme in SCHEMES[kind]:
+            return kind
+    starts = " or ".join(f"{SCHEMES[kind][0]}://" for kind in kinds)
+    # Never with the whole value: a password may stand in it.
+    raise ConfigError(f"{name} must begin with {starts}, or be memory://, got {f'{scheme}://…' if found else 'none'}")
 
 
 def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
@@ -316,11 +329,7 @@ def _check_rules(settings: Settings) -> None:
     for name, value in positive.items():
         _require(value >= 1, name, "must be at least 1", value)
     _require(queue.max_pool_size >= 4, "queue.max_pool_size", "must be at least 4", queue.max_pool_size)
-    _require(queue.type in ("postgres", "memory"), "queue.type", 'must be "postgres" or "memory"', queue.type)
-    contradiction = queue.type == "memory" and queue.url not in ("", MEMORY_URL)
-    _require(not contradiction, "queue.type", "must not be memory where queue.url names a server", queue.type)
-    if queue.listen_url:
-        _check_address("queue.listen_url", queue.listen_url)
+    _check_store(queue)
     _require(0 <= queue.max_retries <= 99, "queue.max_retries", "must be from 0 to 99", queue.max_retries)
     styles = [style.value for style in AnswerStyle]
     _require(settings.llm.style in styles, "llm.style", f"must be one of {', '.join(styles)}", settings.llm.style)
@@ -347,6 +356,22 @@ def _check_rules(settings: Settings) -> None:
         "= false loses every job with the process; set queue.unsafe_no_persistence = true as well if that is wanted",
         queue.enable_persistence,
     )
+
+
+def _check_store(queue: QueueSettings) -> None:
+    kinds = ("postgres", "redis", "memory")
+    _require(queue.type in ("", *kinds), "queue.type", 'must be "postgres", "redis" or "memory"', queue.type)
+    _require(
+        queue.type != "redis" or bool(queue.url), "queue.url", "must name the Redis server, as redis://HOST", "none"
+    )
+    if queue.url and queue.type:
+        named = "memory" if queue.url == MEMORY_URL else _kind_of("queue.url", queue.url)
+        _require(named == queue.type, "queue.type", f"must be {named!r}, or left out, as queue.url says", queue.type)
+    if queue.listen_url:
+        _kind_of("queue.listen_url", queue.listen_url, ("postgres",))
+    for name, value in {"stream_prefix": queue.stream_prefix, "consumer_group": queue.consumer_group}.items():
+        rule = "must be 1 to 64 of A-Z a-z 0-9 _ . : - and begin with a letter or digit"
+        _require(bool(_NAMESPACE.fullmatch(value)), f"queue.{name}", rule, repr(value))
 
 
 def _require(holds: bool, name: str, rule: str, value: object) -> None:

@@ -38,7 +38,10 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("llm", "style"): "plain",
 }
 #: What has to be said as well for a value to be allowed.
-BESIDES = {("queue", "enable_persistence"): ("unsafe_no_persistence", True)}
+BESIDES = {
+    ("queue", "enable_persistence"): ("unsafe_no_persistence", True),
+    ("queue", "url"): ("type", "postgres"),
+}
 
 
 def other_value(section: str, key: str, default: Any) -> Any:
@@ -154,6 +157,11 @@ MISTAKES = {
     "a store of another kind": ("", {"HEADRACE_URL": "mysql://a:hush@db/app"}, ["queue.url", "postgresql://", "mysql"]),
     "an address that is none": ("[queue]\nurl = 'host=db password=hush'", {}, ["queue.url", "postgresql://"]),
     "a way past the pooler that is none": ("[queue]\nlisten_url = 'db'", {}, ["queue.listen_url", "postgresql://"]),
+    "a store of another kind than its URL": ("[queue]\ntype = 'redis'\nurl = 'postgresql://a:hush@db/a'", {},
+                                             ["queue.type", "'postgres'", "queue.url"]),
+    "a Redis store without its server": ("[queue]\ntype = 'redis'", {}, ["queue.url", "redis://HOST"]),
+    "a prefix that would break keys": ("[queue]\nstream_prefix = 'a{b}'", {}, ["queue.stream_prefix", "a{b}"]),
+    "a group that would break keys": ("[queue]\nconsumer_group = ''", {}, ["queue.consumer_group", "1 to 64"]),
     "two stores": ("[queue]\ntype = 'memory'\nurl = 'postgresql://db/a'", {}, ["queue.type", "queue.url"]),
     "a slow heartbeat": ("[worker]\nheartbeat_interval = '5s'", {}, ["worker.heartbeat_interval", "a third of",
                                                                    "visibility_timeout"]),
@@ -201,7 +209,8 @@ def test_the_url_of_an_app_wins_over_the_settings() -> None:
     assert (chosen.type, chosen.url) == ("postgres", "postgresql://db/b")
     assert use_store(elsewhere, "") == elsewhere
     with pytest.raises(ConfigError, match=r"queue\.url must begin with postgresql://"):
-        _ = App("redis://db").settings
+        _ = App("mysql://db").settings
+    assert App("redis://db", settings=elsewhere).settings.queue.type == "redis"
 
 
 def test_settings_show_no_secret() -> None:
