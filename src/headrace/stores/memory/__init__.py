@@ -15,6 +15,7 @@ from headrace.stores.memory.inspect import MemoryInspect
 from headrace.stores.memory.job_store import MemoryJobStore
 from headrace.stores.memory.memo_retention import DatedMemoStore
 from headrace.stores.memory.notifier import MemoryNotifier
+from headrace.stores.memory.schedule_store import MemoryScheduleStore
 from headrace.stores.memory.session_store import MemorySessionStore
 from headrace.stores.memory.state import State
 
@@ -38,6 +39,7 @@ def stores_over(state: State, notifier: Notifier) -> Stores:
         control=MemoryControlStore(state),
         inspect=MemoryInspect(state),
         memo=DatedMemoStore(state),
+        schedules=MemoryScheduleStore(state),
         notifier=notifier,
         private_sessions=None,
         foreign=None,
