@@ -38,6 +38,11 @@ class Job:
     ordinal: int | None = None
     retry_of: UUID | None = None
 
+    @property
+    def keeps_place(self) -> bool:
+        """Whether it ran before and has an in-order key, which it keeps with its place until it has ended."""
+        return self.attempt > 0 and self.spec.gate is not None and self.spec.gate.in_order
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
