@@ -7,6 +7,8 @@ HeadraceError
 ├── ConflictError               the same key with another body
 ├── KeyHeldError                another open transaction holds the key
 ├── NotFoundError               no such job, batch, queue or task
+├── QueueFullError              as many jobs wait as the queue may hold (transient)
+├── QueueClosedError            the queue is being drained
 ├── StoreUnavailableError       the store cannot be reached (transient)
 │   ├── NotAllowedError         the store refuses this user
 │   └── StorageResetError       the store lost its data, or another one is in its place
@@ -21,6 +23,7 @@ HeadraceError
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
 
 
 class HeadraceError(Exception):
@@ -76,6 +79,45 @@ class KeyHeldError(HeadraceError):
 
     # Not transient: sending a whole call again at once would make all of it wait for the one key.
     code = "key_held"
+
+
+class QueueFullError(HeadraceError):
+    """The queue is full. Send the same again after `retry_after`, or declare it with on_full="wait"."""
+
+    code = "queue_full"
+    transient = True
+    #: When it is worth trying again.
+    retry_after = timedelta(seconds=1)
+
+    def __init__(self, message: str | None = None, *, queue: str | None = None) -> None:
+        super().__init__(message)
+        self.queue = queue
+
+    @classmethod
+    def of(cls, queue: str, max_waiting: int) -> QueueFullError:
+        """Return the error of a queue.
+
+        >>> print(QueueFullError.of("llm", 100))
+        queue llm is full (max_waiting = 100): send the same again in a second, or declare it with on_full="wait"
+        """
+        fix = 'send the same again in a second, or declare it with on_full="wait"'
+        return cls(f"queue {queue} is full (max_waiting = {max_waiting}): {fix}", queue=queue)
+
+
+class QueueClosedError(HeadraceError):
+    """The queue is closed: it is being drained. Use another queue, or open it with `headrace queue resume NAME`."""
+
+    code = "queue_closed"
+
+    def __init__(self, message: str | None = None, *, queue: str | None = None) -> None:
+        super().__init__(message)
+        self.queue = queue
+
+    @classmethod
+    def of(cls, queue: str) -> QueueClosedError:
+        """Return the error of a queue."""
+        fix = f"use another queue, or open it with `headrace queue resume {queue}`"
+        return cls(f"queue {queue} is closed, it is being drained or was: {fix}", queue=queue)
 
 
 class NotFoundError(HeadraceError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
+from headrace.model.backlog import NO_ALARM, Alarm, Bound
 from headrace.model.errors import InvalidInputError
 from headrace.model.limits import Declared, Gate, Rate, queue_cap
 from headrace.model.names import check_name
@@ -35,6 +36,10 @@ class QueueRule:
     concurrency: int | None = None
     rate: Rate | None = None
     fair: Fair = Fair.KEY
+    #: How many of its jobs may wait; None: any number.
+    bound: Bound | None = None
+    #: From when its backlog is an alarm.
+    alarm: Alarm = NO_ALARM
 
     def __post_init__(self) -> None:
         check_name("queue", self.name)
