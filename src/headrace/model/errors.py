@@ -14,6 +14,7 @@ HeadraceError
 │   └── StorageResetError       the store lost its data, or another one is in its place
 ├── StoreVersionError           the store's schema is not ours
 ├── FenceLostError              this attempt no longer owns its job
+├── BreakerOpenError            the job was failed without running: its circuit breaker is open
 ├── JobFailedError              the awaited job ended without a result
 │   └── JobCancelledError
 ├── ResultTimeoutError          the awaited job did not end in time
@@ -157,6 +158,16 @@ class FenceLostError(HeadraceError):
     """This attempt no longer owns its job: its lease ended and the job runs elsewhere. Nothing was written."""
 
     code = "fence_lost"
+
+
+class BreakerOpenError(HeadraceError):
+    """A circuit breaker is open. Retry the job once what it calls works again, or declare on_open="wait"."""
+
+    code = "breaker_open"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"circuit breaker {name!r} is open; retry the job once what it calls works again")
+        self.name = name
 
 
 class JobFailedError(HeadraceError):
