@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from headrace.ports.clock import Clock
+from headrace.stores.redis.epoch import Epoch, epoch_key
 from headrace.stores.redis.faults import RefusedError
 from headrace.stores.redis.rows import micros
 from headrace.stores.redis.scripts import load_script
@@ -20,11 +21,11 @@ class Caller(Protocol):
 
 
 class Namespace:
-    """The keys `{NAME}:…`. `clock` replaces the server's, for tests."""
+    """The keys `{NAME}:…` under an epoch. `clock` replaces the server's, for tests."""
 
-    def __init__(self, server: Caller, root: str, clock: Clock | None = None) -> None:
+    def __init__(self, server: Caller, root: str, epoch: Epoch, clock: Clock | None = None) -> None:
         self.root = root
-        self._server = server
+        self._server, self._epoch = server, epoch
         self._clock = clock
 
     async def run(self, verb: str, /, *words: Word) -> Any:
@@ -35,9 +36,11 @@ class Namespace:
         """
         script = load_script(verb)
         now = "" if self._clock is None else str(micros(self._clock.now()))
+        # Every script looks for the second key first: without it the data is not what it was.
+        given: tuple[Word, ...] = (2, self.root, epoch_key(self.root, self._epoch.value), now, *words)
         try:
-            return await self._server.call("EVALSHA", script.sha, 1, self.root, now, *words, read=script.reads)
+            return await self._server.call("EVALSHA", script.sha, *given, read=script.reads)
         except RefusedError as error:
             if error.word != "NOSCRIPT":
                 raise
-        return await self._server.call("EVAL", script.text, 1, self.root, now, *words, read=script.reads)
+        return await self._server.call("EVAL", script.text, *given, read=script.reads)

@@ -17,6 +17,12 @@ from headrace.model.priority import HEAD_START_SECONDS
 from headrace.stores.redis.rows import encode_error
 
 _INCLUDE = re.compile(r"^-- include (.+)$", re.MULTILINE)
+#: Before everything else: the epoch that the caller remembers has to be the one of this data.
+_GUARD = """\
+if redis.call('EXISTS', KEYS[2]) == 0 then
+  return redis.error_reply('STORAGE_RESET the epoch of this namespace is not there')
+end
+"""
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 
 
@@ -37,7 +43,7 @@ def load_script(name: str) -> Script:
     shebang, _, body = source.partition("\n")
     included = _INCLUDE.search(body)
     pieces = [_read(f"lib/{piece.strip()}.lua") for piece in included[1].split(",")] if included else []
-    text = f"{shebang}\n{_constants()}{''.join(_COMMENT.sub('', piece) for piece in [*pieces, body])}"
+    text = f"{shebang}\n{_GUARD}{_constants()}{''.join(_COMMENT.sub('', piece) for piece in [*pieces, body])}"
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), "no-writes" in shebang)
 
 
