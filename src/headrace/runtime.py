@@ -9,7 +9,9 @@ from typing import Any
 
 from headrace.engine.batches import Batches
 from headrace.engine.client import Client
+from headrace.engine.intake import Intake
 from headrace.engine.waiters import Waiters
+from headrace.model.backlog import Bound
 from headrace.ports.stores import Stores
 from headrace.settings import Settings
 
@@ -23,15 +25,19 @@ class Runtime:
     #: The model behind `app.llm`, made on first use by the wiring.
     llm: Any
     close_others: Any
+    #: Bounds of queues by name: what is declared later counts at once.
+    bounds: dict[str, Bound] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     pid: int = field(default_factory=os.getpid)
+    intake: Intake = field(init=False)
     client: Client = field(init=False)
     batches: Batches = field(init=False)
     waiters: Waiters = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = Client(self.stores)
-        self.batches = Batches(self.stores)
+        self.intake = Intake(self.stores, self.bounds)
+        self.client = Client(self.stores, self.intake)
+        self.batches = Batches(self.stores, self.intake)
         self.waiters = Waiters(self.stores)
 
     @property
@@ -42,5 +48,6 @@ class Runtime:
     async def close(self) -> None:
         """Stop waiting and close every connection."""
         await self.waiters.close()
+        await self.intake.close()
         await self.stores.close()
         await self.close_others()
