@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from headrace.model.backlog import Alarm, QueueState
 from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError
 from headrace.model.ids import uuid7, uuid7s
 from headrace.model.job import CancelAnswer
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import parse_id
+from headrace.stores.redis.rows import alarm_words, parse_id, queue_state
 
 #: Dead letters that one script retries; a longer retry is several.
 RETRY_PART = 1_000
@@ -51,7 +52,22 @@ class RedisControlStore:
 
     async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
         """Pause or resume claims of a queue; running jobs go on."""
-        await self._namespace.run("set_queue_paused", queue, f"1:{reason or ''}" if paused else "0:")
+        await self._namespace.run("set_queue_paused", queue, int(paused), reason or "")
+
+    async def set_queue_closed(self, queue: str, *, closed: bool) -> None:
+        """Close or open the intake of a queue."""
+        await self._namespace.run("set_queue_closed", queue, int(closed))
+
+    async def set_alarms(self, alarms: Mapping[str, Alarm]) -> None:
+        """Set when the backlog of each queue is an alarm; queues that are not named keep theirs."""
+        if alarms:
+            words = [word for queue, alarm in alarms.items() for word in (queue, *alarm_words(alarm))]
+            await self._namespace.run("set_alarms", *words)
+
+    async def queue_states(self) -> dict[str, QueueState]:
+        """Return what is stored of each queue for which anything was set."""
+        found = await self._namespace.run("queue_states")
+        return {queue: queue_state(fields) for queue, fields in zip(found[::2], found[1::2], strict=True)}
 
     async def set_caps(self, caps: Mapping[str, int]) -> None:
         """Set the cap of each limit key; keys that are not named keep theirs."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from headrace.model.backlog import Alarm, QueueState
 from headrace.model.job import Claim, ClaimedJob, Completion, JobError, JobSpec
 from headrace.model.stats import Rescued
 
@@ -48,7 +49,7 @@ def spec_fields(spec: JobSpec) -> tuple[str, ...]:
     """Return names and values of the fields of a job's hash that its specification sets, defaults left out."""
     default = JobSpec("")
     fields = ["task", spec.task, "queue", spec.queue]
-    numbers = {"priority": spec.priority, "max_attempts": spec.max_attempts, "cost": spec.cost}
+    numbers = {"priority": int(spec.priority), "max_attempts": spec.max_attempts, "cost": spec.cost}
     for name, value in numbers.items():
         if value != getattr(default, name):
             fields += [name, repr(value)]
@@ -143,4 +144,21 @@ def rescued(rows: Sequence[Sequence[str | None]]) -> Rescued:
         failed=tuple(parse_id(str(row[0])) for row in ended if row[1] == "failed"),
         queues=frozenset(str(row[2]) for row in released),
         batches=frozenset(parse_id(row[3]) for row in ended if row[3] is not None),
+    )
+
+
+def alarm_words(alarm: Alarm) -> tuple[str | int, str | int]:
+    """Return size and age of an alarm as fields, empty for never."""
+    return ("" if alarm.size is None else alarm.size, "" if alarm.age is None else span(alarm.age))
+
+
+def queue_state(fields: Sequence[str]) -> QueueState:
+    """Return what is set of a queue; names and values come in turn."""
+    row = dict(zip(fields[::2], fields[1::2], strict=True))
+    size, age = row.get("alarm_size"), row.get("alarm_age")
+    return QueueState(
+        paused="paused" in row,
+        paused_reason=row.get("paused") or None,
+        closed="closed" in row,
+        alarm=Alarm(None if size is None else int(size), None if age is None else timedelta(microseconds=int(age))),
     )

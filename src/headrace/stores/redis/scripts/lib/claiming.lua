@@ -5,8 +5,7 @@ local CLAIMED = {'task', 'args', 'attempt', 'failures', 'crashes', 'max_attempts
 local MAX_GHOSTS = 10000
 
 local function paused(queue)
-  local setting = call('HGET', ROOT .. 'pauses', queue)
-  return setting and string.sub(setting, 1, 1) == '1'
+  return call('HEXISTS', ROOT .. 'queue:' .. queue, 'paused') == 1
 end
 
 -- How many more jobs may run under each limit key: its cap less what runs; false without a cap.
