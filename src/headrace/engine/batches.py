@@ -61,8 +61,8 @@ class Batches:
     async def _stream(self, batch_id: UUID, first: int, texts: Texts, *, queue: str, key: str | None = None) -> None:
         """Send slices one by one, so that a generator is pulled only as fast as store and queue take it."""
         ordinal = first
-        slices = _slices(texts)
-        while part := await self._next(slices, queue):
+        async for part in _slices(texts):
+            await self._room_for(queue, len(part))
             piece = Slice(batch_id, ordinal, part, hash_text(*part))
             new = await with_retries(lambda _, piece=piece: self._stores.batches.append_slice(piece))  # type: ignore[misc]
             if not new and self._intake is not None:
@@ -72,16 +72,10 @@ class Batches:
         await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal, key=key))
         await self._close(batch_id)
 
-    async def _next(self, slices: AsyncIterator[tuple[str, ...]], queue: str) -> tuple[str, ...] | None:
-        """Wait until the queue is not full, pull a slice, and wait until all of it has room; None at the end."""
-        if self._intake is None:
-            return await anext(slices, None)
-        if not self._intake.lets_in(queue, 0):
-            await self._intake.enter(queue, 0, patience=None)
-        part = await anext(slices, None)
-        if part is not None and not self._intake.lets_in(queue, len(part)):
-            await self._intake.enter(queue, len(part), patience=None)
-        return part
+    async def _room_for(self, queue: str, count: int) -> None:
+        """Wait for room, however long; the next slice is not pulled before this one is stored."""
+        if self._intake is not None and not self._intake.lets_in(queue, count):
+            await self._intake.enter(queue, count, patience=None)
 
     async def _check_open(self, queue: str) -> None:
         """Refuse a stream before it makes a batch or a round that would stay open."""

@@ -169,8 +169,8 @@ class _Room:
         return True
 
     def _need(self, count: int) -> int:
-        # A call larger than the bound goes into an empty queue: it would never fit. None at all: room for one.
-        return min(max(count, 1), self.bound.max_waiting)
+        # A call larger than the bound goes into an empty queue: it would never fit.
+        return min(count, self.bound.max_waiting)
 
     async def take_turn(self, stack: AsyncExitStack, patience: float | None) -> float | None:
         """Wait for those who came before; return the patience that is left."""
