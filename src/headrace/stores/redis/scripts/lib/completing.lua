@@ -62,7 +62,7 @@ local function complete_jobs(session, completions)
   local refused = {}
   for position, done in ipairs(completions) do
     local id, ending = done[1], done[4]
-    local job = read_job(id)
+    local job = read_job(id, ending == '' and BRIEF or JOB)
     if not job or job.state ~= 'running' or job.session ~= session or tonumber(job.attempt) ~= done[2] then
       refused[#refused + 1] = position
     elseif ending == '' then

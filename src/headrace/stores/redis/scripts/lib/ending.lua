@@ -1,15 +1,18 @@
 -- Ends of attempts. `read_job` gives what these functions need; each writes the hash and leaves the rest to `flush`.
 local JOB = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'limit_key', 'gate', 'cancel', 'failures',
   'crashes', 'lone_crashes', 'sort_at', 'priority', 'started_at', 'once', 'max_attempts'}
+-- What is enough for an attempt that succeeds: most do, and a lookup costs.
+local BRIEF = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'limit_key', 'gate'}
 
-local function read_job(id)
-  local values = call('HMGET', job_key(id), unpack(JOB))
+local function read_job(id, fields)
+  fields = fields or JOB
+  local values = call('HMGET', job_key(id), unpack(fields))
   if not values[1] then
     return nil
   end
   local job = {}
-  for index, name in ipairs(JOB) do
-    job[name] = values[index]
+  for index = 1, #fields do
+    job[fields[index]] = values[index]
   end
   return job
 end
