@@ -17,10 +17,12 @@ from headrace.engine.context import Context
 from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
+from headrace.limits import Limits
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_name
+from headrace.model.queue import QueueOptions, QueueRule
 from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, new_batch
 
@@ -76,6 +78,7 @@ class App:
         self, url: str | None = None, *, lifespan: Lifespan | None = None, settings: Settings | None = None
     ) -> None:
         self.registry = Registry()
+        self._queue_options: dict[str, QueueOptions] = {}
         self.lifespan = lifespan
         self._url = url
         self._given_settings = settings
@@ -121,6 +124,36 @@ class App:
         self.registry.add(definition)
         return Task(self, definition)
 
+    def queue(self, name: str, **options: Unpack[QueueOptions]) -> QueueRule:
+        """Declare a queue; see `QueueOptions`. `[queues.NAME]` of headrace.toml wins over what is declared here.
+
+        Limits hold over all workers together; how many jobs one worker runs at once is for `headrace worker --queue`.
+        Raises InvalidInputError for a wrong option, ConfigError for a queue declared twice.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> app.queue("llm", concurrency=20, rate_limit="30/m", fair="batch").concurrency
+        20
+        """
+        rule = QueueRule.parse(name, **options)
+        if self._queue_options.setdefault(name, options) != options:
+            raise ConfigError(
+                f"queue {name!r} is declared twice; write one app.queue({name!r}, …) with all its options"
+            )
+        self.registry.queue_rules[name] = rule
+        if self.is_open:
+            self._settle_queues()
+        return rule
+
+    def _settle_queues(self) -> None:
+        """Let the settings win over what the code declares of queues. Raises ConfigError for what does not fit."""
+        for name, table in self.settings.queues.items():
+            options = cast(QueueOptions, {**self._queue_options.get(name, {}), **table.options()})
+            try:
+                self.registry.queue_rules[name] = QueueRule.parse(name, **options)
+            except InvalidInputError as error:
+                raise ConfigError(f"[queues.{name}] {error}") from None
+
     def spec_of(self, definition: TaskDef) -> JobSpec:
         """Return how jobs of a task are stored under this app's settings: no job is without bounds."""
         known = self._specs.get(definition.name)
@@ -146,7 +179,8 @@ class App:
             if self._runtime is None:
                 from headrace.wiring import open_runtime
 
-                self._runtime = await open_runtime(self.settings)
+                self._settle_queues()
+                self._runtime = await open_runtime(self.settings, self.registry.queue_rules)
             elif self._runtime.loop is not asyncio.get_running_loop():
                 raise ConfigError(
                     "the app is open on another event loop (of another thread, or of app.sync); use it from there, "
@@ -232,6 +266,9 @@ class App:
         if not isinstance(task, Task):
             raise InvalidInputError("task", "must be a function registered with @app.task", task)
         batch = new_batch(task, self.spec_of, options)
+        rule = self.registry.queue_rules.get(batch.spec.queue)
+        if rule is not None and (gate := rule.fair_gate(batch.spec.gate, batch.id)) is not batch.spec.gate:
+            batch = replace(batch, spec=replace(batch.spec, gate=gate))
         texts = task.definition.codec.encode_items(items, spread=options.get("spread", False))
         return Batch(self, await self.runtime.batches.submit(batch, texts))
 
@@ -288,6 +325,11 @@ class App:
         return ids
 
     # Others
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Limits at run time: `show`, `set_cap`, `set_rate`, `set_weight`, `take`."""
+        return Limits(lambda: self.runtime, self.registry)
 
     @property
     def llm(self) -> LLM:

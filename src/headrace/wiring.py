@@ -8,23 +8,29 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from headrace.clock import SystemClock
 from headrace.engine.attempt import Proceed, compose
 from headrace.engine.attempts import AttemptFactory
+from headrace.engine.breaker_reports import BreakerReports
+from headrace.engine.grants import Grants
 from headrace.engine.loops.loop import Loop
+from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.retry import RetryMiddleware
 from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.middleware.usage import meter_usage
 from headrace.engine.registry import RunsIn
 from headrace.engine.shift import ShiftOptions
+from headrace.engine.supply import Admit
 from headrace.engine.worker import DutyOptions, Worker
 from headrace.executors.inline import InlineExecutor
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
+from headrace.model.queue import QueueRule
 from headrace.model.stats import Retention
 from headrace.ports.executor import Executor
+from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
 from headrace.runtime import Runtime
 from headrace.settings import Settings
@@ -48,15 +54,30 @@ def child_command() -> tuple[str, ...]:
     return (sys.executable, "-m", "headrace.child", *(entry for entry in sys.path if entry))
 
 
-async def open_runtime(settings: Settings) -> Runtime:
-    """Open the store that the settings name, and everything over it."""
+async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | None = None) -> Runtime:
+    """Open the store that the settings name, and everything over it; `queue_rules` by the names of queues."""
     stack = AsyncExitStack()
     try:
         stores = await open_stores(settings, stack)
+        limiter = await _open_limiter(settings, stores, stack)
     except BaseException:
         await stack.aclose()
         raise
-    return Runtime(settings, stores, llm=_llm(settings, stores, stack), close_others=stack.aclose)
+    return Runtime(
+        settings, stores, llm=_llm(settings, stores, stack), close_others=stack.aclose, limiter=limiter,
+        queue_rules={} if queue_rules is None else queue_rules,
+    )  # fmt: skip
+
+
+async def _open_limiter(settings: Settings, stores: Stores, stack: AsyncExitStack) -> Limiter | None:
+    """Return the limiter that the settings name; without one the store's own."""
+    if not settings.limits.url:
+        return stores.limiter
+    from headrace.stores.redis import open_redis_limiter
+
+    limiter: Any = await open_redis_limiter(settings.limits.url, prefix=settings.queue.stream_prefix)
+    stack.push_async_callback(limiter.close)
+    return cast(Limiter, limiter)
 
 
 async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:
@@ -162,7 +183,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
             RunsIn.PROCESS: ProcessExecutor(child_command()),
         },
         alone=ProcessExecutor(child_command(), reuse=False),
-        proceed=compose([RetryMiddleware(), limit_time, meter_usage]),
+        proceed=compose([RetryMiddleware(), _breakers(stores), limit_time, meter_usage]),
         clock=clock,
         max_processing_time=settings.worker.max_processing_time,
         resources=resources,
@@ -174,7 +195,19 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         lease=settings.queue.visibility_timeout,
         heartbeat_interval=settings.worker.heartbeat_interval,
     )
-    return Worker(stores, factory, shift=shift, duties=_duties(settings), clock=clock)
+    return Worker(stores, factory, shift=shift, duties=_duties(settings), clock=clock, admit=_admit(app))
+
+
+def _breakers(stores: Stores) -> BreakerMiddleware:
+    return BreakerMiddleware(None if stores.admission is None else BreakerReports(stores.admission))
+
+
+def _admit(app: App) -> Admit | None:
+    """Return how jobs are admitted where rate limits are counted beside the store."""
+    stores, limiter = app.runtime.stores, app.runtime.limiter
+    if limiter is None or limiter is stores.limiter or stores.admission is None:
+        return None
+    return Grants(limiter, stores.admission, app.registry).admit_jobs
 
 
 def _duties(settings: Settings) -> DutyOptions:
@@ -195,4 +228,4 @@ def _duties(settings: Settings) -> DutyOptions:
 
 def compose_child() -> tuple[Executor, Proceed]:
     """Return how a child process runs a handler: its retry policy decides there, its worker keeps the time."""
-    return InlineExecutor(), compose([RetryMiddleware(), meter_usage])
+    return InlineExecutor(), compose([RetryMiddleware(), BreakerMiddleware(), meter_usage])

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -96,3 +97,7 @@ class Context:
             self._stored[name] = await self.steps.save(name, encode_json(value, field=f"step {name}"))
             self.on_activity()
         return json.loads(self._stored[name])
+
+
+#: The context of the handler that runs here, if one does.
+CURRENT: ContextVar[Context | None] = ContextVar("headrace_context", default=None)

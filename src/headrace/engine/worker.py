@@ -17,6 +17,7 @@ from headrace.engine.loops.pruner import Pruner
 from headrace.engine.loops.rescuer import Rescuer
 from headrace.engine.loops.stager import Stager
 from headrace.engine.shift import Shift, ShiftOptions
+from headrace.engine.supply import Admit
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.ids import uuid7
@@ -46,10 +47,13 @@ class Worker:
     Starting twice and stopping twice are allowed, also stopping without a start, and starting again after a stop.
     """
 
-    def __init__(
-        self, stores: Stores, factory: AttemptFactory, *, shift: ShiftOptions, duties: DutyOptions, clock: Clock
-    ) -> None:
+    def __init__(  # noqa: PLR0913 - collaborators arrive by constructor
+        self, stores: Stores, factory: AttemptFactory, *, shift: ShiftOptions, duties: DutyOptions, clock: Clock,
+        admit: Admit | None = None,
+    ) -> None:  # fmt: skip
+        """`admit` admits jobs with units of a limiter beside the store; None: the store counts its own."""
         self._stores = stores
+        self._admit = stores.admission.admit_jobs if admit is None and stores.admission is not None else admit
         self._factory = factory
         self._shift_options = shift
         self._clock = clock
@@ -96,8 +100,8 @@ class Worker:
 
     async def _begin_shift(self) -> None:
         shift = Shift(
-            self._stores, self._factory, self._shift_options, clock=self._clock, telemetry=self.telemetry,
-            on_lost=self._on_lost, on_scheduled=self._stager.wake_in,
+            self._stores, self._factory, self._shift_options, admit=self._admit, clock=self._clock,
+            telemetry=self.telemetry, on_lost=self._on_lost, on_scheduled=self._stager.wake_in,
         )  # fmt: skip
         await shift.start()
         self._shift = shift
