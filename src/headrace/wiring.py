@@ -28,6 +28,7 @@ from headrace.executors.inline import InlineExecutor
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
 from headrace.model.queue import QueueRule
+from headrace.model.errors import ConfigError
 from headrace.model.stats import Retention
 from headrace.ports.executor import Executor
 from headrace.ports.limiter import Limiter
@@ -37,9 +38,11 @@ from headrace.settings import Settings
 
 if TYPE_CHECKING:
     from headrace.app import App
+    from headrace.stores.redis import RedisSite
 
 __all__ = [
     "SystemClock",
+    "adopt",
     "compose_child",
     "make_worker",
     "migrate",
@@ -83,10 +86,16 @@ async def _open_limiter(settings: Settings, stores: Stores, stack: AsyncExitStac
 async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:
     """Open the store; what has to be released after it goes on `stack`."""
     queue = settings.queue
-    if queue.type == "memory" or not queue.enable_persistence:
+    if _in_memory(settings):
         from headrace.stores.memory import open_memory_stores
 
         return open_memory_stores()
+    if queue.type == "redis":
+        from headrace.stores.redis import open_redis_stores
+
+        return await open_redis_stores(
+            _redis_site(settings), max_pool_size=queue.max_pool_size, listen=queue.enable_listen_notify
+        )
     from headrace.stores.postgres import open_postgres_stores
 
     dsn, embedded = queue.url, not queue.url
@@ -105,6 +114,11 @@ async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:
 
 async def pending_migrations(settings: Settings) -> list[str]:
     """Return the names of the migrations that `migrate` would apply to the configured store; changes nothing."""
+    if settings.queue.type == "redis":
+        from headrace.stores.redis import namespace_is_missing
+
+        site = _redis_site(settings)
+        return [f"namespace {site.root}"] if await namespace_is_missing(site) else []
     from headrace.stores.postgres import migrate as migrations
 
     async with AsyncExitStack() as stack:
@@ -114,6 +128,11 @@ async def pending_migrations(settings: Settings) -> list[str]:
 
 async def migrate(settings: Settings) -> list[str]:
     """Bring the configured store to the schema of this version; return the names of what was applied."""
+    if settings.queue.type == "redis":
+        from headrace.stores.redis import create_namespace
+
+        site = _redis_site(settings)
+        return [f"namespace {site.root}"] if await create_namespace(site) else []
     from headrace.stores.postgres import migrate as migrations
 
     async with AsyncExitStack() as stack:
@@ -121,10 +140,37 @@ async def migrate(settings: Settings) -> list[str]:
         return [] if address is None else await migrations.apply(address, schema=settings.queue.schema)
 
 
+async def adopt(settings: Settings) -> str:
+    """Put in force what the configured store holds now, after it lost its data; return what that is, in words.
+
+    Raises ConfigError for a store that cannot lose its data without anybody noticing.
+    """
+    if settings.queue.type != "redis":
+        raise ConfigError("only a Redis store is adopted after a loss; restore a PostgreSQL database from its backup")
+    from headrace.stores.redis import adopt as adopt_namespace
+
+    site = _redis_site(settings)
+    identity = await adopt_namespace(site)
+    return f"namespace {site.root}, epoch {identity.epoch[:8]} of {identity.created_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _redis_site(settings: Settings) -> RedisSite:
+    from headrace.stores.redis import RedisSite
+
+    queue = settings.queue
+    memory = settings.directory / "redis-epochs.json"
+    return RedisSite(queue.url, queue.stream_prefix, queue.consumer_group, memory, queue.unsafe_no_persistence)
+
+
+def _in_memory(settings: Settings) -> bool:
+    queue = settings.queue
+    return queue.type == "memory" or (queue.type != "redis" and not queue.enable_persistence)
+
+
 async def _migration_address(settings: Settings, stack: AsyncExitStack) -> str | None:
     """Return where the schema is changed, past any pooler; None for a store without one."""
     queue = settings.queue
-    if queue.type == "memory" or not queue.enable_persistence:
+    if _in_memory(settings):
         return None
     return queue.listen_url or queue.url or await _start_embedded(settings, stack)
 
