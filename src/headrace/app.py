@@ -24,12 +24,14 @@ from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_name
 from headrace.model.queue import QueueOptions, QueueRule
 from headrace.settings import Settings, load_settings, use_store
-from headrace.tasks import SubmitOptions, Task, new_batch
+from headrace.tasks import SubmitOptions, Task, TaskCall, new_batch
 
 if TYPE_CHECKING:
     from headrace.engine.worker import Worker
     from headrace.llm.gateway import LLM
+    from headrace.model.schedule import CatchUp, Declaration
     from headrace.runtime import Runtime
+    from headrace.schedules import ScheduleDef
     from headrace.sync import SyncClient
 
 P = ParamSpec("P")
@@ -78,6 +80,7 @@ class App:
         self, url: str | None = None, *, lifespan: Lifespan | None = None, settings: Settings | None = None
     ) -> None:
         self.registry = Registry()
+        self._schedules: dict[str, ScheduleDef] = {}
         self._queue_options: dict[str, QueueOptions] = {}
         self.lifespan = lifespan
         self._url = url
@@ -153,6 +156,62 @@ class App:
                 self.registry.queue_rules[name] = QueueRule.parse(name, **options)
             except InvalidInputError as error:
                 raise ConfigError(f"[queues.{name}] {error}") from None
+
+    # Schedules
+
+    def cron(
+        self, expression: str, *, tz: str = "UTC", catch_up: CatchUp | str = "skip", **options: Unpack[TaskOptions]
+    ) -> TaskDecorator:
+        """Register a function as a task that runs by a schedule, once per fire time in the whole cluster.
+
+        `expression`: minute, hour, day of month, month, day of week, by the clocks of `tz`, a zone of the IANA
+        database. `catch_up`: what becomes of fire times that passed while no worker led: "skip" (those more than a
+        minute late), "one" job for all, or "all" (a job each, at most the latest 100). The schedule has the name of
+        the task. The function takes no arguments but a `Context`, whose `scheduled_at` is the fire time, or has
+        defaults. Raises InvalidInputError naming field, rule and value, also for a day that never comes.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> @app.cron("0 3 * * *", tz="Europe/Berlin", catch_up="one")
+        ... async def nightly() -> None: ...
+        >>> [declaration.name for declaration in app.declarations()]
+        ['nightly']
+        """
+
+        def decorate(function: Callable[..., Any]) -> Task[Any, Any]:
+            task = self._register(function, options)
+            self.schedule(task, expression, tz=tz, catch_up=catch_up)
+            return task
+
+        return cast(TaskDecorator, decorate)
+
+    def schedule(  # noqa: PLR0913 - keyword-only
+        self, task: Task[..., Any] | TaskCall[..., Any], expression: str, *, name: str | None = None, tz: str = "UTC",
+        catch_up: CatchUp | str = "skip", args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Run a task by a schedule, with arguments; a task may have several, each under a `name` of its own.
+
+        `task`: a task, or one with options: `report.options(priority="bulk")`. The rest is as for `cron`. Workers
+        declare it when they start. Raises InvalidInputError, ConfigError for a name in use.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> @app.task
+        ... async def report(region: str) -> None: ...
+        >>> for region in ("north", "south"):
+        ...     app.schedule(report, "0 6 * * 1-5", name=f"report-{region}", args=[region])
+        """
+        from headrace.schedules import define_schedule
+
+        made = define_schedule(task, expression, name=name, tz=tz, catch_up=catch_up, args=args, kwargs=kwargs)
+        known = self._schedules.get(made.name)
+        if known is not None and not known.is_again(made):
+            raise ConfigError(f"there are two schedules {made.name!r}; give one of them another name=")
+        self._schedules[made.name] = made
+
+    def declarations(self) -> list[Declaration]:
+        """Return the schedules as a worker declares them. Raises InvalidInputError for arguments that do not fit."""
+        return [schedule.declaration() for schedule in self._schedules.values()]
 
     def spec_of(self, definition: TaskDef) -> JobSpec:
         """Return how jobs of a task are stored under this app's settings: no job is without bounds."""

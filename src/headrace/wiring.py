@@ -241,7 +241,10 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         lease=settings.queue.visibility_timeout,
         heartbeat_interval=settings.worker.heartbeat_interval,
     )
-    return Worker(stores, factory, shift=shift, duties=_duties(settings), clock=clock, admit=_admit(app))
+    return Worker(
+        stores, factory, shift=shift, duties=_duties(settings), clock=clock, admit=_admit(app),
+        declarations=app.declarations(),
+    )  # fmt: skip
 
 
 def _breakers(stores: Stores) -> BreakerMiddleware:

@@ -53,6 +53,8 @@ class Context:
     batch_id: UUID | None = None
     #: Position of the item in its batch.
     index: int | None = None
+    #: The time of a schedule that this job was made for (aware, UTC); None for a job of none.
+    scheduled_at: datetime | None = None
     on_activity: Callable[[], None] = field(default=lambda: None, repr=False)
     #: Whether the handler is a sync function: its steps run in threads too.
     in_thread: bool = field(default=False, repr=False)
