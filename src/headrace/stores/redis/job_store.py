@@ -13,7 +13,7 @@ from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.ports.notifier import Notifier
 from headrace.stores.redis import intake, pruning
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import claim_words, claimed_jobs, encode_completions, rescued, span
+from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, encode_completions, rescued, span
 
 
 class RedisJobStore:
@@ -36,7 +36,8 @@ class RedisJobStore:
 
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
         """Return the running jobs that a session holds in a queue, in claim order."""
-        jobs = claimed_jobs(await self._namespace.run("claimed_jobs", session.hex, queue), queue)
+        gated, rows = await self._namespace.run("claimed_jobs", session.hex, queue)
+        jobs = admitted_jobs(rows, queue) if gated else claimed_jobs(rows, queue)
         return sorted(jobs, key=lambda job: (job.sort_at, job.id))
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
