@@ -11,6 +11,7 @@ from headrace.ports.clock import Clock
 from headrace.ports.stores import Stores
 from headrace.stores.redis import epoch as epochs
 from headrace.stores.redis.addresses import parse_address
+from headrace.stores.redis.admission import RedisAdmission
 from headrace.stores.redis.batch_store import RedisBatchStore
 from headrace.stores.redis.checks import check_server
 from headrace.stores.redis.connection import Server, ServerOptions
@@ -18,6 +19,7 @@ from headrace.stores.redis.control_store import RedisControlStore
 from headrace.stores.redis.epoch import Epoch, Identity, Memory
 from headrace.stores.redis.inspect import RedisInspect
 from headrace.stores.redis.job_store import RedisJobStore
+from headrace.stores.redis.limiter import RedisLimiter
 from headrace.stores.redis.memo_store import RedisMemoStore
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.notifier import RedisNotifier
@@ -96,13 +98,15 @@ async def open_redis_stores(
         private_sessions=private_sessions,
         foreign=None,
         close=close,
+        admission=RedisAdmission(namespace),
+        limiter=RedisLimiter(namespace),
     )
 
 
 async def create_namespace(site: RedisSite) -> bool:
     """Make the namespace of a store that was never used; return whether it was made now."""
     async with _checked(site) as server:
-        return await epochs.create_namespace(server, Memory(site.memory))
+        return await epochs.create_namespace(server, Memory(site.memory, make=True))
 
 
 async def namespace_is_missing(site: RedisSite) -> bool:
@@ -114,7 +118,7 @@ async def namespace_is_missing(site: RedisSite) -> bool:
 async def adopt(site: RedisSite) -> Identity:
     """Put in force what the server holds now, in place of what was lost; return its identity."""
     async with _checked(site) as server:
-        return await epochs.adopt(server, Memory(site.memory))
+        return await epochs.adopt(server, Memory(site.memory, make=True))
 
 
 @asynccontextmanager
