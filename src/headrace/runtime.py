@@ -9,7 +9,10 @@ from typing import Any
 
 from headrace.engine.batches import Batches
 from headrace.engine.client import Client
+from headrace.engine.intake import Intake
 from headrace.engine.waiters import Waiters
+from headrace.model.queue import QueueRule
+from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
 from headrace.settings import Settings
 
@@ -23,15 +26,21 @@ class Runtime:
     #: The model behind `app.llm`, made on first use by the wiring.
     llm: Any
     close_others: Any
+    #: The buckets of rate limits: in a server beside the store, or the store's own.
+    limiter: Limiter | None = None
+    #: What is declared of queues, by name; what is declared later counts at once.
+    queue_rules: dict[str, QueueRule] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     pid: int = field(default_factory=os.getpid)
+    intake: Intake = field(init=False)
     client: Client = field(init=False)
     batches: Batches = field(init=False)
     waiters: Waiters = field(init=False)
 
     def __post_init__(self) -> None:
-        self.client = Client(self.stores)
-        self.batches = Batches(self.stores)
+        self.intake = Intake(self.stores, self.queue_rules)
+        self.client = Client(self.stores, self.intake)
+        self.batches = Batches(self.stores, self.intake)
         self.waiters = Waiters(self.stores)
 
     @property
@@ -42,5 +51,6 @@ class Runtime:
     async def close(self) -> None:
         """Stop waiting and close every connection."""
         await self.waiters.close()
+        await self.intake.close()
         await self.stores.close()
         await self.close_others()

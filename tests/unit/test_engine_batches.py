@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace import App, Batch
-from headrace.engine import client
+from headrace.engine import retrying
 from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_ITEMS, BatchOutcome, BatchState, Slice
 from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError, StoreUnavailableError
 from headrace.model.ids import uuid7
@@ -261,7 +261,7 @@ async def test_another_stream_under_a_known_key_is_a_conflict(app: App) -> None:
 
 async def test_a_lost_answer_makes_no_second_batch(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every verb of a submit may lose its answer after its commit: the batch is the same, its items are there once."""
-    monkeypatch.setattr(client, "RETRY_DELAYS", (0.0, 0.0))
+    monkeypatch.setattr(retrying, "RETRY_DELAYS", (0.0, 0.0))
     store = app.runtime.stores.batches
     for name in ("create_batch", "append_slice", "seal_batch", "close_batches"):
         verb, lost = getattr(store, name), []

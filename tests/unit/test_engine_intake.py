@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from headrace import App, JobHandle
-from headrace.engine import client
+from headrace.engine import retrying
 from headrace.model.errors import ConfigError, ConflictError, InvalidInputError, StoreUnavailableError
 from headrace.model.job import JobState, NewJob
 from tests.unit.engine_app import quick_app, until_final, view_of
@@ -41,7 +41,7 @@ class Inserts:
         jobs = app.runtime.stores.jobs
         self._insert = jobs.insert_jobs
         monkeypatch.setattr(jobs, "insert_jobs", self)
-        monkeypatch.setattr(client, "RETRY_DELAYS", AT_ONCE)
+        monkeypatch.setattr(retrying, "RETRY_DELAYS", AT_ONCE)
 
     async def __call__(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
         """Insert, as the port says."""
@@ -138,9 +138,10 @@ async def test_callers_in_a_loop_go_on_sharing_inserts(app: App, inserts: Insert
 async def test_those_behind_a_lone_caller_that_gives_up_are_stored(app: App, inserts: Inserts) -> None:
     """Cancelling the caller whose insert is under way leaves those who waited behind it theirs."""
     work = app.find_task("work")
+    await work.enqueue(-1)  # the first asks which queues are closed
     calls = [asyncio.ensure_future(work.enqueue(number)) for number in range(3)]
     await asyncio.sleep(0)
-    assert inserts.sizes == [1]
+    assert inserts.sizes == [1, 1]
     calls[0].cancel()
     answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
     assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False, False]

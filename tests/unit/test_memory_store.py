@@ -83,8 +83,8 @@ def test_threads_with_their_own_loops_share_jobs_exactly_once() -> None:
 async def test_a_claim_looks_at_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cost of a claim follows its limit, not the length of the queue nor that of a saturated key."""
     looked: list[UUID] = []
-    claimable = claims._claimable
-    monkeypatch.setattr(claims, "_claimable", lambda state, job_id: looked.append(job_id) or claimable(state, job_id))
+    claimable = claims.claimable
+    monkeypatch.setattr(claims, "claimable", lambda state, job_id: looked.append(job_id) or claimable(state, job_id))
     stores = open_memory_stores()
     session = await register(stores)
     await stores.control.set_caps({"llm": 0})
@@ -104,8 +104,7 @@ async def test_a_cancelled_batch_is_looked_at_once() -> None:
     await stores.batches.cancel_batch(batch_id)
     await stores.jobs.claim_jobs(Claim(session, "default", 1))
 
-    heaps = stores.jobs._state.ready._heaps  # type: ignore[attr-defined]
-    assert [len(heap) for heap in heaps.values()] == [0]
+    assert stores.jobs._state.ready.of("default") == {}  # type: ignore[attr-defined]
 
 
 def test_a_hint_to_a_loop_that_ended_does_no_harm() -> None:

@@ -13,6 +13,7 @@ import pytest
 from headrace import App
 from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError
+from headrace.model.queue import QueueOptions, QueueRule
 from headrace.settings import QueueSettings, Settings, load_settings, use_store
 
 
@@ -22,7 +23,7 @@ def keys() -> Iterator[tuple[str, str, Any]]:
         value = getattr(Settings(), item.name)
         if is_dataclass(value):
             yield from ((item.name, key.name, getattr(value, key.name)) for key in fields(value))
-        else:
+        elif item.name != "queues":  # tables by name, which have tests of their own
             yield "", item.name, value
 
 
@@ -36,9 +37,13 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("queue", "enable_persistence"): False,
     ("worker", "heartbeat_interval"): timedelta(seconds=2),
     ("llm", "style"): "plain",
+    ("limits", "url"): "redis://limits",
 }
 #: What has to be said as well for a value to be allowed.
-BESIDES = {("queue", "enable_persistence"): ("unsafe_no_persistence", True)}
+BESIDES = {
+    ("queue", "enable_persistence"): ("unsafe_no_persistence", True),
+    ("queue", "url"): ("type", "postgres"),
+}
 
 
 def other_value(section: str, key: str, default: Any) -> Any:
@@ -105,6 +110,33 @@ def test_every_key_is_read_from_the_environment(tmp_path: Path, section: str, ke
     assert read(settings, section, key) == value
 
 
+QUEUES = """
+[queues.llm]
+concurrency = 20
+rate_limit = "30/m"
+burst = 2
+fair = "batch"
+max_waiting = 1000
+on_full = "wait"
+wait_timeout = "5s"
+alarm_size = 100
+alarm_age = "5m"
+
+[queues."q.2"]
+"""
+
+
+def test_queues_are_tables_by_their_names(tmp_path: Path) -> None:
+    """`[queues.NAME]` takes every option of `app.queue`, and what is not given is left to the code."""
+    queues = load(tmp_path, QUEUES).queues
+    assert QueueRule.parse("llm", **queues["llm"].options()) == QueueRule.parse(
+        "llm", concurrency=20, rate_limit="30/m", burst=2, fair="batch", max_waiting=1000, on_full="wait",
+        wait_timeout="5s", alarm_size=100, alarm_age="5m",
+    )  # fmt: skip
+    assert queues["q.2"].options() == {}
+    assert set(queues["llm"].options()) == set(QueueOptions.__annotations__)
+
+
 @pytest.mark.parametrize(
     ("environ", "section", "key", "value"),
     [
@@ -145,6 +177,14 @@ MISTAKES = {
     "a word for a duration": ("[worker]\npoll_interval = 'soon'", {}, ["worker.poll_interval", "90s", "'soon'"]),
     "truth for a duration": ("[worker]\npoll_interval = true", {}, ["worker.poll_interval", "True"]),
     "a negative duration": ("[worker]\nshutdown_grace = -1", {}, ["worker.shutdown_grace", "-1"]),
+    "an unknown key of a queue": ("[queues.llm]\nconcurency = 2", {}, ["[queues.llm]", "did you mean 'concurrency'?"]),
+    "a queue that is no table": ("[queues]\nllm = 3", {}, ["[queues.llm]", "table"]),
+    "queues that are no tables": ("queues = 3", {}, ["[queues.NAME]"]),
+    "a queue with a wrong name": ("[queues.'A b']\n", {}, ["[queues.A b]", "must match"]),
+    "a cap of nothing": ("[queues.llm]\nconcurrency = 0", {}, ["[queues.llm]", "concurrency", "from 1", "0"]),
+    "a rate without a period": ("[queues.llm]\nrate_limit = '30'", {}, ["[queues.llm]", "rate_limit", "30/m", "'30'"]),
+    "shares of a wrong kind": ("[queues.llm]\nfair = 'user'", {}, ["[queues.llm]", '"key" or "batch"', "'user'"]),
+    "limits on a wrong server": ("[limits]\nurl = 'postgresql://a:hush@db'", {}, ["limits.url", "redis://"]),
     "no wait between polls": ("[worker]\npoll_interval = '0s'", {}, ["worker.poll_interval", "longer than zero"]),
     "no wait between prunes": ("[recovery]\nprune_interval = 0", {}, ["recovery.prune_interval", "longer than zero"]),
     "no process": ("[worker]\ncount = 0", {}, ["worker.count", "at least 1", "0"]),
@@ -154,6 +194,11 @@ MISTAKES = {
     "a store of another kind": ("", {"HEADRACE_URL": "mysql://a:hush@db/app"}, ["queue.url", "postgresql://", "mysql"]),
     "an address that is none": ("[queue]\nurl = 'host=db password=hush'", {}, ["queue.url", "postgresql://"]),
     "a way past the pooler that is none": ("[queue]\nlisten_url = 'db'", {}, ["queue.listen_url", "postgresql://"]),
+    "a store of another kind than its URL": ("[queue]\ntype = 'redis'\nurl = 'postgresql://a:hush@db/a'", {},
+                                             ["queue.type", "'postgres'", "queue.url"]),
+    "a Redis store without its server": ("[queue]\ntype = 'redis'", {}, ["queue.url", "redis://HOST"]),
+    "a prefix that would break keys": ("[queue]\nstream_prefix = 'a{b}'", {}, ["queue.stream_prefix", "a{b}"]),
+    "a group that would break keys": ("[queue]\nconsumer_group = ''", {}, ["queue.consumer_group", "1 to 64"]),
     "two stores": ("[queue]\ntype = 'memory'\nurl = 'postgresql://db/a'", {}, ["queue.type", "queue.url"]),
     "a slow heartbeat": ("[worker]\nheartbeat_interval = '5s'", {}, ["worker.heartbeat_interval", "a third of",
                                                                    "visibility_timeout"]),
@@ -201,7 +246,8 @@ def test_the_url_of_an_app_wins_over_the_settings() -> None:
     assert (chosen.type, chosen.url) == ("postgres", "postgresql://db/b")
     assert use_store(elsewhere, "") == elsewhere
     with pytest.raises(ConfigError, match=r"queue\.url must begin with postgresql://"):
-        _ = App("redis://db").settings
+        _ = App("mysql://db").settings
+    assert App("redis://db", settings=elsewhere).settings.queue.type == "redis"
 
 
 def test_settings_show_no_secret() -> None:

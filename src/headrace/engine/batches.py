@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from headrace.engine.client import with_retries
 from headrace.engine.closing import close_batches, settle_batch
+from headrace.engine.intake import Intake
+from headrace.engine.retrying import with_retries
 from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_ITEMS, NewBatch, Slice
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.payload import hash_text
@@ -22,20 +23,28 @@ Texts = Iterable[str] | AsyncIterable[str]
 
 
 class Batches:
-    """Creates, extends, retries and cancels batches."""
+    """Creates, extends, retries and cancels batches. Without an `intake` no queue is full or closed."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, intake: Intake | None = None) -> None:
         self._stores = stores
+        self._intake = intake
 
     async def submit(self, batch: NewBatch, texts: Texts) -> UUID:
-        """Create a batch of the argument texts and return its id; an equal submit returns the id it made before."""
+        """Create a batch of the argument texts and return its id; an equal submit returns the id it made before.
+
+        A list goes into its queue as one call of so many jobs; a stream waits for room before each of its slices.
+        """
         if isinstance(texts, Sized) and isinstance(texts, Iterable) and len(texts) <= MAX_ATOMIC_ITEMS:
             return await self._submit_list(batch, list(texts))
+        await self._check_open(batch.spec.queue)
         batch_id = await with_retries(lambda _: self._stores.batches.create_batch(batch, None))
         await self._stream(batch_id, 0, texts, queue=batch.spec.queue)
         return batch_id
 
     async def _submit_list(self, batch: NewBatch, texts: list[str]) -> UUID:
+        if texts and self._intake is not None and not self._intake.lets_in(batch.spec.queue, len(texts)):
+            patience = self._intake.patience_of(batch.spec.queue)
+            await self._intake.enter(batch.spec.queue, len(texts), patience=patience)
         whole = replace(batch, body_hash=hash_text(batch.body_hash, *texts)) if batch.key is not None else batch
         batch_id = await with_retries(lambda _: self._stores.batches.create_batch(whole, texts))
         self._hint(batch.spec.queue)
@@ -45,19 +54,33 @@ class Batches:
 
     async def extend(self, batch_id: UUID, texts: Texts, *, key: str, queue: str) -> None:
         """Append items in a new round named `key`; calling again with the same key and items changes nothing."""
+        await self._check_open(queue)
         first = await with_retries(lambda _: self._stores.batches.reopen_batch(batch_id, key=key))
         await self._stream(batch_id, first, texts, queue=queue, key=key)
 
     async def _stream(self, batch_id: UUID, first: int, texts: Texts, *, queue: str, key: str | None = None) -> None:
-        """Send slices one by one, so that a generator is pulled only as fast as the store takes it."""
+        """Send slices one by one, so that a generator is pulled only as fast as store and queue take it."""
         ordinal = first
         async for part in _slices(texts):
+            await self._room_for(queue, len(part))
             piece = Slice(batch_id, ordinal, part, hash_text(*part))
-            await with_retries(lambda _, piece=piece: self._stores.batches.append_slice(piece))  # type: ignore[misc]
+            new = await with_retries(lambda _, piece=piece: self._stores.batches.append_slice(piece))  # type: ignore[misc]
+            if not new and self._intake is not None:
+                self._intake.give_back(queue, len(part))
             ordinal += len(part)
             self._hint(queue)
         await with_retries(lambda _: self._stores.batches.seal_batch(batch_id, total=ordinal, key=key))
         await self._close(batch_id)
+
+    async def _room_for(self, queue: str, count: int) -> None:
+        """Wait for room, however long; the next slice is not pulled before this one is stored."""
+        if self._intake is not None and not self._intake.lets_in(queue, count):
+            await self._intake.enter(queue, count, patience=None)
+
+    async def _check_open(self, queue: str) -> None:
+        """Refuse a stream before it makes a batch or a round that would stay open."""
+        if self._intake is not None:
+            await self._intake.check_open(queue)
 
     async def seal(self, batch_id: UUID) -> None:
         """Seal an open batch at what was appended."""

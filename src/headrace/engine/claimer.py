@@ -2,6 +2,7 @@
 
 The poll (± jitter) is the truth and has its own timer; a hint only makes the next claim come sooner. While there is a
 backlog, acks that are sent anyway take a claim along (`offer`, `settle`), which spares a round trip and a commit.
+Jobs of a queue with a gate come through it, one call at a time: the gate says when to look again (`engine/supply.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from headrace.engine.supply import Admit, Supplied, Supply
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.job import Claim, ClaimedJob, Place
@@ -48,12 +50,17 @@ class Claimer:
         on_claimed: Callable[[ClaimedJob], None],
         known: Callable[[], set[tuple[UUID, int]]],
         acks_waiting: Callable[[], int],
+        admit: Admit | None = None,
+        on_more: Callable[[], None] = lambda: None,
     ) -> None:
         """`claim` names session, queue and caps; its limit is the number of slots.
 
-        `known` returns id and attempt of what runs here or waits for its ack, `acks_waiting` how many wait.
+        `known` returns id and attempt of what runs here or waits for its ack, `acks_waiting` how many wait. `admit`
+        is the store's gate; `on_more` is called when others could start what there is no slot for here.
         """
         self._jobs = jobs
+        self._supply = Supply(jobs, admit, poll_seconds=poll_interval.total_seconds())
+        self._on_more = on_more
         self._whole_claim = claim
         self._free = claim.limit
         self._batch_size = min(batch_size, claim.limit)
@@ -66,6 +73,12 @@ class Claimer:
         self._acks_waiting = acks_waiting
         #: The last claim got all it asked for: there is surely more.
         self._backlog = False
+        #: When the gate will let more through, by the event loop's clock.
+        self._opens_at = math.inf
+        #: Jobs ended that had come through the gate, since the last look.
+        self._room_came = False
+        #: Whether a claim is on its way alone; it has reserved its slots.
+        self._claiming = False
         #: Where the last claim ended, while it may be gone on from, and when one looked from the beginning.
         self._place: Place | None = None
         self._looked_at = -math.inf
@@ -110,6 +123,14 @@ class Claimer:
         self._looked_at = -math.inf
         self._hinted.set()
 
+    def make_room(self) -> None:
+        """A job that came through the gate has ended: look now, and tell others of what there is no slot for."""
+        if self._stopping or (self._free < 1 and not self._claiming):
+            self._on_more()
+        else:
+            self._room_came = True
+            self.hint()
+
     def release(self) -> None:
         """One slot is free again."""
         self._free += 1
@@ -133,8 +154,8 @@ class Claimer:
 
     @property
     def _goes_along(self) -> bool:
-        """Whether claims should go along with acks: caps need a transaction, and doubts a look at the store first."""
-        return self._backlog and not self._must_look and not self._whole_claim.limit_keys
+        """Whether claims should go along with acks: gates and caps need their own call, doubts a look at the store."""
+        return self._backlog and not (self._supply.gated or self._must_look or self._whole_claim.limit_keys)
 
     def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
         """Take what an offered claim brought; None says that it was not answered."""
@@ -144,7 +165,7 @@ class Claimer:
             self._doubt()
             self._free += claim.limit
         else:
-            self._count(claim, jobs)
+            self._count(claim, Supplied(jobs, backlog=len(jobs) == claim.limit > 0))
             # Behind the next ack: the store then works while these jobs begin.
             self._unbegun.extend(jobs)
             asyncio.get_running_loop().call_soon(self._begin_all)
@@ -159,10 +180,16 @@ class Claimer:
                 continue
             self._hinted.clear()
             had_backlog = self._backlog
-            if await self._claim(free) and not had_backlog:
+            if await self._claim(free, hinted=woken_by == "hint") and not had_backlog:
                 self._telemetry.count(f"headrace.wakeups.{woken_by}")
             if not self._backlog:
-                woken_by = "hint" if await self._wait(self._hinted, self._poll_interval) else "poll"
+                woken_by = "hint" if await self._wait_for_more() else "poll"
+
+    async def _wait_for_more(self) -> bool:
+        """Wait for a hint, until the gate opens, or for a poll ± 10 %; return whether it was a hint."""
+        until_open = self._opens_at - asyncio.get_running_loop().time()
+        poll = self._poll_interval * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
+        return await self._wait(self._hinted, max(0.0, min(poll, until_open)))
 
     async def _free_slots(self) -> int:
         """Wait for a free slot; with a backlog a moment more, for an ack to take the claim along or for more slots."""
@@ -182,22 +209,28 @@ class Claimer:
         self._free -= limit
         return replace(self._whole_claim, limit=limit)
 
-    async def _claim(self, limit: int) -> bool:
+    async def _claim(self, limit: int, *, hinted: bool) -> bool:
         """Claim up to `limit` jobs and return whether there were any."""
         claim = self._reserve(0)
+        room_came, self._room_came = self._room_came, False
+        self._claiming = True
         try:
             if self._must_look:
                 await self._recover()
             claim = self._reserve(max(0, min(limit, self._free)))
-            jobs = await self._jobs.claim_jobs(claim) if claim.limit else []
+            supplied = await self._supply.take(claim, hinted=hinted) if claim.limit else Supplied([])
         except Exception as error:
             unexpected = not isinstance(error, StoreUnavailableError)
             LOG.warning("cannot claim from %s, trying again: %s", self.queue, error, exc_info=unexpected)
             self._doubt()
             self._free += claim.limit
             return False
-        self._begin(claim, jobs)
-        return bool(jobs)
+        finally:
+            self._claiming = False
+        self._begin(claim, supplied)
+        if self._backlog and self._free < 1 and (room_came or self._room_came):
+            self._on_more()
+        return bool(supplied.jobs)
 
     @property
     def _must_look(self) -> bool:
@@ -221,32 +254,35 @@ class Claimer:
         lost = [job for job in held if (job.id, job.attempt) not in known]
         if lost:
             LOG.warning("found %d jobs of %s whose claim was not answered", len(lost), self.queue)
-            self._begin(self._reserve(len(lost)), lost)
+            self._begin(self._reserve(len(lost)), Supplied(lost))
 
     def _here(self) -> set[tuple[UUID, int]]:
         return self._known() | {(job.id, job.attempt) for job in self._unbegun}
 
-    def _begin(self, claim: Claim, jobs: list[ClaimedJob]) -> None:
+    def _begin(self, claim: Claim, supplied: Supplied) -> None:
         """Start what a claim brought."""
-        self._count(claim, jobs)
-        for job in jobs:
+        self._count(claim, supplied)
+        for job in supplied.jobs:
             self._on_claimed(job)
 
     def _begin_all(self) -> None:
         while self._unbegun:
             self._on_claimed(self._unbegun.popleft())
 
-    def _count(self, claim: Claim, jobs: list[ClaimedJob]) -> None:
+    def _count(self, claim: Claim, supplied: Supplied) -> None:
         """Take note of what a claim brought; it had reserved its slots."""
+        jobs = supplied.jobs
         self._free += claim.limit - len(jobs)
-        self._backlog = len(jobs) == claim.limit > 0
+        self._backlog = supplied.backlog
+        look_in = supplied.look_in
+        self._opens_at = math.inf if look_in is None else asyncio.get_running_loop().time() + look_in
         self._place = jobs[-1].place if self._backlog else None
         self._telemetry.count("headrace.jobs.claim", len(jobs))
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> bool:
-        """Wait for `event`, at most `seconds` ± 10 %; return whether it came."""
+        """Wait for `event`, at most `seconds`; return whether it came."""
         try:
-            async with asyncio.timeout(seconds * random.uniform(0.9, 1.1)):  # noqa: S311 - jitter
+            async with asyncio.timeout(seconds):
                 await event.wait()
         except TimeoutError:
             return False

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from headrace.model.errors import ConfigError, KeyHeldError, StoreUnavailableError
+from headrace.engine.intake import Intake
+from headrace.engine.retrying import with_retries
+from headrace.model.errors import ConfigError, KeyHeldError
 from headrace.model.job import NewJob
 from headrace.ports.stores import Stores
 
-LOG = logging.getLogger("headrace.client")
-
 MAX_INSERT = 1_000
-RETRY_DELAYS = (0.05, 0.2, 0.5, 1.0, 2.0)
-
-T = TypeVar("T")
-
-
-async def with_retries(attempt: Callable[[bool], Awaitable[T]]) -> T:
-    """Call `attempt(retrying)` until the store answers, for about four seconds; the first call is not a retry.
-
-    Safe only for calls that recognise themselves when repeated. Raises StoreUnavailableError in the end.
-    """
-    for number, delay in enumerate(RETRY_DELAYS):
-        try:
-            return await attempt(number > 0)
-        except StoreUnavailableError as error:
-            LOG.warning("the store did not answer, trying again in %.2f s: %s", delay, error)
-            await asyncio.sleep(delay)
-    return await attempt(True)
 
 
 @dataclass(slots=True)
@@ -118,33 +100,46 @@ class _Lane:
 
 
 class Client:
-    """Inserts jobs."""
+    """Inserts jobs. Without an `intake` no queue is full or closed."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, intake: Intake | None = None) -> None:
         self._stores = stores
+        self._intake = intake
         # Apart: a key that another transaction holds must not make jobs without one wait.
-        self._keyed = _Lane(self.enqueue_many)
-        self._unkeyed = _Lane(self.enqueue_many)
+        self._keyed = _Lane(self._insert)
+        self._unkeyed = _Lane(self._insert)
 
     async def enqueue(self, job: NewJob) -> UUID:
         """Insert one job and return the id under which it is stored.
 
-        Raises ConflictError, KeyHeldError, StoreUnavailableError.
+        Raises ConflictError, KeyHeldError, QueueFullError, QueueClosedError, StoreUnavailableError.
         """
+        if self._intake is not None and not self._intake.lets_in(job.spec.queue):
+            await self._intake.enter_all([job])
         lane = self._unkeyed if job.key is None else self._keyed
         return await lane.enqueue(job)
 
     async def enqueue_many(self, jobs: Sequence[NewJob]) -> list[UUID]:
-        """Insert jobs in one transaction and return the ids under which they are stored."""
+        """Insert jobs in one transaction and return the ids under which they are stored. Raises as `enqueue`."""
+        if self._intake is not None:
+            await self._intake.enter_all(jobs)
+        return await self._insert(jobs)
+
+    async def _insert(self, jobs: Sequence[NewJob]) -> list[UUID]:
         return await with_retries(lambda retrying: self._stores.jobs.insert_jobs(jobs, retrying=retrying))
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob], *, hint: bool) -> list[UUID]:
-        """Insert jobs inside the caller's transaction; with `hint`, a hint follows the commit if that is seen."""
+        """Insert jobs inside the caller's transaction; with `hint`, a hint follows the commit if that is seen.
+
+        Raises as `enqueue`. A full queue refuses at once here: a transaction must not be held open to wait for room.
+        """
         foreign = self._stores.foreign
         if foreign is None:
             raise ConfigError(
                 "this store cannot enqueue on your connection: it is not your database. Use a PostgreSQL store"
             )
+        if self._intake is not None:
+            await self._intake.enter_all(jobs, waits=False)
         ids = await foreign.insert_jobs_on(connection, jobs)
         if hint:
             foreign.after_commit(connection, lambda: self._hint(jobs))

@@ -20,15 +20,17 @@ from typing import Any
 from uuid import UUID
 
 from headrace.engine.acks import Acks
-from headrace.engine.attempt import Attempt, StopReason, run_attempt, stopped
+from headrace.engine.attempt import Attempt, StopReason, describe, run_attempt, stopped
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.claimer import Claimer
 from headrace.engine.host import this_process
 from headrace.engine.job_log import log_end, log_start
 from headrace.engine.loop_watch import LoopWatch
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
+from headrace.engine.supply import Admit
 from headrace.engine.telemetry import Telemetry
 from headrace.model.durations import format_duration
+from headrace.model.errors import BreakerOpenError
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState
 from headrace.model.session import NewSession
 from headrace.ports.clock import Clock
@@ -43,6 +45,8 @@ UNKNOWN_TASK_DELAY = timedelta(seconds=5)
 MAX_ALONE = 4
 #: With so many endings not yet recorded no further job is claimed.
 MAX_UNSENT = 1_000
+#: Other workers are told at most this often that a queue has more than there are slots for here.
+TELL_SECONDS = 0.05
 #: At the end of a shift acks may still be sent this long.
 DRAIN_SECONDS = 5.0
 
@@ -68,12 +72,14 @@ class Shift:
         factory: AttemptFactory,
         options: ShiftOptions,
         *,
+        admit: Admit | None,
         clock: Clock,
         telemetry: Telemetry,
         on_lost: Callable[[], None],
         on_scheduled: Callable[[float], None],
     ) -> None:
         self._stores = stores
+        self._admit = admit
         self._factory = factory
         self._options = options
         self._clock = clock
@@ -95,6 +101,10 @@ class Shift:
         self._lost = False
         #: Queues of slots that stay taken until the acks have caught up.
         self._held_slots: list[str] = []
+        #: Queues of jobs that came through a gate and wait for their acks, by fence.
+        self._gated: dict[tuple[UUID, int], str] = {}
+        #: Queues of which other workers were told a moment ago, and whether to tell them once more.
+        self._told: dict[str, bool] = {}
 
     @property
     def id(self) -> UUID:
@@ -107,11 +117,12 @@ class Shift:
         return self._options.queues
 
     def _claimer(self, queue: str, slots: int) -> Claimer:
-        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys())
+        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys() if self._admit is None else ())
         return Claimer(
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
-            acks_waiting=lambda: self._acks.unsent,
+            acks_waiting=lambda: self._acks.unsent, admit=self._admit,
+            on_more=lambda: self._tell(queue),
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -190,6 +201,9 @@ class Shift:
         if self._lost:
             self._claimers[job.queue].release()
             return
+        if job.refused is not None:
+            self._refuse(job, job.refused)
+            return
         attempt = self._factory.make(job, self.id)
         if attempt is None:
             LOG.warning("no task %r in this worker; job %s is left to others", job.task, job.id)
@@ -209,14 +223,26 @@ class Shift:
         return sum(attempt.executor is self._factory.alone for attempt in self._attempts.values())
 
     def _put_back(self, job: ClaimedJob, delay: timedelta) -> None:
-        self._acks.put(Completion(job.id, job.attempt, JobState.SCHEDULED, delay=delay, batch_id=job.batch_id))
+        self._put(job, Completion(job.id, job.attempt, JobState.SCHEDULED, delay=delay, batch_id=job.batch_id))
         self._claimers[job.queue].release()
+
+    def _refuse(self, job: ClaimedJob, reason: str) -> None:
+        """Fail a job behind an open breaker, as its rule says."""
+        error = describe(BreakerOpenError(reason))
+        self._put(job, Completion(job.id, job.attempt, JobState.FAILED, error=error, batch_id=job.batch_id))
+        self._claimers[job.queue].release()
+
+    def _put(self, job: ClaimedJob, completion: Completion) -> None:
+        """Send an ending; where the job came through a gate, look behind it once it is recorded."""
+        if job.gated:
+            self._gated[completion.job_id, completion.attempt] = job.queue
+        self._acks.put(completion)
 
     async def _run(self, attempt: Attempt, started: float | None) -> None:
         try:
             completion = await run_attempt(attempt, self._factory.proceed)
             if completion is not None and not self._lost:
-                self._acks.put(completion)
+                self._put(attempt.job, completion)
                 log_end(attempt, completion, self._clock, started)
         except Exception:
             # Not the handler's error, ours: the job is left to the sweeps rather than ended wrongly.
@@ -247,6 +273,26 @@ class Shift:
                 self._on_scheduled(completion.delay.total_seconds())
             elif completion.state is JobState.READY:
                 self._telemetry.count("headrace.jobs.release")
+        if self._gated:
+            self._make_room(sent)
+
+    def _make_room(self, sent: list[Completion]) -> None:
+        ended = [self._gated.pop((completion.job_id, completion.attempt), None) for completion in sent]
+        for queue in {queue for queue in ended if queue is not None}:
+            self._claimers[queue].make_room()
+
+    def _tell(self, queue: str) -> None:
+        """Tell other workers, and not for every job, that a queue has more than there are slots for here."""
+        if queue in self._told:
+            self._told[queue] = True
+            return
+        self._told[queue] = False
+        self._stores.notifier.hint(f"queue:{queue}")
+        asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell_again, queue)
+
+    def _tell_again(self, queue: str) -> None:
+        if self._told.pop(queue):
+            self._tell(queue)
 
     def _cancel(self, job_ids: tuple[UUID, ...]) -> None:
         for attempt in list(self._attempts.values()):
@@ -313,7 +359,7 @@ class Shift:
         for attempt in self._attempts.values():
             LOG.error("the handler of job %s ignores that it was stopped", attempt.job.id)
             if (completion := stopped(attempt)) is not None:
-                self._acks.put(completion)
+                self._put(attempt.job, completion)
 
     async def _stop_heartbeat(self) -> None:
         if self._thread is not None:

@@ -7,11 +7,15 @@ HeadraceError
 ├── ConflictError               the same key with another body
 ├── KeyHeldError                another open transaction holds the key
 ├── NotFoundError               no such job, batch, queue or task
+├── QueueFullError              as many jobs wait as the queue may hold (transient)
+├── QueueClosedError            the queue is being drained
 ├── StoreUnavailableError       the store cannot be reached (transient)
 │   ├── NotAllowedError         the store refuses this user
 │   └── StorageResetError       the store lost its data, or another one is in its place
 ├── StoreVersionError           the store's schema is not ours
 ├── FenceLostError              this attempt no longer owns its job
+├── BreakerOpenError            the job was failed without running: its circuit breaker is open
+├── LimitTimeoutError           a rate limit lets nothing more pass in time (transient)
 ├── JobFailedError              the awaited job ended without a result
 │   └── JobCancelledError
 ├── ResultTimeoutError          the awaited job did not end in time
@@ -21,6 +25,7 @@ HeadraceError
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
 
 
 class HeadraceError(Exception):
@@ -78,6 +83,45 @@ class KeyHeldError(HeadraceError):
     code = "key_held"
 
 
+class QueueFullError(HeadraceError):
+    """The queue is full. Send the same again after `retry_after`, or declare it with on_full="wait"."""
+
+    code = "queue_full"
+    transient = True
+    #: When it is worth trying again.
+    retry_after = timedelta(seconds=1)
+
+    def __init__(self, message: str | None = None, *, queue: str | None = None) -> None:
+        super().__init__(message)
+        self.queue = queue
+
+    @classmethod
+    def of(cls, queue: str, max_waiting: int) -> QueueFullError:
+        """Return the error of a queue.
+
+        >>> print(QueueFullError.of("llm", 100))
+        queue llm is full (max_waiting = 100): send the same again in a second, or declare it with on_full="wait"
+        """
+        fix = 'send the same again in a second, or declare it with on_full="wait"'
+        return cls(f"queue {queue} is full (max_waiting = {max_waiting}): {fix}", queue=queue)
+
+
+class QueueClosedError(HeadraceError):
+    """The queue is closed: it is being drained. Use another queue, or open it with `headrace queue resume NAME`."""
+
+    code = "queue_closed"
+
+    def __init__(self, message: str | None = None, *, queue: str | None = None) -> None:
+        super().__init__(message)
+        self.queue = queue
+
+    @classmethod
+    def of(cls, queue: str) -> QueueClosedError:
+        """Return the error of a queue."""
+        fix = f"use another queue, or open it with `headrace queue resume {queue}`"
+        return cls(f"queue {queue} is closed, it is being drained or was: {fix}", queue=queue)
+
+
 class NotFoundError(HeadraceError):
     """There is no such thing here. List what exists and use one of those ids."""
 
@@ -115,6 +159,19 @@ class FenceLostError(HeadraceError):
     """This attempt no longer owns its job: its lease ended and the job runs elsewhere. Nothing was written."""
 
     code = "fence_lost"
+
+
+class BreakerOpenError(HeadraceError):
+    """A circuit breaker is open. Retry the job once what it calls works again, or declare on_open="wait"."""
+
+    code = "breaker_open"
+
+
+class LimitTimeoutError(HeadraceError, TimeoutError):
+    """The rate limit does not let this pass in time. Wait longer, or raise the rate."""
+
+    code = "limit_timeout"
+    transient = True
 
 
 class JobFailedError(HeadraceError):

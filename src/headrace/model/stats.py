@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from headrace.model.backlog import Alarm
 from headrace.model.capability import Capability
 
 
@@ -28,8 +29,24 @@ class QueueStats:
     live_workers: int
     paused: bool
     paused_reason: str | None = None
+    #: Nothing is enqueued any more; see `headrace queue drain`.
+    closed: bool = False
+    #: When the backlog is an alarm, or None for never.
+    alarm_size: int | None = None
+    alarm_age: timedelta | None = None
+    #: Whether it is one now.
+    alarmed: bool = field(init=False)
     #: The figures that are estimates, by name: a store that is big does not count everything.
     estimated: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        rings = self.alarm.rings(self.ready, self.oldest_ready_age)
+        object.__setattr__(self, "alarmed", rings)
+
+    @property
+    def alarm(self) -> Alarm:
+        """When the backlog is an alarm."""
+        return Alarm(self.alarm_size, self.alarm_age)
 
 
 @dataclass(frozen=True, slots=True)

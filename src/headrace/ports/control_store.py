@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 from uuid import UUID
 
+from headrace.model.backlog import Alarm, QueueState
 from headrace.model.job import CancelAnswer
 
 
@@ -39,6 +40,18 @@ class ControlStore(Protocol):
 
     async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
         """Pause or resume claims of a queue; running jobs go on."""
+        ...
+
+    async def set_queue_closed(self, queue: str, *, closed: bool) -> None:
+        """Close or open the intake of a queue. The store keeps the word; who enqueues asks `queue_states` for it."""
+        ...
+
+    async def set_alarms(self, alarms: Mapping[str, Alarm]) -> None:
+        """Set when the backlog of each queue is an alarm; queues that are not named keep theirs."""
+        ...
+
+    async def queue_states(self) -> dict[str, QueueState]:
+        """Return what is stored of each queue for which anything was set; cheap, for it is asked every second."""
         ...
 
     async def set_caps(self, caps: Mapping[str, int]) -> None:

@@ -66,6 +66,20 @@ class Inspect(Protocol):
         """Return every queue that has jobs, workers or a setting, by name; `QueueStats.estimated` says what is one."""
         ...
 
+    async def waiting_jobs(self, queue: str, *, at_most: int) -> int:
+        """Count the ready and scheduled jobs of a queue, no further than `at_most`.
+
+        Cheap enough for whoever enqueues into a bounded queue: index entries only, `at_most` of them.
+        """
+        ...
+
+    async def live_jobs(self, queue: str) -> dict[JobState, int]:
+        """Count the jobs of a queue that are not final, exactly, by state; a state without jobs may be missing.
+
+        Reads all that is not final in the store: for whoever waits for the end of a queue, a few times a minute.
+        """
+        ...
+
     async def list_sessions(self) -> list[SessionView]:
         """Return sessions, live ones first."""
         ...

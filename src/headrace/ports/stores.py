@@ -15,6 +15,7 @@ from headrace.ports.job_store import JobStore
 from headrace.ports.limiter import Limiter
 from headrace.ports.memo_store import MemoStore
 from headrace.ports.notifier import Notifier
+from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
 
 
@@ -38,3 +39,5 @@ class Stores:
     admission: Admission | None = None
     #: Buckets in the store itself; one beside it (Redis) is opened apart and takes its place.
     limiter: Limiter | None = None
+    #: None: the store keeps no schedules.
+    schedules: ScheduleStore | None = None

@@ -9,12 +9,15 @@ from headrace.clock import SystemClock
 from headrace.ports.clock import Clock
 from headrace.ports.notifier import Notifier
 from headrace.ports.stores import Stores
+from headrace.stores.memory.admission import MemoryAdmission
 from headrace.stores.memory.batch_store import MemoryBatchStore
 from headrace.stores.memory.control_store import MemoryControlStore
 from headrace.stores.memory.inspect import MemoryInspect
 from headrace.stores.memory.job_store import MemoryJobStore
+from headrace.stores.memory.limiter import MemoryLimiter
 from headrace.stores.memory.memo_retention import DatedMemoStore
 from headrace.stores.memory.notifier import MemoryNotifier
+from headrace.stores.memory.schedule_store import MemoryScheduleStore
 from headrace.stores.memory.session_store import MemorySessionStore
 from headrace.stores.memory.state import State
 
@@ -38,8 +41,11 @@ def stores_over(state: State, notifier: Notifier) -> Stores:
         control=MemoryControlStore(state),
         inspect=MemoryInspect(state),
         memo=DatedMemoStore(state),
+        schedules=MemoryScheduleStore(state),
         notifier=notifier,
         private_sessions=None,
         foreign=None,
         close=notifier.close,
+        admission=MemoryAdmission(state),
+        limiter=MemoryLimiter(state),
     )

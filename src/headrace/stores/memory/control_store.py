@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from heapq import nsmallest
+from typing import Any
 from uuid import UUID
 
+from headrace.model.backlog import Alarm, QueueState
 from headrace.model.batch import BatchState
 from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError
 from headrace.model.job import CancelAnswer, JobState
@@ -74,7 +77,28 @@ class MemoryControlStore:
     @atomic
     async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
         """Pause or resume claims of a queue."""
-        self._state.queues[queue] = QueueSetting(paused, reason if paused else None)
+        self._set(queue, paused=paused, reason=reason if paused else None)
+
+    @atomic
+    async def set_queue_closed(self, queue: str, *, closed: bool) -> None:
+        """Close or open the intake of a queue."""
+        self._set(queue, closed=closed)
+
+    @atomic
+    async def set_alarms(self, alarms: Mapping[str, Alarm]) -> None:
+        """Set alarms; queues that are not named keep theirs."""
+        for queue, alarm in alarms.items():
+            self._set(queue, alarm=alarm)
+
+    @atomic
+    async def queue_states(self) -> dict[str, QueueState]:
+        """Return what is set of queues."""
+        return {
+            name: QueueState(row.paused, row.reason, row.closed, row.alarm) for name, row in self._state.queues.items()
+        }
+
+    def _set(self, queue: str, **changes: Any) -> None:
+        self._state.queues[queue] = replace(self._state.queues.get(queue, QueueSetting()), **changes)
 
     @atomic
     async def set_caps(self, caps: Mapping[str, int]) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from heapq import nlargest
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from headrace.stores.memory.views import (
     session_view,
 )
 
+_WAITING = (JobState.READY, JobState.SCHEDULED)
 _CURSOR = re.compile(r"[0-9]{1,19}")
 
 
@@ -118,6 +119,17 @@ class MemoryInspect:
     async def queue_stats(self) -> list[QueueStats]:
         """Return the queues."""
         return queue_stats(self._state)
+
+    @atomic
+    async def waiting_jobs(self, queue: str, *, at_most: int) -> int:
+        """Count what waits of a queue, up to a bound."""
+        waiting = (job for job in self._state.jobs.values() if job.spec.queue == queue and job.state in _WAITING)
+        return sum(1 for _ in islice(waiting, at_most))
+
+    @atomic
+    async def live_jobs(self, queue: str) -> dict[JobState, int]:
+        """Count what is not final of a queue."""
+        return dict(Counter(job.state for job in self._state.jobs.values() if job.spec.queue == queue))
 
     @atomic
     async def list_sessions(self) -> list[SessionView]:

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from headrace.model.errors import FenceLostError
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState, NewJob
-from headrace.model.priority import head_start
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.ports.notifier import Notifier
@@ -64,7 +63,7 @@ class MemoryJobStore:
             due_at, job_id = heappop(state.scheduled)
             job = state.jobs.get(job_id)
             if job is not None and (job.state, job.run_at) == (JobState.SCHEDULED, due_at):
-                state.make_ready(job, sort_at=due_at - head_start(job.spec.priority))
+                state.queue_up(job, due_at)
                 queues.add(job.spec.queue)
                 staged += 1
         return frozenset(queues)

@@ -10,7 +10,7 @@ from itertools import chain
 from headrace.model.job import JobState
 from headrace.model.priority import head_start
 from headrace.model.stats import QueueStats
-from headrace.stores.memory.rows import Finished, Job
+from headrace.stores.memory.rows import Finished, Job, QueueSetting
 from headrace.stores.memory.state import State
 
 RATE_WINDOW = timedelta(minutes=1)
@@ -44,7 +44,7 @@ def _ready_at(job: Job) -> datetime:
 
 
 def _stats(state: State, name: str, counts: Counter[tuple[str, str]], oldest: datetime | None) -> QueueStats:
-    setting = state.queues.get(name)
+    setting = state.queues.get(name, QueueSetting())
     by_state = {job_state.value: counts[name, job_state.value] for job_state in JobState}
     return QueueStats(
         name=name,
@@ -52,8 +52,11 @@ def _stats(state: State, name: str, counts: Counter[tuple[str, str]], oldest: da
         rate_in=counts[name, "in"] / RATE_WINDOW.total_seconds(),
         rate_out=counts[name, "out"] / RATE_WINDOW.total_seconds(),
         live_workers=counts[name, "workers"],
-        paused=setting is not None and setting.paused,
-        paused_reason=setting.reason if setting is not None else None,
+        paused=setting.paused,
+        paused_reason=setting.reason,
+        closed=setting.closed,
+        alarm_size=setting.alarm.size,
+        alarm_age=setting.alarm.age,
         estimated=(),
         **by_state,
     )

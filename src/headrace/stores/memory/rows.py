@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from headrace.model.backlog import NO_ALARM, Alarm
 from headrace.model.batch import BatchOutcome, BatchState, NewBatch
 from headrace.model.job import JobError, JobSpec, JobState
 from headrace.model.session import NewSession
@@ -36,6 +37,11 @@ class Job:
     batch_id: UUID | None = None
     ordinal: int | None = None
     retry_of: UUID | None = None
+
+    @property
+    def keeps_place(self) -> bool:
+        """Whether it ran before and has an in-order key, which it keeps with its place until it has ended."""
+        return self.attempt > 0 and self.spec.gate is not None and self.spec.gate.in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,9 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class QueueSetting:
-    """What an operator set for a queue."""
+    """What an operator or an app set for a queue."""
 
-    paused: bool
-    reason: str | None
+    paused: bool = False
+    reason: str | None = None
+    closed: bool = False
+    alarm: Alarm = NO_ALARM

@@ -16,7 +16,8 @@ from uuid import UUID
 from headrace.model.job import AttemptRecord, JobError, JobState
 from headrace.model.priority import head_start
 from headrace.ports.clock import Clock
-from headrace.stores.memory.ready_jobs import ReadyJobs
+from headrace.stores.memory.lanes import Lanes
+from headrace.stores.memory.limits import Limits
 from headrace.stores.memory.row_locks import RowLocks, Turn, straight_on
 from headrace.stores.memory.rows import Batch, Finished, Job, Key, Leader, QueueSetting, Session
 
@@ -31,9 +32,11 @@ class State:
         self.lock = threading.RLock()
         self.clock = clock
         self.jobs: dict[UUID, Job] = {}
-        self.ready = ReadyJobs()
+        self.ready = Lanes()
         self.scheduled: list[tuple[datetime, UUID]] = []
         self.running: dict[UUID, Job] = {}
+        #: Jobs that wait for another run and keep their in-order key: an index too.
+        self.keeping: dict[UUID, Job] = {}
         self.finished: dict[UUID, Finished] = {}
         self.attempts: dict[UUID, list[AttemptRecord]] = {}
         self.steps: dict[UUID, dict[str, str]] = {}
@@ -47,6 +50,7 @@ class State:
         self.leader: Leader | None = None
         self.queues: dict[str, QueueSetting] = {}
         self.caps: dict[str, int] = {}
+        self.limits = Limits()
         self.limit_locks = RowLocks()
         #: What a verb awaits between the statements it would be elsewhere; see `row_locks`.
         self.turn: Turn = straight_on
@@ -57,8 +61,10 @@ class State:
         return self.clock.now()
 
     def add(self, job: Job) -> None:
-        """Insert a job, scheduled when its `run_at` lies ahead, else ready."""
+        """Insert a job, scheduled when its `run_at` lies ahead, else ready; the first with a gate gates its queue."""
         self.jobs[job.id] = job
+        if job.spec.gate is not None:
+            self.limits.gated.add(job.spec.queue)
         if job.batch_id is not None:
             self.batches[job.batch_id].live[job.id] = job
         if job.retry_of is not None:
@@ -78,8 +84,15 @@ class State:
         if until is not None and until > self.now():
             job.state, job.run_at = JobState.SCHEDULED, until
             heapq.heappush(self.scheduled, (until, job.id))
+            if job.keeps_place:
+                self.keeping[job.id] = job
         else:
-            self.make_ready(job, sort_at=self.now() - head_start(job.spec.priority))
+            self.queue_up(job, self.now())
+
+    def queue_up(self, job: Job, ready_at: datetime) -> None:
+        """Make a job ready at the place of its ready time, or at the one it keeps."""
+        kept = job.sort_at if job.keeps_place else None
+        self.make_ready(job, sort_at=kept or ready_at - head_start(job.spec.priority))
 
     def make_ready(self, job: Job, *, sort_at: datetime) -> None:
         """Make a job ready at its place in the claim order."""
@@ -89,6 +102,7 @@ class State:
 
     def _leave_session(self, job: Job) -> None:
         self.running.pop(job.id, None)
+        self.keeping.pop(job.id, None)
         job.session = job.started_at = None
 
     def start(self, job: Job, session: UUID) -> None:
@@ -111,6 +125,7 @@ class State:
         row = Finished(job, state, self._commits, self.now(), result, error, usage)
         del self.jobs[job.id]
         self.running.pop(job.id, None)
+        self.keeping.pop(job.id, None)
         self.finished[job.id] = row
         if job.batch_id is not None:
             batch = self.batches[job.batch_id]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from headrace.model.backlog import Alarm, QueueState
 from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError
 from headrace.model.job import CancelAnswer, JobState
 from headrace.stores.postgres.database import Database, Transaction
@@ -71,6 +72,25 @@ class PostgresControlStore:
     async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
         """Pause or resume claims of a queue; running jobs go on."""
         await self._database.fetch("set_queue_paused", queue=queue, paused=paused, reason=reason if paused else None)
+
+    async def set_queue_closed(self, queue: str, *, closed: bool) -> None:
+        """Close or open the intake of a queue."""
+        await self._database.fetch("set_queue_closed", queue=queue, closed=closed)
+
+    async def set_alarms(self, alarms: Mapping[str, Alarm]) -> None:
+        """Set when the backlog of each queue is an alarm; queues that are not named keep theirs."""
+        queues = sorted(alarms)
+        sizes, ages = [alarms[queue].size for queue in queues], [alarms[queue].age for queue in queues]
+        await self._database.fetch("set_alarms", queues=queues, sizes=sizes, ages=ages)
+
+    async def queue_states(self) -> dict[str, QueueState]:
+        """Return what is stored of each queue for which anything was set."""
+        return {
+            row["name"]: QueueState(
+                row["paused"], row["reason"], row["closed"], Alarm(row["alarm_size"], row["alarm_age"])
+            )
+            for row in await self._database.fetch("queue_states")
+        }
 
     async def set_caps(self, caps: Mapping[str, int]) -> None:
         """Set the cap of each limit key; keys that are not named keep theirs."""

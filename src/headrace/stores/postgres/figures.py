@@ -112,6 +112,9 @@ class _Figures:
             live_workers=self._row.get("live_workers", 0),
             paused=self._row.get("paused", False),
             paused_reason=self._row.get("paused_reason"),
+            closed=self._row.get("closed", False),
+            alarm_size=self._row.get("alarm_size"),
+            alarm_age=self._row.get("alarm_age"),
             estimated=tuple(guessed),
             **{count: self._counts[count] for count in _COUNTS},
         )

@@ -81,6 +81,17 @@ class PostgresInspect:
         """Return every queue that has jobs, live workers or a setting, by name."""
         return await figures.queue_stats(self._database)
 
+    async def waiting_jobs(self, queue: str, *, at_most: int) -> int:
+        """Count the ready and scheduled jobs of a queue, no further than `at_most`."""
+        row = await self._database.fetch_one("waiting_jobs", queue=queue, at_most=at_most)
+        assert row is not None
+        return int(row["waiting"])
+
+    async def live_jobs(self, queue: str) -> dict[JobState, int]:
+        """Count the jobs of a queue that are not final, by state."""
+        rows = await self._database.fetch("live_jobs", queue=queue)
+        return {JobState(row["state"]): row["jobs"] for row in rows}
+
     async def list_sessions(self) -> list[SessionView]:
         """Return sessions, live ones first."""
         pages = await self._database.fetch_one("count_pages")

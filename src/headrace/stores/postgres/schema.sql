@@ -51,6 +51,8 @@ CREATE INDEX jobs_claim_capped ON {schema}.jobs (limit_key, sort_at, id)
 CREATE INDEX jobs_running_capped ON {schema}.jobs (limit_key) WHERE state = 'running' AND limit_key IS NOT NULL;
 -- The stager.
 CREATE INDEX jobs_due ON {schema}.jobs (run_at) WHERE state = 'scheduled';
+-- Counting what waits in a bounded queue; jobs that are never scheduled do not pay.
+CREATE INDEX jobs_scheduled ON {schema}.jobs (queue) WHERE state = 'scheduled';
 -- Progress and closing; jobs without a batch do not pay.
 CREATE INDEX jobs_batch ON {schema}.jobs (batch_id, state) WHERE batch_id IS NOT NULL;
 -- The heartbeat hears of cancels; nearly always empty.
@@ -208,11 +210,14 @@ CREATE TABLE {schema}.leader (
   CONSTRAINT leader_one_check CHECK (one)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
--- What operators set for queues.
+-- What operators and apps set for queues.
 CREATE TABLE {schema}.queues (
   name text NOT NULL,
   paused boolean NOT NULL DEFAULT false,
   reason text,
+  closed boolean NOT NULL DEFAULT false,       -- nothing is enqueued any more: being drained
+  alarm_size int,                              -- so many ready jobs are an alarm
+  alarm_age interval,                          -- and so is one that has been ready so long
   CONSTRAINT queues_pkey PRIMARY KEY (name)
 );
 
@@ -223,6 +228,32 @@ CREATE TABLE {schema}.limits (
   CONSTRAINT limits_pkey PRIMARY KEY (key),
   CONSTRAINT limits_cap_check CHECK (cap >= 0)
 );
+
+-- Schedules that apps declare. Few rows; half-filled pages: a fire moves its row in place.
+CREATE TABLE {schema}.schedules (
+  name text NOT NULL,
+  created_at timestamptz NOT NULL,
+  declared_at timestamptz NOT NULL,            -- when an app last asked for it just so
+  after_at timestamptz NOT NULL,               -- fire times up to here are dealt with
+  next_at timestamptz,                         -- null: to be planned
+  paused boolean NOT NULL DEFAULT false,
+  rule text NOT NULL,                          -- expression and zone: planned anew when they change
+  definition json NOT NULL,                    -- {"rule", "spec", "args"}: what fires when, and the job
+  CONSTRAINT schedules_pkey PRIMARY KEY (name)
+) WITH (fillfactor = 50);
+
+-- The last fires of each schedule.
+CREATE TABLE {schema}.schedule_fires (
+  job_id uuid NOT NULL,
+  fire_at timestamptz NOT NULL,                -- the time it was for
+  fired_at timestamptz NOT NULL,
+  manual boolean NOT NULL,                     -- somebody asked for it, at no time of the schedule
+  schedule text NOT NULL,
+  CONSTRAINT schedule_fires_pkey PRIMARY KEY (job_id)
+);
+-- Why no fire time makes two jobs, whoever fires.
+CREATE UNIQUE INDEX schedule_fires_once ON {schema}.schedule_fires (schedule, fire_at) WHERE NOT manual;
+CREATE INDEX schedule_fires_history ON {schema}.schedule_fires (schedule, fired_at, fire_at);
 
 -- Paid answers of models, by a hash of everything that determines them. text: an answer may hold escaped NULs.
 CREATE TABLE {schema}.answers (

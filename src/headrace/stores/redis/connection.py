@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from headrace.model.errors import HeadraceError, StoreUnavailableError
+from headrace.model.errors import HeadraceError, StorageResetError, StoreUnavailableError
 from headrace.stores.redis.addresses import Address, Kind, Node
 from headrace.stores.redis.faults import NotTakenError
 from headrace.stores.redis.primary import find_primary, slot_of
@@ -45,8 +46,9 @@ class ServerOptions:
 class Server:
     """Commands on the primary of a store. It belongs to the event loop that made it."""
 
-    def __init__(self, options: ServerOptions) -> None:
-        self.options = options
+    def __init__(self, options: ServerOptions, *, on_reset: Callable[[Server], None] | None = None) -> None:
+        """`on_reset` is called when a script finds that the data is another one than before."""
+        self.options, self._on_reset = options, on_reset
         self._slot = slot_of(options.root)
         self._primary: Node | None = None
         self._wires: list[Wire] = []
@@ -65,6 +67,10 @@ class Server:
             wire = await self._take()
             try:
                 return await self._ask(wire, words, raw=raw)
+            except StorageResetError:
+                if self._on_reset is not None:
+                    self._on_reset(self)
+                raise
             except StoreUnavailableError as error:
                 if self._closed or not (isinstance(error, NotTakenError) or (read and error.transient)):
                     raise

@@ -31,7 +31,8 @@ SELECT n.queue, coalesce(l.scheduled, 0) AS scheduled, coalesce(l.ready, 0) AS r
   coalesce(l.running, 0) AS running, coalesce(l.parked, 0) AS parked, coalesce(p.succeeded, 0) AS succeeded,
   coalesce(p.failed, 0) AS failed, coalesce(p.cancelled, 0) AS cancelled, l.ready_since,
   coalesce(l.came, 0) AS live_came, coalesce(p.came, 0) AS past_came, coalesce(p.went, 0) AS went,
-  coalesce(w.live, 0) AS live_workers, coalesce(q.paused, false) AS paused, q.reason AS paused_reason, t.now
+  coalesce(w.live, 0) AS live_workers, coalesce(q.paused, false) AS paused, q.reason AS paused_reason,
+  coalesce(q.closed, false) AS closed, q.alarm_size, q.alarm_age, t.now
 FROM names AS n CROSS JOIN t LEFT JOIN live AS l ON l.queue = n.queue LEFT JOIN past AS p ON p.queue = n.queue
   LEFT JOIN workers AS w ON w.queue = n.queue LEFT JOIN {schema}.queues AS q ON q.name = n.queue
 ORDER BY n.queue

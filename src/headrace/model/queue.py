@@ -1,0 +1,128 @@
+"""What is declared of a queue: how many of its jobs run at once and start per time, and whose shares they use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Literal, TypedDict, Unpack
+from uuid import UUID
+
+from headrace.model.backlog import NO_ALARM, Alarm, Bound
+from headrace.model.errors import InvalidInputError
+from headrace.model.limits import Declared, Gate, Rate, queue_cap
+from headrace.model.names import check_name
+
+
+class Fair(StrEnum):
+    """Whose share of a queue a job uses that names no fair key."""
+
+    #: one that all such jobs have together
+    KEY = "key"
+    #: that of its batch: each submit is a share of its own
+    BATCH = "batch"
+
+
+class QueueOptions(TypedDict, total=False):
+    """Options of `App.queue`; `[queues.NAME]` in headrace.toml has the same and wins."""
+
+    #: How many of its jobs run at once over all workers; default: no cap, only the workers' slots.
+    concurrency: int
+    #: How many of its jobs start per time over all workers, such as "30/m"; default: no limit.
+    rate_limit: str | Rate
+    #: How many may start at once after a pause; default: one second's worth, at least 1.
+    burst: float
+    #: Whose share jobs without a fair key use: "key" (one together) or "batch" (each batch its own); default "key".
+    fair: Literal["key", "batch"]
+    #: How many of its jobs may wait; default: any number.
+    max_waiting: int
+    #: What an enqueue into the full queue does: "refuse" or "wait"; default "refuse".
+    on_full: Literal["refuse", "wait"]
+    #: How long it waits for room; default 60 s.
+    wait_timeout: float | str | timedelta
+    #: From how many ready jobs on its backlog is an alarm; default: never.
+    alarm_size: int
+    #: From which age of the oldest ready job on its backlog is an alarm; default: never.
+    alarm_age: float | str | timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRule:
+    """One declared queue.
+
+    `concurrency` is a cap over all workers, apart from the slots that each of them has; `rate` is a bucket that every
+    job of the queue takes one unit from. None: no limit.
+
+    >>> QueueRule("llm", concurrency=20, rate=Rate.parse("30/m")).declared.caps
+    {'queue:llm': 20}
+    """
+
+    name: str
+    concurrency: int | None = None
+    rate: Rate | None = None
+    fair: Fair = Fair.KEY
+    #: How many of its jobs may wait; None: any number.
+    bound: Bound | None = None
+    #: From when its backlog is an alarm.
+    alarm: Alarm = NO_ALARM
+
+    def __post_init__(self) -> None:
+        check_name("queue", self.name)
+        if self.concurrency is not None:
+            check_cap(self.concurrency, field=f"concurrency of queue {self.name}")
+
+    @classmethod
+    def parse(cls, name: str, **options: Unpack[QueueOptions]) -> QueueRule:
+        """Return the rule of checked options. Raises InvalidInputError naming the field.
+
+        >>> QueueRule.parse("llm", rate_limit="30/m", fair="batch").rate
+        Rate(per_second=0.5, burst=1.0)
+        """
+        known = QueueOptions.__annotations__
+        for option in options:
+            if option not in known:
+                raise InvalidInputError("queue option", f"must be among {', '.join(known)}", option)
+        rate, most = options.get("rate_limit"), options.get("max_waiting")
+        waiting = {key: options[key] for key in ("on_full", "wait_timeout") if key in options}
+        if most is None and waiting:
+            raise InvalidInputError("max_waiting", f"must be given where {' and '.join(waiting)} is", None)
+        if rate is None and "burst" in options:
+            raise InvalidInputError("rate_limit", "must be given where burst is", None)
+        return cls(
+            name,
+            concurrency=options.get("concurrency"),
+            rate=None if rate is None else Rate.parse(rate, burst=options.get("burst"), field="rate_limit"),
+            fair=parse_fair(options.get("fair", Fair.KEY)),
+            bound=None if most is None else Bound.parse(most, **waiting),
+            alarm=Alarm.parse(options.get("alarm_size"), options.get("alarm_age")),
+        )
+
+    @property
+    def declared(self) -> Declared:
+        """The limits it declares."""
+        key = queue_cap(self.name)
+        return Declared(
+            caps={} if self.concurrency is None else {key: self.concurrency},
+            rates={} if self.rate is None else {key: self.rate},
+        )
+
+    def fair_gate(self, gate: Gate | None, batch_id: UUID) -> Gate | None:
+        """Return the gate of a batch's jobs: with `Fair.BATCH` they share by batch unless they name a fair key."""
+        if self.fair is not Fair.BATCH or (gate is not None and gate.fair_key is not None):
+            return gate
+        return replace(gate or Gate(), fair_key=f"batch:{batch_id}")
+
+
+def check_cap(value: object, *, field: str = "concurrency", least: int = 1) -> int:
+    """Return a number of jobs that may run at once, at most 1,000,000. Raises InvalidInputError."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:
+        raise InvalidInputError(field, f"must be a whole number from {least} to 1,000,000", value)
+    return value
+
+
+def parse_fair(value: object, *, field: str = "fair") -> Fair:
+    """Return whose shares a queue has. Raises InvalidInputError."""
+    try:
+        return Fair(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidInputError(field, 'must be "key" or "batch"', value) from None

@@ -1,0 +1,105 @@
+"""The gate in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from headrace.model.admission import Admitted, BreakerView, CapView, Explanation, LimitsView, RateView, ShareView
+from headrace.model.breaker import BreakerRecord, BreakerReport, BreakerState, opened, record_call
+from headrace.model.errors import NotFoundError
+from headrace.model.job import Claim
+from headrace.model.limits import Declared, Rate
+from headrace.stores.memory import admitting, explaining
+from headrace.stores.memory.breakers import Breaker
+from headrace.stores.memory.caps import count_usage
+from headrace.stores.memory.state import State, atomic
+
+
+class MemoryAdmission:
+    """`ports.admission.Admission` over shared dicts; the port says what each verb promises."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @atomic
+    async def admit_jobs(self, claim: Claim, *, grants: Mapping[str, float] | None = None) -> Admitted:
+        """Start what the gate lets pass."""
+        return await admitting.admit_jobs(self._state, claim, grants)
+
+    @atomic
+    async def declare_limits(self, declared: Declared) -> None:
+        """Store what an app declares; what operators set stays in force."""
+        limits = self._state.limits
+        limits.declared_caps.update(declared.caps)
+        for name, rate in declared.rates.items():
+            limits.buckets.declare(name, rate, self._state.now())
+        for key, rule in declared.breakers.items():
+            limits.breakers.setdefault(key, Breaker(rule)).rule = rule
+        for name in (*declared.caps, *declared.rates):
+            limits.gate_queue_of(name)
+
+    @atomic
+    async def report_calls(self, reports: Sequence[BreakerReport]) -> None:
+        """Count endings of attempts behind breakers."""
+        for report in reports:
+            breaker = self._state.limits.breakers.get(report.key)
+            if breaker is not None:
+                breaker.record = record_call(breaker.rule, breaker.record, report, self._state.now())
+
+    @atomic
+    async def explain_job(self, job_id: UUID) -> Explanation | None:
+        """Say why a job is not running."""
+        return explaining.explain_job(self._state, job_id)
+
+    @atomic
+    async def list_limits(self) -> LimitsView:
+        """Return limits as they stand."""
+        limits, now, usage = self._state.limits, self._state.now(), count_usage(self._state)
+        caps = sorted({*limits.declared_caps, *limits.cap_overrides})
+        return LimitsView(
+            caps=tuple(_cap_view(self._state, key, usage.caps) for key in caps),
+            rates=tuple(
+                RateView(name, bucket.declared, bucket.override, bucket.level_at(now), bucket.closed_until)
+                for name, bucket in sorted(limits.buckets.items())
+            ),
+            breakers=tuple(BreakerView(key, row.rule, row.record) for key, row in sorted(limits.breakers.items())),
+            shares=tuple(ShareView(queue, *share) for queue in sorted(limits.shares) for share in
+                         limits.shares[queue].named()),
+        )  # fmt: skip
+
+    @atomic
+    async def set_cap(self, key: str, cap: int | None) -> None:
+        """Override a cap, or return to the declared one."""
+        if cap is None:
+            self._state.limits.cap_overrides.pop(key, None)
+        else:
+            self._state.limits.cap_overrides[key] = cap
+            self._state.limits.gate_queue_of(key)
+
+    @atomic
+    async def set_rate(self, name: str, rate: Rate | None) -> None:
+        """Override a rate, or return to the declared one."""
+        self._state.limits.buckets.override(name, rate, self._state.now())
+        if rate is not None:
+            self._state.limits.gate_queue_of(name)
+
+    @atomic
+    async def set_weight(self, queue: str, fair_key: str, weight: float) -> None:
+        """Set the weight of a fair key in a queue."""
+        self._state.limits.shares[queue].weights[fair_key] = weight
+
+    @atomic
+    async def set_breaker(self, key: str, state: BreakerState) -> None:
+        """Open or close a breaker by hand."""
+        breaker = self._state.limits.breakers.get(key)
+        if breaker is None:
+            raise NotFoundError(f"There is no circuit breaker {key!r}. It is declared by a worker whose tasks name it.")
+        closing = state is BreakerState.CLOSED
+        breaker.record = BreakerRecord() if closing else opened(breaker.rule, self._state.now())
+
+
+def _cap_view(state: State, key: str, running: Counter[str]) -> CapView:
+    limits = state.limits
+    return CapView(key, limits.declared_caps.get(key), limits.cap_overrides.get(key), running[key])

@@ -1,0 +1,124 @@
+"""The predicate of the gate: what keeps a job from starting. Admission and `explain_job` ask the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from headrace.model.admission import WaitReason
+from headrace.model.limits import Gate, queue_cap
+from headrace.stores.memory.breakers import Breaker
+from headrace.stores.memory.buckets import NOW
+from headrace.stores.memory.caps import Usage, caps_of, key_holder
+from headrace.stores.memory.lanes import gate_of
+from headrace.stores.memory.rows import Job
+from headrace.stores.memory.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing that keeps a job from starting; `until` says when that ends if time alone ends it."""
+
+    reason: WaitReason
+    subject: str
+    until: datetime | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Keeper:
+    """The gate at one instant: what is used, and what the buckets hold."""
+
+    def __init__(self, state: State, usage: Usage, grants: Mapping[str, float] | None = None) -> None:
+        self._state, self._limits, self._now = state, state.limits, state.now()
+        self._usage, self._grants = usage, grants
+        self.spent: dict[str, float] = {}
+
+    def obstacles(self, job: Job) -> Iterator[Obstacle]:
+        """Yield what keeps a job from starting, in the order of `WaitReason`."""
+        yield from self._shut_breakers(job)
+        yield from self._short_buckets(job)
+        yield from self._full_caps(job)
+
+    def refusal(self, job: Job) -> str | None:
+        """Return why a job has to be failed without running: an open breaker whose rule says so."""
+        for key, breaker in self._shut(job):
+            if breaker.refuses:
+                when = f"tries again at {breaker.until:%Y-%m-%d %H:%M:%S} UTC" if breaker.until else "is being tried"
+                return f"The circuit breaker {key!r} is open; it {when}."
+        return None
+
+    def obstacles_to_refusal(self, job: Job) -> Iterator[Obstacle]:
+        """Yield what keeps a job from being refused: it takes room under its caps, but no units."""
+        yield from self._full_caps(job)
+
+    def start(self, job: Job, *, refused: bool) -> None:
+        """Take the room and the units of a job that was just started, and make it the probe of what it tries."""
+        self._usage.add(job)
+        self._limits.shares[job.spec.queue].started(gate_of(job.spec).fair_key, job.spec.cost)
+        if refused:
+            return
+        for name, units in self._units(job).items():
+            if self._grants is None:
+                self._limits.buckets[name].change(-units, self._now)
+            else:
+                self.spent[name] = self.spent.get(name, 0.0) + units
+        for key in gate_of(job.spec).breakers:
+            if key in self._limits.breakers:
+                self._limits.breakers[key].started(job.id, job.attempt)
+
+    def _shut(self, job: Job) -> Iterator[tuple[str, Breaker]]:
+        for key in sorted(gate_of(job.spec).breakers):
+            breaker = self._limits.breakers.get(key)
+            if breaker is None or breaker.record.probe == (job.id, job.attempt):
+                continue
+            if not breaker.passes(self._now, self._runs):
+                yield key, breaker
+
+    def _runs(self, job_id: UUID, attempt: int) -> bool:
+        job = self._state.running.get(job_id)
+        return job is not None and job.attempt == attempt
+
+    def _shut_breakers(self, job: Job) -> Iterator[Obstacle]:
+        for key, breaker in self._shut(job):
+            yield Obstacle(WaitReason.BREAKER, key, breaker.until, {"state": breaker.record.state.value})
+
+    def _units(self, job: Job) -> Mapping[str, float]:
+        """Return what a job takes of each bucket that exists; of that of its queue one unit."""
+        limits = ((queue_cap(job.spec.queue), 1.0), *gate_of(job.spec).limits)
+        units: dict[str, float] = defaultdict(float)
+        for name, amount in limits:
+            if name in self._limits.buckets:
+                units[name] += job.spec.cost if amount is None else amount
+        return dict(sorted(units.items()))
+
+    def _short_buckets(self, job: Job) -> Iterator[Obstacle]:
+        for name, units in self._units(job).items():
+            bucket = self._limits.buckets[name]
+            if self._grants is None:
+                wait, level = bucket.wait(units, self._now), bucket.level_at(self._now)
+                until = self._now + wait
+            else:
+                level = self._grants.get(name, 0.0) - self.spent.get(name, 0.0)
+                wait, until = bucket.rate.missing(level, units) if bucket.rate else NOW, None
+            if wait > NOW:
+                yield Obstacle(WaitReason.RATE, name, until, {"level": level, "units": units})
+
+    def _full_caps(self, job: Job) -> Iterator[Obstacle]:
+        for name in caps_of(job):
+            cap, used = self._limits.cap(name), self._usage.caps[name]
+            if cap is not None and used >= cap:
+                yield Obstacle(WaitReason.CAP, name, None, {"cap": cap, "running": used})
+        gate = gate_of(job.spec)
+        if gate.key is not None and gate.key_limit is not None:
+            used = self._usage.keys[job.spec.queue, gate.key]
+            if used >= gate.key_limit:
+                yield Obstacle(WaitReason.CAP, gate.key, None, self._key_facts(job, gate, used))
+
+    def _key_facts(self, job: Job, gate: Gate, used: int) -> Mapping[str, Any]:
+        holder = key_holder(self._state, job) if gate.in_order else None
+        facts: dict[str, Any] = {"cap": gate.key_limit, "running": used}
+        return facts if holder is None else {**facts, "held_by": str(holder.id)}

@@ -1,0 +1,55 @@
+"""The limiter in memory: the buckets of the gate, for calls that are not jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from headrace.model.limits import Rate
+from headrace.ports.limiter import Taken
+from headrace.stores.memory.buckets import NOW
+from headrace.stores.memory.state import State, atomic
+
+
+class MemoryLimiter:
+    """`ports.limiter.Limiter` over shared dicts; the port says what each verb promises."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @atomic
+    async def declare(self, rates: Mapping[str, Rate]) -> None:
+        """Set rates; a bucket that was not known starts empty."""
+        for name, rate in rates.items():
+            self._state.limits.buckets.declare(name, rate, self._state.now(), empty=True)
+
+    @atomic
+    async def take(self, wanted: Mapping[str, float], *, some: bool = False) -> Taken:
+        """Take all, or of each what is there."""
+        now, buckets = self._state.now(), self._state.limits.buckets
+        rated = {name: buckets[name] for name in wanted if name in buckets and buckets[name].rate is not None}
+        unknown = frozenset(wanted) - frozenset(rated)
+        wait = max((bucket.wait(wanted[name], now) for name, bucket in rated.items()), default=NOW)
+        if some:
+            units = {name: min(wanted[name], bucket.there(now)) for name, bucket in rated.items()}
+        else:
+            units = {} if wait or unknown else dict(wanted)
+        for name, amount in units.items():
+            rated[name].change(-amount, now)
+        if some:
+            short = {name: wanted[name] - units[name] for name in units if units[name] < wanted[name]}
+            wait = max((rated[name].wait(lack, now) for name, lack in short.items()), default=NOW)
+        return Taken(units, wait, unknown)
+
+    @atomic
+    async def give_back(self, units: Mapping[str, float]) -> None:
+        """Return units."""
+        for name, amount in units.items():
+            if name in self._state.limits.buckets:
+                self._state.limits.buckets[name].change(amount, self._state.now())
+
+    @atomic
+    async def close_bucket(self, name: str, wait: timedelta) -> None:
+        """Let nothing pass for some time."""
+        now = self._state.now()
+        self._state.limits.buckets.close(name, now + wait, now)

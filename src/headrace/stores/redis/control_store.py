@@ -1,0 +1,78 @@
+"""The control port on Redis: what operators and handles ask of single jobs and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from headrace.model.backlog import Alarm, QueueState
+from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError
+from headrace.model.ids import uuid7, uuid7s
+from headrace.model.job import CancelAnswer
+from headrace.stores.redis.namespace import Namespace
+from headrace.stores.redis.rows import alarm_words, parse_id, queue_state
+
+#: Dead letters that one script retries; a longer retry is several.
+RETRY_PART = 1_000
+
+
+class RedisControlStore:
+    """Commands on jobs and queues."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+
+    async def cancel_job(self, job_id: UUID) -> CancelAnswer:
+        """Cancel a job that has not started, or ask the worker of a running one. Raises NotFoundError."""
+        verdict = await self._namespace.run("cancel_job", job_id.hex)
+        if verdict == "missing":
+            raise _no_job(job_id)
+        return CancelAnswer(verdict)
+
+    async def retry_job(self, job_id: UUID) -> UUID:
+        """Insert a copy of a failed or cancelled job (`retry_of`) and return its id."""
+        verdict, detail = await self._namespace.run("retry_job", job_id.hex, uuid7().hex)
+        if verdict == "missing":
+            raise _no_job(job_id)
+        if verdict == "unfit":
+            raise InvalidInputError("job", "must be failed or cancelled", detail)
+        if verdict == "cancelling":
+            raise ConflictError("The batch of this job is being cancelled. Retry the job once the batch is closed.")
+        return parse_id(detail)
+
+    async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
+        """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids."""
+        made: list[UUID] = []
+        place = 0
+        while len(made) < limit and place >= 0:
+            copies = [copy.hex for copy in uuid7s(min(limit - len(made), RETRY_PART))]
+            place, used = await self._namespace.run("retry_queue", queue, place, *copies)
+            made += map(parse_id, used)
+        return made
+
+    async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:
+        """Pause or resume claims of a queue; running jobs go on."""
+        await self._namespace.run("set_queue_paused", queue, int(paused), reason or "")
+
+    async def set_queue_closed(self, queue: str, *, closed: bool) -> None:
+        """Close or open the intake of a queue."""
+        await self._namespace.run("set_queue_closed", queue, int(closed))
+
+    async def set_alarms(self, alarms: Mapping[str, Alarm]) -> None:
+        """Set when the backlog of each queue is an alarm; queues that are not named keep theirs."""
+        if alarms:
+            words = [word for queue, alarm in alarms.items() for word in (queue, *alarm_words(alarm))]
+            await self._namespace.run("set_alarms", *words)
+
+    async def queue_states(self) -> dict[str, QueueState]:
+        """Return what is stored of each queue for which anything was set."""
+        found = await self._namespace.run("queue_states")
+        return {queue: queue_state(fields) for queue, fields in zip(found[::2], found[1::2], strict=True)}
+
+    async def set_caps(self, caps: Mapping[str, int]) -> None:
+        """Set the cap of each limit key; keys that are not named keep theirs."""
+        await self._namespace.run("set_caps", *(word for pair in caps.items() for word in pair))
+
+
+def _no_job(job_id: UUID) -> NotFoundError:
+    return NotFoundError(f"There is no job {job_id}. It never existed, or its retention is over.")

@@ -1,0 +1,52 @@
+"""Intake of jobs: grouped by specification, idempotent by id and by key, in one script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from headrace.model.errors import ConflictError
+from headrace.model.job import KEY_LIFETIME, JobSpec, NewJob
+from headrace.stores.redis.namespace import Namespace
+from headrace.stores.redis.rows import micros, parse_id, span, spec_fields, to_json
+
+
+async def insert_jobs(namespace: Namespace, jobs: Sequence[NewJob], *, channel: str = "", hint: str = "") -> list[UUID]:
+    """Insert all of `jobs`, or none when a key conflicts; return, in order, the id under which each is stored."""
+    if not jobs:
+        return []
+    groups = _group_by_spec(jobs)
+    ordered = [job for _, group in groups for job in group] if len(groups) > 1 else jobs
+    text = to_json([_group(spec, group) for spec, group in groups])
+    conflict, *known = await namespace.run("insert_jobs", text, span(KEY_LIFETIME), channel, hint)
+    if conflict:
+        raise ConflictError
+    stored = {id(ordered[place - 1]): parse_id(found) for place, found in zip(known[::2], known[1::2], strict=True)}
+    return [stored.get(id(job), job.id) for job in jobs]
+
+
+def _group_by_spec(jobs: Sequence[NewJob]) -> list[tuple[JobSpec, Sequence[NewJob]]]:
+    if len(jobs) == 1:
+        return [(jobs[0].spec, jobs)]
+    groups: dict[JobSpec, list[NewJob]] = {}
+    known: dict[int, list[NewJob]] = {}
+    for job in jobs:
+        group = known.get(id(job.spec))
+        if group is None:
+            group = known[id(job.spec)] = groups.setdefault(job.spec, [])
+        group.append(job)
+    return list(groups.items())
+
+
+def _group(spec: JobSpec, jobs: Sequence[NewJob]) -> dict[str, Any]:
+    keyed = any(job.key is not None for job in jobs)
+    timed = any(job.run_at is not None for job in jobs)
+    return {
+        "spec": spec_fields(spec),
+        "ids": [job.id.hex for job in jobs],
+        "args": [job.args for job in jobs],
+        "run_ats": [0 if job.run_at is None else micros(job.run_at) for job in jobs] if timed else [],
+        "keys": [job.key or "" for job in jobs] if keyed else [],
+        "hashes": [job.body_hash for job in jobs] if keyed else [],
+    }

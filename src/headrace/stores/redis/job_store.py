@@ -1,0 +1,96 @@
+"""The job store port on Redis: intake, claim, completion, and the sweeps that keep jobs moving. One script per verb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from headrace.model.errors import FenceLostError
+from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
+from headrace.model.session import LeaderTerm
+from headrace.model.stats import Pruned, Rescued, Retention
+from headrace.ports.notifier import Notifier
+from headrace.stores.redis import intake, pruning
+from headrace.stores.redis.namespace import Namespace
+from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, encode_completions, rescued, span
+
+
+class RedisJobStore:
+    """Durable jobs, as durable as the server's append-only file."""
+
+    def __init__(self, namespace: Namespace, notifier: Notifier) -> None:
+        self._namespace, self._notifier = namespace, notifier
+
+    async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
+        """Insert `jobs`, hint their queues, and return the ids; ids that are stored are always left alone here."""
+        ids = await intake.insert_jobs(self._namespace, jobs)
+        for queue in {job.spec.queue for job in jobs}:
+            self._notifier.hint(f"queue:{queue}")
+        return ids
+
+    async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
+        """Move up to `claim.limit` ready jobs to running under the session and return them in claim order."""
+        rows = await self._namespace.run("claim_jobs", claim.session.hex, *claim_words(claim))
+        return claimed_jobs(rows, claim.queue)
+
+    async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
+        """Return the running jobs that a session holds in a queue, in claim order."""
+        gated, rows = await self._namespace.run("claimed_jobs", session.hex, queue)
+        jobs = admitted_jobs(rows, queue) if gated else claimed_jobs(rows, queue)
+        return sorted(jobs, key=lambda job: (job.sort_at, job.id))
+
+    async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+        """Apply the completions whose fence holds and return their job ids."""
+        if not completions:
+            return []
+        refused = await self._namespace.run("complete_jobs", session.hex, encode_completions(completions))
+        return _accepted(completions, refused)
+
+    async def exchange_jobs(
+        self, session: UUID, completions: Sequence[Completion], claim: Claim
+    ) -> tuple[list[UUID], list[ClaimedJob]]:
+        """Complete and claim in one script; a claim always goes along."""
+        refused, rows = await self._namespace.run(
+            "exchange_jobs", session.hex, encode_completions(completions), *claim_words(claim)
+        )
+        return _accepted(completions, refused), claimed_jobs(rows, claim.queue)
+
+    async def stage_jobs(self, *, limit: int) -> frozenset[str]:
+        """Move scheduled jobs that are due to ready; return the queues that gained one."""
+        return frozenset(await self._namespace.run("stage_jobs", limit))
+
+    async def rescue_jobs(self, *, limit: int) -> Rescued:
+        """Take back running jobs of sessions that are missing or expired."""
+        return rescued(await self._namespace.run("rescue_jobs", limit))
+
+    async def fail_overdue_jobs(self, *, grace: timedelta, limit: int, term: LeaderTerm) -> Rescued:
+        """End attempts that ran longer than their timeout plus `grace`: retried while failures allow, else failed."""
+        words = (span(grace), limit, term.session.hex, str(term.term))
+        return rescued(await self._namespace.run("fail_overdue_jobs", *words))
+
+    async def save_step(self, job_id: UUID, *, attempt: int, session: UUID, name: str, value: str) -> str:
+        """Store the JSON text of a step, once per job and name; return the text that is stored."""
+        stored = await self._namespace.run("save_step", job_id.hex, str(attempt), session.hex, name, value)
+        if stored is None:
+            raise FenceLostError
+        return str(stored)
+
+    async def load_steps(self, job_id: UUID) -> dict[str, str]:
+        """Return the stored steps of a job by name."""
+        pairs = await self._namespace.run("load_steps", job_id.hex)
+        return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+    async def prune_jobs(
+        self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None
+    ) -> Pruned:
+        """Remove what is older than its retention, in scripts of bounded length."""
+        return await pruning.prune_jobs(self._namespace, retention, limit=limit, queue=queue, term=term)
+
+
+def _accepted(completions: Sequence[Completion], refused: Sequence[int]) -> list[UUID]:
+    """Return the ids of the completions whose positions, counted from one, are not among those refused."""
+    if not refused:
+        return [done.job_id for done in completions]
+    without = set(refused)
+    return [done.job_id for position, done in enumerate(completions, 1) if position not in without]

@@ -1,0 +1,49 @@
+-- Copies of final jobs that stand for them from then on. A copy keeps what was specified and has its attempts before it.
+-- include intake
+local COPIED = {'task', 'queue', 'priority', 'max_attempts', 'timeout', 'once', 'gate', 'limit_key', 'cost', 'batch',
+  'ordinal', 'args', 'state', 'retried_by'}
+
+local function read_ended(id)
+  local row = {}
+  for index, value in ipairs(call('HMGET', job_key(id), unpack(COPIED))) do
+    row[COPIED[index]] = value
+  end
+  return row
+end
+
+-- Whether the batch of a job takes no more jobs because it is being cancelled.
+local function batch_cancelling(row)
+  return row.batch and call('SISMEMBER', ROOT .. 'batches:cancelling', row.batch) == 1
+end
+
+-- Let a closed batch begin another round in `state`; any other one goes on with its round.
+local function open_round(batch, state)
+  local key = batch_key(batch)
+  if call('HGET', key, 'state') == 'closed' then
+    call('HSET', key, 'state', state)
+    call('HINCRBY', key, 'round', 1)
+    call('HDEL', key, 'outcome', 'closed_at')
+    call('ZREM', ROOT .. 'batches:closed', batch)
+    call('SADD', ROOT .. 'batches:unclosed', batch)
+  end
+end
+
+-- Insert the copy `copy_id` of the final job `id`, and let it count in its batch in place of that.
+local function retry_job(id, row, copy_id)
+  local fields = {'retry_of', id}
+  for index = 1, #COPIED - 3 do
+    local name = COPIED[index]
+    if row[name] and name ~= 'ordinal' then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = row[name]
+    end
+  end
+  if row.batch then
+    open_round(row.batch, 'sealed')
+    call('SREM', batch_key(row.batch, row.state), id)
+    call('SADD', batch_key(row.batch, 'retried'), id)
+  end
+  insert_job(spec_of(fields), copy_id, row.args, 0, row.ordinal)
+  call('HSET', job_key(id), 'retried_by', copy_id)
+  call('ZREM', ROOT .. 'dead:' .. row.queue, id)
+end

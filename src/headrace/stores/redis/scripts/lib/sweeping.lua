@@ -1,0 +1,17 @@
+-- Ending attempts without their worker's word. Rows of the answer: {id, verdict, queue, batch}.
+-- include ending
+local swept = {}
+
+-- `verdict` is ready, failed or cancelled; `count` is the field that rises by one.
+local function sweep_job(id, job, verdict, count, outcome, error)
+  local number = (job[count] or 0) + 1
+  if verdict == 'ready' then
+    record_attempt(id, job, outcome, error)
+    call('HSET', job_key(id), count, number)
+    release(id, job)
+  else
+    leave_running(id, job)
+    finish(id, job, verdict, {count, number, 'error', error})
+  end
+  swept[#swept + 1] = {id, verdict, job.queue, job.batch}
+end

@@ -1,0 +1,12 @@
+#!lua
+-- Store a step once per job and name, under the fence of a running attempt. Arguments: id, attempt, session, name,
+-- value. Returns the value that is stored, or nil when the attempt lost its job.
+-- Keys: job, steps. Complexity: O(1).
+-- include keys
+local fence = call('HMGET', job_key(ARGV[2]), 'state', 'attempt', 'session')
+if fence[1] ~= 'running' or fence[2] ~= ARGV[3] or fence[3] ~= ARGV[4] then
+  return false
+end
+local key = ROOT .. 'steps:' .. ARGV[2]
+call('HSETNX', key, ARGV[5], ARGV[6])
+return call('HGET', key, ARGV[5])
