@@ -169,14 +169,16 @@ async def test_items_open_one_new_round_of_their_batch(on: Scenario) -> None:
     batch_id = await on.batch(3)
     await on.work_off(session, [F, F, S])
     await on.stores.batches.close_batches([batch_id])
-    dead = await found(on)
+    last, first = await found(on)
+    on.clock.advance(SECOND)
 
-    assert len(await on.stores.control.retry_jobs({dead[0]: item(9), dead[1]: None})) == 2
+    assert len(await on.stores.control.retry_jobs({last: item(9), first: None})) == 2
     view = await on.view(batch_id)
     assert (view.state, view.round) == (BatchState.SEALED, 2)
     assert await on.stores.inspect.batch_progress(batch_id) == Progress(total=3, succeeded=1, waiting=2)
+    assert await on.stores.inspect.batch_args(batch_id) == {0: item(0), 1: item(9), 2: item(2)}
     await on.work_off(session, [S, S])
-    assert await on.stores.inspect.batch_args(batch_id) != {}
+    assert await on.stores.inspect.batch_args(batch_id) == {0: item(0), 1: item(9), 2: item(2)}
     assert await on.stores.inspect.batch_progress(batch_id) == Progress(total=3, succeeded=3)
 
 

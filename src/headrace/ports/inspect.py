@@ -110,7 +110,7 @@ class Inspect(Protocol):
         ...
 
     async def batch_args(self, batch_id: UUID) -> dict[int, str]:
-        """Return the argument text of each item of a batch by ordinal."""
+        """Return the argument text of each item of a batch by ordinal; of a retried one, that of its newest try."""
         ...
 
     async def store_info(self) -> StoreInfo:
