@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypedDict
 
 from headrace.engine.registry import RunsIn, TaskDef
+from headrace.gates import Breaker, task_gate
 from headrace.model.backoff import Backoff
 from headrace.model.errors import InvalidInputError
 from headrace.model.job import JobSpec
+from headrace.model.limits import Limit, Rate, check_cost
 from headrace.model.names import check_name
 from headrace.model.priority import Priority, parse_priority
 from headrace.tasks import check_timeout
@@ -38,6 +40,14 @@ class TaskOptions(TypedDict, total=False):
     stall_timeout: Duration
     #: How many of its jobs run at once over all workers; default: no cap.
     concurrency: int
+    #: How many of its jobs start per time over all workers, such as "30/m"; default: no limit.
+    rate_limit: str | Rate
+    #: Rate limits that it shares with others by name, such as `[Limit("openai", "60/m")]`; default: none.
+    limits: Sequence[Limit]
+    #: A circuit breaker, or the name of one that another task declares; default: none.
+    breaker: Breaker | str | Sequence[Breaker | str]
+    #: What one job uses of its share, and of limits with `cost=None`; default 1.
+    cost: float
     #: With "at_most_once" a job whose worker died or stopped is failed, never run again; default "at_least_once".
     delivery: Literal["at_least_once", "at_most_once"]
     #: Run in a child process, killed on timeout and cancel; default False.
@@ -50,7 +60,7 @@ def define_task(function: Callable[..., Any], options: TaskOptions) -> TaskDef:
     _check_function(function)
     name = check_name("name", options.get("name") or function.__name__)
     retry = _check_retry(options.get("retry"))
-    concurrency = _check_concurrency(options.get("concurrency"))
+    gate, declares = task_gate(name, options)
     stall = options.get("stall_timeout")
     definition = TaskDef(
         name=name,
@@ -63,10 +73,11 @@ def define_task(function: Callable[..., Any], options: TaskOptions) -> TaskDef:
             max_attempts=retry.max_attempts if retry is not None else 0,
             timeout=check_timeout(options["timeout"]) if "timeout" in options else None,
             at_most_once=_check_delivery(options.get("delivery", "at_least_once")),
-            limit_key=f"task:{name}" if concurrency is not None else None,
+            gate=gate,
+            cost=check_cost(options.get("cost", 1.0)),
         ),
         backoff=retry or _DEFAULT_BACKOFF,
-        concurrency=concurrency,
+        declares=declares,
         stall_timeout=None if stall is None else check_timeout(stall, field="stall_timeout"),
     )
     if definition.runs_in is RunsIn.PROCESS and not definition.importable:
@@ -94,12 +105,6 @@ def _check_retry(value: Any) -> Backoff | None:
     if value is None or isinstance(value, Backoff):
         return value
     raise InvalidInputError("retry", "must be a Backoff, such as Backoff.exponential(max_attempts=4)", value)
-
-
-def _check_concurrency(value: Any) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    raise InvalidInputError("concurrency", "must be a whole number of at least 1", value)
 
 
 def _check_delivery(value: Any) -> bool:

@@ -11,7 +11,7 @@ from headrace.engine.batches import Batches
 from headrace.engine.client import Client
 from headrace.engine.intake import Intake
 from headrace.engine.waiters import Waiters
-from headrace.model.backlog import Bound
+from headrace.model.queue import QueueRule
 from headrace.ports.stores import Stores
 from headrace.settings import Settings
 
@@ -25,8 +25,8 @@ class Runtime:
     #: The model behind `app.llm`, made on first use by the wiring.
     llm: Any
     close_others: Any
-    #: Bounds of queues by name: what is declared later counts at once.
-    bounds: dict[str, Bound] = field(default_factory=dict)
+    #: What is declared of queues, by name; what is declared later counts at once.
+    queue_rules: dict[str, QueueRule] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     pid: int = field(default_factory=os.getpid)
     intake: Intake = field(init=False)
@@ -35,7 +35,7 @@ class Runtime:
     waiters: Waiters = field(init=False)
 
     def __post_init__(self) -> None:
-        self.intake = Intake(self.stores, self.bounds)
+        self.intake = Intake(self.stores, self.queue_rules)
         self.client = Client(self.stores, self.intake)
         self.batches = Batches(self.stores, self.intake)
         self.waiters = Waiters(self.stores)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar
 
 from headrace.engine.registry import TaskDef
+from headrace.gates import gate_change, with_changes
 from headrace.handles import JobHandle
 from headrace.model.batch import ClosePolicy, NewBatch
 from headrace.model.durations import parse_duration
@@ -94,7 +95,10 @@ class Task(Generic[P, R]):
         `key`: idempotency key, unique per task for 7 days; the same key and arguments give the same job, other
         arguments raise ConflictError. `priority`: a class name or 0–9. `run_at`: an aware datetime, or a delay such
         as "10m". `queue`, `timeout`, `max_attempts`: instead of the task's. `connection`: the caller's asyncpg,
-        psycopg or SQLAlchemy connection; the job then exists iff its transaction commits.
+        psycopg or SQLAlchemy connection; the job then exists iff its transaction commits. `fair_key`: whose share of
+        the queue the job uses, such as a tenant. `concurrency_key`: of the jobs with this key in the queue at most
+        `key_limit` run at once; with 1, the default, one after another in their order. `cost`: what the job uses of
+        its share, and of limits that take the job's cost, such as its tokens.
         """
         return TaskCall(self).options(**options)
 
@@ -130,7 +134,7 @@ class TaskCall(Generic[P, R]):
     def spec(self) -> JobSpec:
         """Return how the job will be stored."""
         spec = self.task.app.spec_of(self.task.definition)
-        return replace(spec, **dict(self.changes)) if self.changes else spec
+        return with_changes(spec, dict(self.changes)) if self.changes else spec
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Make a durable job of this call; see `Task.enqueue`."""
@@ -198,6 +202,13 @@ class SubmitOptions(TypedDict, total=False):
     priority: Priority | str | int
     timeout: float | str | timedelta
     max_attempts: int
+    #: Whose share of the queue its jobs use; default: what the queue's `fair` says.
+    fair_key: str
+    #: At most `key_limit` (default 1: in order) of the jobs with this key run at once in the queue.
+    concurrency_key: str
+    key_limit: int
+    #: What each job uses of its share, and of limits with `cost=None`; default: the task's.
+    cost: float
 
 
 def new_batch(task: Task[Any, Any], spec_of: Callable[[TaskDef], JobSpec], options: SubmitOptions) -> NewBatch:
@@ -211,7 +222,7 @@ def new_batch(task: Task[Any, Any], spec_of: Callable[[TaskDef], JobSpec], optio
     spread = options.get("spread", False)
     body = [task.name, spread, shown, policy.max_failed, None if on_close is None else on_close.name]
     return NewBatch(
-        spec=replace(spec_of(task.definition), **changes),
+        spec=with_changes(spec_of(task.definition), changes),
         key=None if key is None else check_key("key", key),
         body_hash=hash_text(encode_json(body, field="options")),
         policy=policy,
@@ -245,8 +256,13 @@ def spec_change(name: str, value: Any) -> tuple[str, Any]:
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 100:
                 raise InvalidInputError("max_attempts", "must be a whole number from 1 to 100", value)
             return name, value
+        case _ if (change := gate_change(name, value)) is not None:
+            return change
         case _:
-            known = "key, priority, run_at, queue, timeout, max_attempts, connection"
+            known = (
+                "key, priority, run_at, queue, timeout, max_attempts, connection, fair_key, concurrency_key, "
+                "key_limit, cost"
+            )
             raise InvalidInputError("options", f"must be among {known}", name)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+
+from headrace.model.admission import Admitted
 from headrace.model.batch import BatchItem, BatchView, NewBatch, Slice
 from headrace.model.job import Claim, ClaimedJob, Completion, JobSpec, JobState, JobView, NewJob
 from headrace.model.payload import hash_text
 from headrace.model.session import LeaderTerm, NewSession, ProcessId
+from headrace.ports.admission import Admission
+from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
 from headrace.testing.clock import FakeClock
 
@@ -131,3 +136,32 @@ class Scenario:
         term = await self.stores.sessions.lead(uuid4(), lease=lease)
         assert term is not None
         return term
+
+    @property
+    def gate(self) -> Admission:
+        """Return the gate of the backend; a test of one that has none yet is skipped."""
+        if self.stores.admission is None:
+            pytest.skip("this backend has no gate yet")
+        return self.stores.admission
+
+    @property
+    def limiter(self) -> Limiter:
+        """Return the limiter of the backend; a test of one that has none yet is skipped."""
+        if self.stores.limiter is None:
+            pytest.skip("this backend has no limiter yet")
+        return self.stores.limiter
+
+    async def look(
+        self, session: UUID, limit: int = ALL, *, queue: str = "default", grants: Mapping[str, float] | None = None
+    ) -> Admitted:
+        """Admit jobs of a queue and return the whole answer."""
+        return await self.gate.admit_jobs(Claim(session, queue, limit), grants=grants)
+
+    async def admit(self, session: UUID, limit: int = ALL, *, queue: str = "default") -> list[ClaimedJob]:
+        """Admit jobs of a queue and return them."""
+        return (await self.look(session, limit, queue=queue)).jobs
+
+    async def running(self, queue: str | None = None) -> list[UUID]:
+        """Return the ids of what runs, sorted."""
+        views = await self.stores.inspect.list_jobs(state=JobState.RUNNING, queue=queue, limit=ALL)
+        return sorted(view.id for view in views)

@@ -57,7 +57,8 @@ def test_stats_count_by_state(headrace: CommandLine) -> None:
 def test_a_paused_queue_says_so_and_why(headrace: CommandLine) -> None:
     """A pause is seen with its reason until it is lifted, and can come before the first job."""
     with_jobs(headrace, 1)
-    assert headrace.json("queue", "pause", "sums", "--reason", "quota used up") == {"queue": "sums", "paused": True}
+    said = headrace.json("queue", "pause", "sums", "--reason", "quota used up")
+    assert said == {"queue": "sums", "paused": True, "closed": False}
     assert headrace.json("queue", "stats", "sums")["paused_reason"] == "quota used up"
     assert "paused (quota used up)" in headrace.text("queue", "stats")
     assert headrace.text("queue", "resume", "sums") == "sums is resumed\n"

@@ -13,6 +13,7 @@ import pytest
 from headrace import App, Backoff, ClosePolicy, HeadraceError, Priority
 from headrace.engine.registry import RunsIn
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
+from headrace.model.limits import Declared, Gate
 from tests.unit.engine_app import QUICK, quick_app
 
 
@@ -30,10 +31,11 @@ def test_options_become_the_definition() -> None:
     definition = parse.definition
     spec = app.spec_of(definition)
     assert (spec.task, spec.queue, spec.priority, spec.max_attempts) == ("parse.v2", "cpu-bound", Priority.HIGH, 7)
-    assert (spec.timeout, spec.at_most_once, spec.limit_key) == (timedelta(seconds=90), True, "task:parse.v2")
-    assert (definition.backoff, definition.concurrency) == (retry, 3)
+    assert (spec.timeout, spec.at_most_once) == (timedelta(seconds=90), True)
+    assert spec.gate == Gate(caps=("task:parse.v2",))
+    assert definition.backoff == retry
     assert definition.stall_timeout == timedelta(seconds=5)
-    assert app.registry.caps() == {"task:parse.v2": 3}
+    assert app.registry.declared() == Declared(caps={"task:parse.v2": 3})
 
 
 def test_a_task_without_options_has_the_documented_defaults() -> None:
@@ -45,7 +47,7 @@ def test_a_task_without_options_has_the_documented_defaults() -> None:
 
     spec = app.spec_of(plain.definition)
     assert (spec.task, spec.queue, spec.priority, spec.max_attempts) == ("plain", "default", Priority.STANDARD, 4)
-    assert (spec.timeout, spec.at_most_once, spec.limit_key) == (QUICK.worker.max_processing_time, False, None)
+    assert (spec.timeout, spec.at_most_once, spec.gate) == (QUICK.worker.max_processing_time, False, None)
 
 
 def test_where_a_handler_runs_follows_from_its_kind() -> None:

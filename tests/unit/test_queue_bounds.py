@@ -16,6 +16,7 @@ from headrace.engine.intake import LEAST_SHARE, Intake
 from headrace.model.backlog import Bound, OnFull
 from headrace.model.errors import InvalidInputError, QueueFullError
 from headrace.model.job import JobSpec, NewJob
+from headrace.model.queue import QueueRule
 from headrace.stores.memory import open_memory_stores
 from tests.unit.engine_app import quick_app
 from tests.waiting import wait_until
@@ -62,7 +63,7 @@ class Asked:
 
 def bound(app: App, most: int, on_full: OnFull = OnFull.REFUSE, wait: float = 5.0) -> None:
     """Let at most so many jobs wait in the default queue."""
-    app.runtime.bounds["default"] = Bound(most, on_full, wait * SECONDS)
+    app.runtime.queue_rules["default"] = QueueRule("default", bound=Bound(most, on_full, wait * SECONDS))
 
 
 async def waiting(app: App) -> int:
@@ -220,7 +221,7 @@ class Submitter:
 
     def __init__(self, stores: Any, most: int) -> None:
         self._stores = stores
-        self._intake = Intake(stores, {"default": Bound(most)})
+        self._intake = Intake(stores, {"default": QueueRule("default", bound=Bound(most))})
         self.stored = 0
 
     async def press(self) -> None:

@@ -6,10 +6,14 @@ from datetime import timedelta
 
 import click
 
+from headrace.cli.exits import Exit
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
+from headrace.cli.plain import plain
 from headrace.cli.values import DurationType, NameType
 from headrace.engine import operations
+from headrace.engine.draining import drain_queue, resume_queue
+from headrace.model.backlog import Drained, QueueState
 from headrace.model.stats import QueueStats, Retention
 from headrace.ports.stores import Stores
 
@@ -23,7 +27,7 @@ _QUEUE = click.argument("name", metavar="QUEUE", type=NameType())
 
 @click.group()
 def queue() -> None:
-    """Figures of queues; pause, resume, retry, clean up."""
+    """Figures of queues; pause, drain, resume, retry, clean up."""
 
 
 @queue.command()
@@ -52,12 +56,19 @@ def stats(name: str | None, as_json: bool) -> None:
         print_table(COLUMNS, [_row(item) for item in queues])
 
 
+def _state(item: QueueStats) -> str:
+    paused = f"paused ({item.paused_reason})" if item.paused_reason else "paused" if item.paused else ""
+    words = [paused, "closed" if item.closed else "", "alarm" if item.alarmed else ""]
+    if not item.paused and item.ready and not item.live_workers:
+        words.append("no worker")
+    return ", ".join(filter(None, words)) or "ok"
+
+
 def _row(item: QueueStats) -> tuple[object, ...]:
-    state = "paused" if item.paused else "no worker" if item.ready and not item.live_workers else "ok"
     return (
         item.name, *(_figure(item, name) for name in _COUNTED),
         age(item.oldest_ready_age), _figure(item, "rate_in"), _figure(item, "rate_out"), item.live_workers,
-        f"paused ({item.paused_reason})" if item.paused_reason else state,
+        _state(item),
     )  # fmt: skip
 
 
@@ -78,38 +89,111 @@ def pause(name: str, reason: str | None, force: bool, as_json: bool) -> None:
     Example:
       headrace queue pause llm --reason "quota used up"
     """
-    _set_paused(name, paused=True, reason=reason, force=force)
-    _say_state(name, paused=True, as_json=as_json)
+
+    async def change(stores: Stores) -> QueueState:
+        await _find(stores, name, force=force)
+        await operations.set_queue_paused(stores, name, paused=True, reason=reason)
+        return await _state_of(stores, name)
+
+    _say_state(name, with_stores(change), "paused", as_json=as_json)
 
 
 @queue.command()
 @_QUEUE
 @json_option
 def resume(name: str, as_json: bool) -> None:
-    """Claim jobs of a paused queue again.
+    """Claim jobs of a paused queue again, and let jobs into one that was drained.
 
     \b
     Example:
       headrace queue resume llm
     """
-    _set_paused(name, paused=False)
-    _say_state(name, paused=False, as_json=as_json)
+
+    async def change(stores: Stores) -> QueueState:
+        await operations.find_queue(stores.inspect, name)
+        await resume_queue(stores, name)
+        return await _state_of(stores, name)
+
+    _say_state(name, with_stores(change), "resumed", as_json=as_json)
 
 
-def _set_paused(name: str, *, paused: bool, reason: str | None = None, force: bool = False) -> None:
-    async def change(stores: Stores) -> None:
-        if not force:
-            await operations.find_queue(stores.inspect, name)
-        await operations.set_queue_paused(stores, name, paused=paused, reason=reason)
+@queue.command()
+@_QUEUE
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    type=DurationType(),
+    show_default=False,
+    help="Wait so long, then say what is left (exit code 1).  [default: without end]",
+)
+@click.option("--force", is_flag=True, show_default=False, help="Also a queue that nobody has used yet.")
+@json_option
+def drain(name: str, timeout: timedelta | None, force: bool, as_json: bool) -> Exit:
+    """Let no more jobs into a queue, and wait until those it has are done, their retries included.
 
-    with_stores(change)
+    Who enqueues is refused within a second, in every process (error queue_closed). The queue stays closed, also when
+    the wait ends early or is broken off, until `headrace queue resume`.
+
+    \b
+    Examples:
+      headrace queue drain llm
+      headrace queue drain llm --timeout 10m --json
+    """
+    lines = _DrainLines(as_json=as_json)
+
+    async def work(stores: Stores) -> Drained:
+        lines.begin(await _find(stores, name, force=force))
+        return await drain_queue(stores, name, timeout=timeout, on_look=lines.show)
+
+    drained = with_stores(work)
+    lines.end(drained)
+    return Exit.OK if drained.done else Exit.FAILED
 
 
-def _say_state(name: str, *, paused: bool, as_json: bool) -> None:
+class _DrainLines:
+    """A line whenever what is left has changed; with JSON only the end, on standard output."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._shown = ""
+
+    def begin(self, found: QueueStats | None) -> None:
+        if found is not None and found.ready and not found.live_workers:
+            click.echo(plain(f"no live worker serves {found.name}: nothing of it will run"), err=True)
+
+    def show(self, drained: Drained) -> None:
+        line = _left(drained)
+        if not self._as_json and line != self._shown and not drained.done:
+            self._shown = line
+            print_text(f"{drained.queue} is closed; {line}")
+
+    def end(self, drained: Drained) -> None:
+        if self._as_json:
+            print_json(drained)
+        elif drained.done:
+            print_text(f"{drained.queue} is drained, and stays closed until `headrace queue resume {drained.queue}`")
+        else:
+            print_text(f"{drained.queue} is not drained in time, and stays closed: {_left(drained)}")
+
+
+def _left(drained: Drained) -> str:
+    counts = {state: getattr(drained, state) for state in ("running", "ready", "scheduled", "parked")}
+    return ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "nothing is left"
+
+
+async def _find(stores: Stores, name: str, *, force: bool) -> QueueStats | None:
+    return None if force else await operations.find_queue(stores.inspect, name)
+
+
+async def _state_of(stores: Stores, name: str) -> QueueState:
+    return (await stores.control.queue_states()).get(name, QueueState())
+
+
+def _say_state(name: str, state: QueueState, what: str, *, as_json: bool) -> None:
     if as_json:
-        print_json({"queue": name, "paused": paused})
+        print_json({"queue": name, "paused": state.paused, "closed": state.closed})
     else:
-        print_text(f"{name} is {'paused' if paused else 'resumed'}")
+        print_text(f"{name} is {what}")
 
 
 @queue.command()

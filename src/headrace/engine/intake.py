@@ -23,6 +23,7 @@ from headrace.engine.retrying import with_retries
 from headrace.model.backlog import Bound, OnFull
 from headrace.model.errors import QueueClosedError, QueueFullError, StoreUnavailableError
 from headrace.model.job import NewJob
+from headrace.model.queue import QueueRule
 from headrace.ports.stores import Stores
 
 LOG = logging.getLogger("headrace.intake")
@@ -44,10 +45,10 @@ PATIENT_SECONDS = 10.0
 class Intake:
     """Lets jobs into queues."""
 
-    def __init__(self, stores: Stores, bounds: Mapping[str, Bound] | None = None) -> None:
-        """`bounds` by queue; it is looked at each time, so that later entries count."""
+    def __init__(self, stores: Stores, rules: Mapping[str, QueueRule]) -> None:
+        """`rules` by queue; they are looked at each time, so that later ones count."""
         self._stores = stores
-        self._bounds = {} if bounds is None else bounds
+        self._rules = rules
         self._rooms: dict[str, _Room] = {}
         self._closed: frozenset[str] = frozenset()
         self._read_at = -math.inf
@@ -61,7 +62,7 @@ class Intake:
             return False
         if age >= REFRESH_SECONDS:
             self._read_behind()
-        bound = self._bounds.get(queue)
+        bound = self._bound(queue)
         return bound is None or self._room(queue, bound).spend(count, now)
 
     async def enter(self, queue: str, count: int = 1, *, patience: float | None = 0.0) -> None:
@@ -70,7 +71,7 @@ class Intake:
         Raises QueueClosedError, QueueFullError, StoreUnavailableError.
         """
         await self.check_open(queue)
-        bound = self._bounds.get(queue)
+        bound = self._bound(queue)
         if bound is None:
             return
         room = self._room(queue, bound)
@@ -96,7 +97,7 @@ class Intake:
 
     def patience_of(self, queue: str) -> float:
         """Return for how many seconds a call waits for room in a queue."""
-        bound = self._bounds.get(queue)
+        bound = self._bound(queue)
         return bound.wait_timeout.total_seconds() if bound is not None and bound.on_full is OnFull.WAIT else 0.0
 
     async def enter_all(self, jobs: Sequence[NewJob], *, waits: bool = True) -> None:
@@ -109,6 +110,10 @@ class Intake:
         """Take back jobs that were let in and not inserted."""
         if queue in self._rooms:
             self._rooms[queue].give_back(count)
+
+    def _bound(self, queue: str) -> Bound | None:
+        rule = self._rules.get(queue)
+        return None if rule is None else rule.bound
 
     def _room(self, queue: str, bound: Bound) -> _Room:
         room = self._rooms.get(queue)

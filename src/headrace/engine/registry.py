@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -13,8 +13,11 @@ from typing import Any
 
 from headrace.engine.codec import TaskCodec
 from headrace.model.backoff import Backoff
+from headrace.model.breaker import BreakerRule
 from headrace.model.errors import ConfigError
 from headrace.model.job import JobSpec
+from headrace.model.limits import Declared, Rate
+from headrace.model.queue import QueueRule
 
 
 class RunsIn(StrEnum):
@@ -30,14 +33,14 @@ class RunsIn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskDef:
-    """One task. `spec` is how its jobs are stored, `concurrency` the cap over all workers."""
+    """One task. `spec` is how its jobs are stored, `declares` the limits that it brings along."""
 
     name: str
     function: Callable[..., Any]
     runs_in: RunsIn
     spec: JobSpec
     backoff: Backoff
-    concurrency: int | None = None
+    declares: Declared = field(default_factory=Declared)
     #: The attempt fails when it reports no activity this long; None: no stall timer.
     stall_timeout: timedelta | None = None
     codec: TaskCodec = field(init=False)
@@ -66,10 +69,11 @@ def _target(function: Callable[..., Any]) -> str:
 
 
 class Registry:
-    """The tasks of one app by name."""
+    """The tasks of one app by name, and what it declares of queues."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, TaskDef] = {}
+        self.queue_rules: dict[str, QueueRule] = {}
 
     def add(self, task: TaskDef) -> None:
         """Register a task. Raises ConfigError when the name is taken by another function."""
@@ -98,8 +102,30 @@ class Registry:
 
     def limit_keys(self) -> tuple[str, ...]:
         """Return the caps that tasks count against; a job may wait in another queue than its task's own."""
-        return tuple(sorted({task.spec.limit_key for task in self if task.spec.limit_key}))
+        return tuple(sorted({key for task in self for key in task.declares.caps}))
 
-    def caps(self) -> dict[str, int]:
-        """Return each declared cap by its limit key."""
-        return {task.spec.limit_key: task.concurrency for task in self if task.spec.limit_key and task.concurrency}
+    def declared(self) -> Declared:
+        """Return what all tasks and queues declare. Raises ConfigError for two that do not agree.
+
+        A breaker that tasks name and none declares has the rule of a plain `BreakerRule()`.
+        """
+        caps: dict[str, int] = {}
+        rates: dict[str, Rate] = {}
+        breakers: dict[str, BreakerRule] = {}
+        sources = [(f"task {task.name}", task.declares) for task in self]
+        sources += [(f"queue {rule.name}", rule.declared) for rule in self.queue_rules.values()]
+        for source, declared in sources:
+            _merge("cap", caps, declared.caps, source)
+            _merge("rate limit", rates, declared.rates, source)
+            _merge("circuit breaker", breakers, declared.breakers, source)
+        named = {name for task in self if task.spec.gate for name in task.spec.gate.breakers}
+        return Declared(caps, rates, dict.fromkeys(sorted(named), BreakerRule()) | breakers)
+
+
+def _merge(kind: str, into: dict[str, Any], more: Mapping[str, Any], source: str) -> None:
+    for name, value in more.items():
+        if into.setdefault(name, value) != value:
+            raise ConfigError(
+                f"{kind} {name!r} is declared twice, as {into[name]} and by {source} as {value}; declare it in one "
+                "place and only name it in others"
+            )

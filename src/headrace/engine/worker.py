@@ -76,17 +76,23 @@ class Worker:
         return self._shift
 
     async def start(self) -> None:
-        """Declare caps, listen for hints, and begin the first shift."""
+        """Declare limits, listen for hints, and begin the first shift."""
         if self._started:
             return
         self._started = True
-        caps = self._factory.registry.caps()
-        if caps:
-            await self._stores.control.set_caps(caps)
+        await self._declare()
         self._unsubscribe = await self._stores.notifier.subscribe(self._on_hint)
         await self._begin_shift()
         for loop in self._loops:
             loop.start()
+
+    async def _declare(self) -> None:
+        declared = self._factory.registry.declared()
+        if self._stores.admission is None:
+            if declared.caps:
+                await self._stores.control.set_caps(declared.caps)
+        elif declared:
+            await self._stores.admission.declare_limits(declared)
 
     async def _begin_shift(self) -> None:
         shift = Shift(

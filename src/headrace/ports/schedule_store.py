@@ -23,8 +23,8 @@ class ScheduleStore(Protocol):
         """Store what an app asks for, at its start: new schedules fire from now on.
 
         A known one takes the new definition and keeps its place and its pause; where its `rule.text` changed it is
-        planned anew from now on. `renew` only notes that those known with an equal definition are still wanted, and
-        changes and makes none: an older version of an app must not undo what a newer one declared.
+        planned anew from now on. `renew` only notes that those known by these names are still wanted, and changes and
+        makes none: an older version of an app must not undo what a newer one declared.
         """
         ...
 

@@ -44,6 +44,11 @@ class Bucket:
         closed = self.closed_until - now if self.closed_until is not None else NOW
         return max(wait, closed, NOW)
 
+    def there(self, now: datetime) -> float:
+        """Return how many units can be had without a debt."""
+        closed = self.closed_until is not None and self.closed_until > now
+        return 0.0 if closed else max(0.0, self.level_at(now))
+
     def change(self, units: float, now: datetime) -> None:
         """Add units, at most up to the burst; negative ones take, into debt if need be."""
         self.settle(now)

@@ -35,7 +35,7 @@ class Keeper:
     def __init__(self, state: State, usage: Usage, grants: Mapping[str, float] | None = None) -> None:
         self._state, self._limits, self._now = state, state.limits, state.now()
         self._usage, self._grants = usage, grants
-        self.spent: dict[str, float] = defaultdict(float)
+        self.spent: dict[str, float] = {}
 
     def obstacles(self, job: Job) -> Iterator[Obstacle]:
         """Yield what keeps a job from starting, in the order of `WaitReason`."""
@@ -65,7 +65,7 @@ class Keeper:
             if self._grants is None:
                 self._limits.buckets[name].change(-units, self._now)
             else:
-                self.spent[name] += units
+                self.spent[name] = self.spent.get(name, 0.0) + units
         for key in gate_of(job.spec).breakers:
             if key in self._limits.breakers:
                 self._limits.breakers[key].started(job.id, job.attempt)
@@ -102,7 +102,7 @@ class Keeper:
                 wait, level = bucket.wait(units, self._now), bucket.level_at(self._now)
                 until = self._now + wait
             else:
-                level = self._grants.get(name, 0.0) - self.spent[name]
+                level = self._grants.get(name, 0.0) - self.spent.get(name, 0.0)
                 wait, until = bucket.rate.missing(level, units) if bucket.rate else NOW, None
             if wait > NOW:
                 yield Obstacle(WaitReason.RATE, name, until, {"level": level, "units": units})

@@ -29,16 +29,16 @@ class MemoryLimiter:
         now, buckets = self._state.now(), self._state.limits.buckets
         rated = {name: buckets[name] for name in wanted if name in buckets and buckets[name].rate is not None}
         unknown = frozenset(wanted) - frozenset(rated)
-        waits = {name: bucket.wait(wanted[name], now) for name, bucket in rated.items()}
-        wait = max(waits.values(), default=NOW)
-        units: dict[str, float] = {}
-        if not some and (wait or unknown):
-            return Taken(units, wait, unknown)
-        for name, bucket in rated.items():
-            closed = bucket.closed_until is not None and bucket.closed_until > now
-            there = 0.0 if closed else max(0.0, bucket.level_at(now))
-            units[name] = wanted[name] if not waits[name] else min(there, wanted[name])
-            bucket.change(-units[name], now)
+        wait = max((bucket.wait(wanted[name], now) for name, bucket in rated.items()), default=NOW)
+        if some:
+            units = {name: min(wanted[name], bucket.there(now)) for name, bucket in rated.items()}
+        else:
+            units = {} if wait or unknown else dict(wanted)
+        for name, amount in units.items():
+            rated[name].change(-amount, now)
+        if some:
+            short = {name: wanted[name] - units[name] for name in units if units[name] < wanted[name]}
+            wait = max((rated[name].wait(lack, now) for name, lack in short.items()), default=NOW)
         return Taken(units, wait, unknown)
 
     @atomic

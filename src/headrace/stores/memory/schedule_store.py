@@ -61,7 +61,7 @@ class MemoryScheduleStore:
         for declaration in declarations:
             row = self._rows.get(declaration.name)
             if renew:
-                if row is not None and row.declaration == declaration:
+                if row is not None:
                     row.declared_at = now
             elif row is None:
                 self._rows[declaration.name] = Row(declaration, now, after_at=now)
@@ -139,9 +139,9 @@ class MemoryScheduleStore:
         return row
 
 
-def _by_need(row: Row) -> tuple[bool, datetime]:
-    """Order what is to be planned first, then the latest ones."""
-    return row.next_at is not None, row.next_at or row.after_at
+def _by_need(row: Row) -> tuple[bool, datetime | None, str]:
+    """Order what is to be planned first, then what waits longest."""
+    return row.next_at is not None, row.next_at, row.declaration.name
 
 
 def _view(row: Row, now: datetime) -> ScheduleView:

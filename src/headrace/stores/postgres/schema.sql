@@ -289,6 +289,31 @@ CREATE TABLE {schema}.shares (
   finish double precision,
   CONSTRAINT shares_pkey PRIMARY KEY (queue, fair_key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
+-- Schedules that apps declare. Few rows; half-filled pages: a fire moves its row in place.
+CREATE TABLE {schema}.schedules (
+  name text NOT NULL,
+  created_at timestamptz NOT NULL,
+  declared_at timestamptz NOT NULL,            -- when an app last asked for it just so
+  after_at timestamptz NOT NULL,               -- fire times up to here are dealt with
+  next_at timestamptz,                         -- null: to be planned
+  paused boolean NOT NULL DEFAULT false,
+  rule text NOT NULL,                          -- expression and zone: planned anew when they change
+  definition json NOT NULL,                    -- {"rule", "spec", "args"}: what fires when, and the job
+  CONSTRAINT schedules_pkey PRIMARY KEY (name)
+) WITH (fillfactor = 50);
+
+-- The last fires of each schedule.
+CREATE TABLE {schema}.schedule_fires (
+  job_id uuid NOT NULL,
+  fire_at timestamptz NOT NULL,                -- the time it was for
+  fired_at timestamptz NOT NULL,
+  manual boolean NOT NULL,                     -- somebody asked for it, at no time of the schedule
+  schedule text NOT NULL,
+  CONSTRAINT schedule_fires_pkey PRIMARY KEY (job_id)
+);
+-- Why no fire time makes two jobs, whoever fires.
+CREATE UNIQUE INDEX schedule_fires_once ON {schema}.schedule_fires (schedule, fire_at) WHERE NOT manual;
+CREATE INDEX schedule_fires_history ON {schema}.schedule_fires (schedule, fired_at, fire_at);
 
 -- Paid answers of models, by a hash of everything that determines them. text: an answer may hold escaped NULs.
 CREATE TABLE {schema}.answers (
@@ -508,6 +533,7 @@ CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, att
 CREATE FUNCTION {schema}.admit_jobs(claim_session uuid, claim_queue text, claim_limit int, claim_now timestamptz,
   grants jsonb)
 RETURNS SETOF {schema}.admitted LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
 DECLARE
   answer {schema}.admitted;
   clock timestamptz;

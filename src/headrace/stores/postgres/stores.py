@@ -20,6 +20,7 @@ from headrace.stores.postgres.limiter import PostgresLimiter
 from headrace.stores.postgres.memo_store import PostgresMemoStore
 from headrace.stores.postgres.migrate import check_version
 from headrace.stores.postgres.notifier import PostgresNotifier
+from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
 
 #: Connections of a worker's heartbeat, which must not wait for the pools.
@@ -85,6 +86,7 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
             database, _notes(pooled=pooled, listening=notifier.listening), hears=notifier.listening
         ),
         memo=PostgresMemoStore(database),
+        schedules=PostgresScheduleStore(database),
         notifier=notifier,
         private_sessions=private_sessions,
         foreign=PostgresForeignIntake(database),

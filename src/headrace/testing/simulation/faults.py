@@ -30,7 +30,8 @@ TURN_SECONDS = 0.01
 
 #: These go wrong more often: most is at stake there.
 BUSY_VERBS = frozenset(
-    {"claim_jobs", "claimed_jobs", "complete_jobs", "exchange_jobs", "close_batches", "insert_jobs", "append_slice"}
+    {"claim_jobs", "admit_jobs", "claimed_jobs", "complete_jobs", "exchange_jobs", "close_batches", "insert_jobs"}
+    | {"append_slice"}
 )
 BUSY_FACTOR = 2.0
 
@@ -244,6 +245,6 @@ def across(network: Network, stores: Stores, chance: Random) -> Stores:
     """Return stores whose verbs go through the network."""
     ports: dict[str, Any] = {
         name: Port(getattr(stores, name), network, chance)
-        for name in ("jobs", "batches", "sessions", "control", "inspect", "memo")
+        for name in ("jobs", "batches", "sessions", "control", "inspect", "memo", "admission")
     }
     return replace(stores, **ports)

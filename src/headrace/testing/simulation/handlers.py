@@ -14,6 +14,7 @@ from headrace.engine.registry import Registry, RunsIn, TaskDef
 from headrace.model.backoff import Backoff
 from headrace.model.errors import ExecutorCrashedError
 from headrace.model.job import JobSpec
+from headrace.model.limits import Declared, Gate, task_cap
 from headrace.model.outcome import Cancel, Fail, Retry, Snooze
 from headrace.ports.executor import Call
 from headrace.testing.simulation.executions import EXECUTIONS
@@ -28,8 +29,8 @@ CLEANUP_SECONDS = 0.15
 SPECS = {
     "work": JobSpec("work", MAIN, max_attempts=3, timeout=TIMEOUT),
     "endless": JobSpec("endless", SIDE, max_attempts=2),
-    "narrow": JobSpec("narrow", MAIN, max_attempts=3, timeout=TIMEOUT, limit_key="task:narrow"),
-    "single": JobSpec("single", MAIN, max_attempts=3, timeout=TIMEOUT, limit_key="task:single"),
+    "narrow": JobSpec("narrow", MAIN, max_attempts=3, timeout=TIMEOUT, gate=Gate(caps=("task:narrow",))),
+    "single": JobSpec("single", MAIN, max_attempts=3, timeout=TIMEOUT, gate=Gate(caps=("task:single",))),
     "once": JobSpec("once", SIDE, max_attempts=1, timeout=TIMEOUT, at_most_once=True),
     "rare": JobSpec("rare", SIDE, max_attempts=3, timeout=TIMEOUT),
     "called": JobSpec("called", SIDE, max_attempts=3, timeout=TIMEOUT),
@@ -103,7 +104,8 @@ def registry(*, new: bool, capped: bool) -> Registry:
     tasks = Registry()
     for name, spec in SPECS.items():
         if (new or name not in NEW_TASKS) and (capped or name not in CAPS):
-            tasks.add(TaskDef(name, act, RunsIn.LOOP, spec, BACKOFF, concurrency=CAPS.get(name)))
+            caps = {task_cap(name): CAPS[name]} if name in CAPS else {}
+            tasks.add(TaskDef(name, act, RunsIn.LOOP, spec, BACKOFF, Declared(caps)))
     return tasks
 
 

@@ -17,7 +17,7 @@ from headrace.testing.simulation.referee import Referee
 
 #: What may take a job from running with its worker's word, what may claim one, and what does without its word.
 COMPLETING = ("complete_jobs", "exchange_jobs")
-CLAIMING = ("claim_jobs", "exchange_jobs")
+CLAIMING = ("claim_jobs", "exchange_jobs", "admit_jobs")
 SWEEPS = ("rescue_jobs", "fail_overdue_jobs")
 
 
@@ -204,12 +204,12 @@ class JobRules:
                 self._pruned += 1
 
     def _check_caps(self) -> None:
-        used = Counter(job.spec.limit_key for job in self._state.running.values() if job.spec.limit_key)
+        gates = [job.spec.gate for job in self._state.running.values() if job.spec.gate is not None]
+        used = Counter(key for gate in gates for key in gate.caps)
         for key, count in used.items():
-            if count > self._state.caps.get(key, count):
-                self._breach(
-                    "nothing over a cap", f"{count} jobs run under {key}, whose cap is {self._state.caps[key]}"
-                )
+            cap = self._state.limits.declared_caps.get(key, count)
+            if count > cap:
+                self._breach("nothing over a cap", f"{count} jobs run under {key}, whose cap is {cap}")
 
     def thorough(self) -> None:
         """Compare every row with the account."""

@@ -235,6 +235,7 @@ CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, att
 CREATE FUNCTION {schema}.admit_jobs(claim_session uuid, claim_queue text, claim_limit int, claim_now timestamptz,
   grants jsonb)
 RETURNS SETOF {schema}.admitted LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
 DECLARE
   answer {schema}.admitted;
   clock timestamptz;
