@@ -168,7 +168,9 @@ def _batch_values(batch: NewBatch, args: Sequence[str] | None) -> dict[str, Any]
         "body_hash": batch.body_hash,
         "max_failed": batch.policy.max_failed,
         "on_close": _encode_spec(batch.on_close),
-        "gated": sorted({spec.queue for spec in (batch.spec, batch.on_close) if spec is not None and spec.gate is not None}),
+        "gated": sorted(
+            {spec.queue for spec in (batch.spec, batch.on_close) if spec is not None and spec.gate is not None}
+        ),
         "run_at": batch.run_at,
         "sealed": args is not None,
         # They ascend with the ordinals, so that equal items are claimed in order.

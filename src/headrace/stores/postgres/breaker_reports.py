@@ -89,4 +89,3 @@ def breaker_record(row: Row) -> BreakerRecord:
         retry_at=row["retry_at"],
         probe=probe,
     )
-
