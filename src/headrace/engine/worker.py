@@ -20,7 +20,7 @@ from headrace.engine.loops.stager import Stager
 from headrace.engine.shift import Shift, ShiftOptions
 from headrace.engine.supply import Admit
 from headrace.engine.telemetry import Telemetry
-from headrace.model.errors import StoreUnavailableError
+from headrace.model.errors import StorageResetError, StoreUnavailableError
 from headrace.model.ids import uuid7
 from headrace.model.schedule import Declaration
 from headrace.model.stats import Retention
@@ -129,10 +129,16 @@ class Worker:
         if self._lost is not None:
             await self._lost.abandon()
             self._lost = None
+        reset = False
         while self._shift is None:
             try:
+                # Once more: the store may be an empty one that an operator put in force.
+                await self._declare()
                 await self._begin_shift()
             except Exception as error:
+                if isinstance(error, StorageResetError) and not reset:
+                    reset = True
+                    self.telemetry.count("headrace.store.resets")
                 unexpected = not isinstance(error, StoreUnavailableError)
                 LOG.warning("cannot begin a new session, trying again: %s", error, exc_info=unexpected)
                 await asyncio.sleep(RESTART_SECONDS)

@@ -2,6 +2,16 @@
 -- level as it stood at `at` (none: it never had a rate, and is full with its first one), closed_until.
 -- include keys
 local buckets = {}
+-- What may be thrown away (there is no epoch) goes by itself when it is not used for a day, or for longer than it takes
+-- to fill or to open again.
+local DAY = 86400000
+local function keep(bucket)
+  if not KEYS[2] then
+    local fill = bucket.rate and (bucket.burst - bucket.level) / bucket.rate * 1000 or 0
+    local opens = bucket.closed_until and (bucket.closed_until - NOW) / 1000 or 0
+    call('PEXPIRE', ROOT .. 'bucket:' .. bucket.name, text(math.max(DAY, fill, opens)))
+  end
+end
 
 local function exactly(number)
   return string.format('%.17g', number)
@@ -55,6 +65,7 @@ local function write_buckets()
   for name, bucket in pairs(buckets) do
     if bucket and bucket.changed then
       call('HSET', ROOT .. 'bucket:' .. name, 'level', exactly(bucket.level), 'at', text(bucket.at))
+      keep(bucket)
     end
   end
 end
@@ -82,4 +93,5 @@ local function set_rate(name, prefix, per_second, burst, empty)
     call('HSET', key, 'level', exactly(level))
     after.level = level
   end
+  keep(after)
 end
