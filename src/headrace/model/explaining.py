@@ -68,7 +68,7 @@ def span(duration: timedelta) -> str:
     seconds = max(duration.total_seconds(), 0.0)
     if seconds < 10:
         return f"{seconds:.1f} s"
-    whole, parts = int(seconds), []
+    whole, parts = int(seconds), list[tuple[int, str]]()
     for size, unit in _UNITS:
         count, whole = divmod(whole, size)
         if count or parts:
