@@ -2,7 +2,7 @@
 
 from headrace.app import App
 from headrace.batch import Batch
-from headrace.engine.context import Context
+from headrace.engine.context import Context, GatherContext
 from headrace.handles import JobHandle
 from headrace.model.backoff import Backoff
 from headrace.model.batch import BatchItem, ClosePolicy, Progress
@@ -23,6 +23,7 @@ __all__ = [
     "Context",
     "Done",
     "Fail",
+    "GatherContext",
     "HeadraceError",
     "JobHandle",
     "Priority",

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from headrace.engine.codec import TaskCodec
+from headrace.engine.gather_codec import GatherCodec
 from headrace.model.backoff import Backoff
 from headrace.model.breaker import BreakerRule
 from headrace.model.errors import ConfigError
+from headrace.model.gathering import Gather
 from headrace.model.job import JobSpec
 from headrace.model.limits import Declared, Rate
 from headrace.model.queue import QueueRule
@@ -43,6 +45,8 @@ class TaskDef:
     declares: Declared = field(default_factory=Declared)
     #: The attempt fails when it reports no activity this long; None: no stall timer.
     stall_timeout: timedelta | None = None
+    #: The handler takes jobs together, in a list; None: each alone.
+    gather: Gather | None = None
     codec: TaskCodec = field(init=False)
     #: Where another process finds the function: "module:qualname", or "/path.py:qualname" for a script.
     target: str = field(init=False)
@@ -53,7 +57,8 @@ class TaskDef:
         return "<" not in self.target and not self.target.startswith("__main__:")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "codec", TaskCodec(self.function))
+        codec = TaskCodec(self.function) if self.gather is None else GatherCodec(self.function)
+        object.__setattr__(self, "codec", codec)
         object.__setattr__(self, "target", _target(self.function))
 
 
@@ -99,6 +104,11 @@ class Registry:
     def queues(self) -> list[str]:
         """Return the queues of all tasks, sorted."""
         return sorted({task.spec.queue for task in self})
+
+    def slots(self, queue: str, default: int) -> int:
+        """Return the slots of a queue where nobody says: `default`, or room for two gathers of its largest task."""
+        gathers = [task.gather.batch_size for task in self if task.gather and task.spec.queue == queue]
+        return max(default, 2 * max(gathers, default=0))
 
     def limit_keys(self) -> tuple[str, ...]:
         """Return the caps that tasks count against; a job may wait in another queue than its task's own."""

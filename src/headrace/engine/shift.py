@@ -132,6 +132,7 @@ class Shift:
         self._telemetry.gauge("headrace.sessions.lease_ms", round(self._options.lease.total_seconds() * 1000))
         self._start_heartbeat(sent_at)
         self._acks.start()
+        self._factory.gatherings.open(self.id, is_full=self._is_full, telemetry=self._telemetry)
         for claimer in self._claimers.values():
             claimer.start()
 
@@ -175,6 +176,11 @@ class Shift:
     def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
         """Give a claim's answer to its claimer."""
         self._claimers[claim.queue].settle(claim, jobs)
+
+    def _is_full(self, queue: str) -> bool:
+        """Whether no slot of a queue is free that could bring another job to a gather."""
+        running = sum(attempt.job.queue == queue for attempt in self._attempts.values())
+        return running >= self._options.queues[queue]
 
     def _running_batches(self) -> set[UUID | None]:
         running = {attempt.job.batch_id for attempt in self._attempts.values()}
@@ -326,6 +332,7 @@ class Shift:
         for attempt in list(self._attempts.values()):
             attempt.stop(StopReason.LEASE_LOST)
         await self._all_ended.wait()
+        self._factory.gatherings.close(self.id)
         self._report_stopped()
         await self._count_refused()
         await self._acks.stop()
@@ -339,6 +346,7 @@ class Shift:
     async def stop(self, grace: timedelta) -> None:
         """Claim no more, let handlers end within `grace`, release the others uncharged, and close the session."""
         await asyncio.gather(*(claimer.stop() for claimer in self._claimers.values()))
+        self._release_waiting()
         try:
             async with asyncio.timeout(grace.total_seconds()):
                 await self._all_ended.wait()
@@ -349,8 +357,15 @@ class Shift:
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._acks.drain()
         await self._acks.stop()
+        self._factory.gatherings.close(self.id)
         await self._stop_heartbeat()
         await self._stores.sessions.close_session(self.id)
+
+    def _release_waiting(self) -> None:
+        """Release jobs that wait in a gather whose call has not begun."""
+        for fence, attempt in list(self._attempts.items()):
+            if attempt.task.gather is not None and not self._factory.gatherings.has_begun(fence):
+                attempt.stop(StopReason.RELEASED)
 
     async def _release(self) -> None:
         """Stop handlers; those that do not heed it are released as they are, and end with the process."""
