@@ -33,6 +33,9 @@ KINDS = {
 }
 #: What has to be compiled, with the tools the environment holds already; without it the environment is complete.
 OPTIONAL = {"bench": "bench-oban.txt"}
+#: What runs in Node, with its pins; installed where npm is there.
+NODE = {"bench": "bullmq"}
+NPM_QUIET = ["--omit=optional", "--no-audit", "--no-fund"]
 BOOTSTRAP = "bootstrap.txt"
 
 Command = list[str | Path]
@@ -50,6 +53,7 @@ def main(kind: str) -> int:
             print("Could not install the pinned packages: see the messages above.", file=sys.stderr)
             return 1
         install_optional(kind)
+        install_in_node(kind)
         STAMP.write_text(json.dumps({"kind": kind, "pins": digest(kind)}), encoding="utf-8")
     return 0
 
@@ -79,6 +83,7 @@ def digest(kind: str) -> str:
     """Return a hash over everything the environment is made from."""
     total = hashlib.sha256()
     names = [BOOTSTRAP, *KINDS[kind], *([OPTIONAL[kind]] if kind in OPTIONAL else [])]
+    names += [f"{NODE[kind]}/package-lock.json"] if kind in NODE else []
     for path in [*(PINS / name for name in names), Path("pyproject.toml"), Path(__file__)]:
         total.update(path.read_bytes())
     return total.hexdigest()
@@ -160,6 +165,18 @@ def install_optional(kind: str) -> None:
     pins: Command = ["--no-deps", "--require-hashes", "--no-build-isolation", "-r", PINS / OPTIONAL[kind]]
     if not run(uv("install", *pins) if UV.exists() else pip("install", *pins), quiet=True):
         print(f"{OPTIONAL[kind]}: cannot be installed on this machine; going on without it.", flush=True)
+
+
+def install_in_node(kind: str) -> None:
+    """Install the pinned packages of Node, and say so when that cannot be."""
+    if kind not in NODE:
+        return
+    name, npm = NODE[kind], shutil.which("npm")
+    folder = VENV / name
+    shutil.copytree(PINS / name, folder, dirs_exist_ok=True)
+    command: Command = [npm or "npm", "install", "--prefix", folder, "--ignore-scripts", "--no-save", *NPM_QUIET]
+    if npm is None or not run(command, quiet=True):
+        print(f"{name}: cannot be installed on this machine, which needs npm; going on without it.", flush=True)
 
 
 def uv(command: str, *arguments: str | Path) -> Command:

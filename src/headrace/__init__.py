@@ -3,10 +3,12 @@
 from headrace.app import App
 from headrace.batch import Batch
 from headrace.engine.context import Context, GatherContext
+from headrace.gates import Breaker
 from headrace.handles import JobHandle
 from headrace.model.backoff import Backoff
 from headrace.model.batch import BatchItem, ClosePolicy, Progress
 from headrace.model.errors import ConfigError, ConflictError, HeadraceError
+from headrace.model.limits import Limit, Rate
 from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
 from headrace.model.priority import Priority
 from headrace.tasks import Task
@@ -16,6 +18,7 @@ __all__ = [
     "Backoff",
     "Batch",
     "BatchItem",
+    "Breaker",
     "Cancel",
     "ClosePolicy",
     "ConfigError",
@@ -26,8 +29,10 @@ __all__ = [
     "GatherContext",
     "HeadraceError",
     "JobHandle",
+    "Limit",
     "Priority",
     "Progress",
+    "Rate",
     "Retry",
     "Snooze",
     "Task",

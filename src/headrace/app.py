@@ -17,17 +17,22 @@ from headrace.engine.context import Context
 from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
+from headrace.limits import Limits
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_name
+from headrace.model.queue import QueueOptions, QueueRule
 from headrace.settings import Settings, load_settings, use_store
-from headrace.tasks import SubmitOptions, Task, new_batch
+from headrace.tasks import SubmitOptions, Task, TaskCall, new_batch
 
 if TYPE_CHECKING:
+    from headrace.dead_letters import DeadLetters
     from headrace.engine.worker import Worker
     from headrace.llm.gateway import LLM
+    from headrace.model.schedule import CatchUp, Declaration
     from headrace.runtime import Runtime
+    from headrace.schedules import ScheduleDef
     from headrace.sync import SyncClient
 
 P = ParamSpec("P")
@@ -76,6 +81,8 @@ class App:
         self, url: str | None = None, *, lifespan: Lifespan | None = None, settings: Settings | None = None
     ) -> None:
         self.registry = Registry()
+        self._schedules: dict[str, ScheduleDef] = {}
+        self._queue_options: dict[str, QueueOptions] = {}
         self.lifespan = lifespan
         self._url = url
         self._given_settings = settings
@@ -125,6 +132,92 @@ class App:
         self.registry.add(definition)
         return Task(self, definition)
 
+    def queue(self, name: str, **options: Unpack[QueueOptions]) -> QueueRule:
+        """Declare a queue; see `QueueOptions`. `[queues.NAME]` of headrace.toml wins over what is declared here.
+
+        Limits hold over all workers together; how many jobs one worker runs at once is for `headrace worker --queue`.
+        Raises InvalidInputError for a wrong option, ConfigError for a queue declared twice.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> app.queue("llm", concurrency=20, rate_limit="30/m", fair="batch").concurrency
+        20
+        """
+        rule = QueueRule.parse(name, **options)
+        if self._queue_options.setdefault(name, options) != options:
+            raise ConfigError(
+                f"queue {name!r} is declared twice; write one app.queue({name!r}, …) with all its options"
+            )
+        self.registry.queue_rules[name] = rule
+        if self.is_open:
+            self._settle_queues()
+        return rule
+
+    def _settle_queues(self) -> None:
+        """Let the settings win over what the code declares of queues. Raises ConfigError for what does not fit."""
+        for name, table in self.settings.queues.items():
+            options = cast(QueueOptions, {**self._queue_options.get(name, {}), **table.options()})
+            try:
+                self.registry.queue_rules[name] = QueueRule.parse(name, **options)
+            except InvalidInputError as error:
+                raise ConfigError(f"[queues.{name}] {error}") from None
+
+    # Schedules
+
+    def cron(
+        self, expression: str, *, tz: str = "UTC", catch_up: CatchUp | str = "skip", **options: Unpack[TaskOptions]
+    ) -> TaskDecorator:
+        """Register a function as a task that runs by a schedule, once per fire time in the whole cluster.
+
+        `expression`: minute, hour, day of month, month, day of week, by the clocks of `tz`, a zone of the IANA
+        database. `catch_up`: what becomes of fire times that passed while no worker led: "skip" (those more than a
+        minute late), "one" job for all, or "all" (a job each, at most the latest 100). The schedule has the name of
+        the task. The function takes no arguments but a `Context`, whose `scheduled_at` is the fire time, or has
+        defaults. Raises InvalidInputError naming field, rule and value, also for a day that never comes.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> @app.cron("0 3 * * *", tz="Europe/Berlin", catch_up="one")
+        ... async def nightly() -> None: ...
+        >>> [declaration.name for declaration in app.declarations()]
+        ['nightly']
+        """
+
+        def decorate(function: Callable[..., Any]) -> Task[Any, Any]:
+            task = self._register(function, options)
+            self.schedule(task, expression, tz=tz, catch_up=catch_up)
+            return task
+
+        return cast(TaskDecorator, decorate)
+
+    def schedule(  # noqa: PLR0913 - keyword-only
+        self, task: Task[..., Any] | TaskCall[..., Any], expression: str, *, name: str | None = None, tz: str = "UTC",
+        catch_up: CatchUp | str = "skip", args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Run a task by a schedule, with arguments; a task may have several, each under a `name` of its own.
+
+        `task`: a task, or one with options: `report.options(priority="bulk")`. The rest is as for `cron`. Workers
+        declare it when they start. Raises InvalidInputError, ConfigError for a name in use.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> @app.task
+        ... async def report(region: str) -> None: ...
+        >>> for region in ("north", "south"):
+        ...     app.schedule(report, "0 6 * * 1-5", name=f"report-{region}", args=[region])
+        """
+        from headrace.schedules import define_schedule
+
+        made = define_schedule(task, expression, name=name, tz=tz, catch_up=catch_up, args=args, kwargs=kwargs)
+        known = self._schedules.get(made.name)
+        if known is not None and not known.is_again(made):
+            raise ConfigError(f"there are two schedules {made.name!r}; give one of them another name=")
+        self._schedules[made.name] = made
+
+    def declarations(self) -> list[Declaration]:
+        """Return the schedules as a worker declares them. Raises InvalidInputError for arguments that do not fit."""
+        return [schedule.declaration() for schedule in self._schedules.values()]
+
     def spec_of(self, definition: TaskDef) -> JobSpec:
         """Return how jobs of a task are stored under this app's settings: no job is without bounds."""
         known = self._specs.get(definition.name)
@@ -150,7 +243,8 @@ class App:
             if self._runtime is None:
                 from headrace.wiring import open_runtime
 
-                self._runtime = await open_runtime(self.settings)
+                self._settle_queues()
+                self._runtime = await open_runtime(self.settings, self.registry.queue_rules)
             elif self._runtime.loop is not asyncio.get_running_loop():
                 raise ConfigError(
                     "the app is open on another event loop (of another thread, or of app.sync); use it from there, "
@@ -238,6 +332,9 @@ class App:
         if not isinstance(task, Task):
             raise InvalidInputError("task", "must be a function registered with @app.task", task)
         batch = new_batch(task, self.spec_of, options)
+        rule = self.registry.queue_rules.get(batch.spec.queue)
+        if rule is not None and (gate := rule.fair_gate(batch.spec.gate, batch.id)) is not batch.spec.gate:
+            batch = replace(batch, spec=replace(batch.spec, gate=gate))
         texts = task.definition.codec.encode_items(items, spread=options.get("spread", False))
         return Batch(self, await self.runtime.batches.submit(batch, texts))
 
@@ -295,11 +392,23 @@ class App:
 
     # Others
 
+    @cached_property
+    def limits(self) -> Limits:
+        """Limits at run time: `show`, `set_cap`, `set_rate`, `set_weight`, `take`."""
+        return Limits(lambda: self.runtime, self.registry)
+
     @property
     def llm(self) -> LLM:
         """The model: `extract`, `complete`. Answers are stored before they are used and never paid twice."""
         llm: LLM = self.runtime.llm()
         return llm
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        """Failed jobs that were not run again: `list` groups them by their error, `redrive` runs them again."""
+        from headrace.dead_letters import DeadLetters
+
+        return DeadLetters(self)
 
     @cached_property
     def sync(self) -> SyncClient:

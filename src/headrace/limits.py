@@ -1,3 +1,204 @@
 """Limits at run time: what people get as `app.limits`."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from headrace.engine.context import CURRENT
+from headrace.engine.grants import redeclare
+from headrace.engine.registry import Registry
+from headrace.model.admission import LimitsView
+from headrace.model.breaker import BreakerState
+from headrace.model.durations import parse_duration
+from headrace.model.errors import InvalidInputError, LimitTimeoutError, NotFoundError
+from headrace.model.limits import Rate, check_cost, check_gate_key, check_weight
+from headrace.model.names import check_name
+from headrace.model.queue import check_cap
+from headrace.ports.admission import Admission
+from headrace.ports.limiter import Limiter
+
+if TYPE_CHECKING:
+    from headrace.runtime import Runtime
+
+#: A limiter that says "now" and gives nothing is asked again after this long.
+_LEAST_WAIT = 0.001
+
+
+class Limits:
+    """Shows and changes limits while workers run, and takes from rate limits inside handlers.
+
+    >>> from headrace import App, Limit
+    >>> app = App("memory://")
+    >>> @app.task(concurrency=3, limits=[Limit("api", "100/s")])
+    ... async def fetch(url: str) -> int:
+    ...     return 200
+    >>> async def main() -> None:
+    ...     async with app.worker():
+    ...         await app.limits.set_cap("task:fetch", 1)
+    ...         [cap] = (await app.limits.show()).caps
+    ...         print(cap.key, cap.declared, cap.cap)
+    >>> import asyncio; asyncio.run(main())
+    task:fetch 3 1
+    """
+
+    def __init__(self, runtime: Callable[[], Runtime], registry: Registry) -> None:
+        self._runtime, self._registry = runtime, registry
+
+    async def show(self) -> LimitsView:
+        """Return caps, rates, breakers and shares as they stand, each kind by name."""
+        return await self._admission.list_limits()
+
+    async def set_cap(self, key: str, cap: int | None) -> None:
+        """Set how many jobs run at once under "task:NAME" or "queue:NAME", for running workers too.
+
+        0 stops them; None returns to what is declared in code or settings. Raises InvalidInputError.
+        """
+        _check_limit_name("key", key, ("task", "queue"))
+        await self._admission.set_cap(key, None if cap is None else check_cap(cap, field="cap", least=0))
+        self._hint(key)
+
+    async def set_rate(self, name: str, rate: Rate | str | None, *, burst: float | None = None) -> None:
+        """Set a rate limit, such as "60/m", for running workers too; None returns to what is declared.
+
+        `name`: that of a `Limit`, or "task:NAME" or "queue:NAME" for a `rate_limit=`. Raises InvalidInputError.
+        """
+        _check_bucket(name)
+        await self._admission.set_rate(name, None if rate is None else Rate.parse(rate, burst=burst))
+        if self._runtime().limiter is not self._runtime().stores.limiter:
+            await redeclare(self._limiter, self._admission, {name})
+        self._hint(name)
+
+    async def set_weight(self, queue: str, fair_key: str, weight: float) -> None:
+        """Set the weight of a fair key in a queue, 1 unless set; twice the weight is twice the share.
+
+        Raises InvalidInputError for weights below 0.001 or above 1,000.
+        """
+        check_name("queue", queue)
+        await self._admission.set_weight(queue, check_gate_key("fair_key", fair_key), check_weight(weight))
+        self._hint(f"queue:{queue}")
+
+    async def set_breaker(self, name: str, state: BreakerState | str) -> None:
+        """Open a circuit breaker by hand, for its cooldown, or close it: "open" or "closed".
+
+        Raises NotFoundError for a breaker that no worker has declared.
+        """
+        if state not in (BreakerState.OPEN, BreakerState.CLOSED):
+            raise InvalidInputError("state", 'must be "open" or "closed"', state)
+        await self._admission.set_breaker(check_name("breaker", name), BreakerState(state))
+        self._hint("")
+
+    async def close(self, name: str, wait: float | str | timedelta) -> None:
+        """Let nothing pass a rate limit for `wait`: the provider said so (a 429 with Retry-After)."""
+        _check_bucket(name)
+        await self._limiter.close_bucket(name, parse_duration(wait, field="wait"))
+
+    def take(self, name: str, units: float = 1.0, *, timeout: float | str | timedelta | None = None) -> Taking:
+        """Take units of a rate limit inside a handler: `await app.limits.take("api", 20)`, or with `async with`.
+
+        Waits until they are there, at most for `timeout` and not beyond the deadline of the attempt; it does not
+        begin to wait where that cannot be enough. More than the burst is taken when the bucket is full. A job that
+        waits here holds its slot: prefer `limits=` of the task where the units are known before. Raises
+        LimitTimeoutError, NotFoundError for a rate that nobody declared, StoreUnavailableError.
+        """
+        _check_bucket(name)
+        seconds = None if timeout is None else parse_duration(timeout, field="timeout").total_seconds()
+        return Taking(self, name, check_cost(units, field="units"), seconds)
+
+    async def take_now(self, name: str, units: float) -> timedelta:
+        """Take units if they are there; else return how long to wait before asking again (above zero)."""
+        taken = await self._limiter.take({name: units})
+        if name in taken.unknown:
+            await redeclare(self._limiter, self._admission, {name})
+            taken = await self._limiter.take({name: units})
+        if name in taken.unknown:
+            raise NotFoundError(
+                f'no rate limit {name!r}; declare it on a task with limits=[Limit("{name}", "60/m")] and start a '
+                "worker, or set it with app.limits.set_rate"
+            )
+        return timedelta() if name in taken.units else max(taken.wait, timedelta(seconds=_LEAST_WAIT))
+
+    async def give_back(self, name: str, units: float) -> None:
+        """Return units that were taken and not used."""
+        await self._limiter.give_back({name: check_cost(units, field="units")})
+
+    @property
+    def _admission(self) -> Admission:
+        admission = self._runtime().stores.admission
+        if admission is None:
+            raise NotFoundError("this store has no limits")
+        return admission
+
+    @property
+    def _limiter(self) -> Limiter:
+        limiter = self._runtime().limiter
+        if limiter is None:
+            raise NotFoundError("this store has no rate limits")
+        return limiter
+
+    def _hint(self, key: str) -> None:
+        """Let workers look now at queues that a change may concern; others find it with their next poll."""
+        kind, _, name = key.partition(":")
+        queues = [name] if kind == "queue" else self._registry.queues()
+        for queue in queues:
+            self._runtime().stores.notifier.hint(f"queue:{queue}")
+
+
+@dataclass(frozen=True, slots=True)
+class Taking(AbstractAsyncContextManager["Taking"]):
+    """Units of a rate limit, being taken: await it, or enter it. Leaving the block gives nothing back."""
+
+    limits: Limits
+    name: str
+    units: float
+    seconds: float | None
+
+    def __await__(self) -> Generator[Any, None, Taking]:
+        return self._take().__await__()
+
+    async def __aenter__(self) -> Taking:
+        return await self._take()
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def give_back(self, units: float) -> None:
+        """Return units that turned out not to be needed, such as tokens reserved for a longer answer."""
+        await self.limits.give_back(self.name, units)
+
+    async def _take(self) -> Taking:
+        ends_at = _ends_at(self.seconds)
+        while wait := (await self.limits.take_now(self.name, self.units)).total_seconds():
+            if ends_at is not None and asyncio.get_running_loop().time() + wait > ends_at:
+                raise LimitTimeoutError(
+                    f"rate limit {self.name!r} lets {self.units:g} units pass in {wait:.3g} s at the earliest, and "
+                    "that is too late; wait longer, or raise the rate"
+                )
+            await asyncio.sleep(wait)
+        return self
+
+
+def _ends_at(seconds: float | None) -> float | None:
+    """Return when waiting ends, by the event loop's clock: after `seconds`, or at the deadline of the attempt."""
+    now, context = asyncio.get_running_loop().time(), CURRENT.get()
+    left = None if context is None else (context.deadline - datetime.now(UTC)).total_seconds()
+    known = [value for value in (seconds, left) if value is not None]
+    return now + min(known) if known else None
+
+
+def _check_limit_name(field: str, value: object, kinds: tuple[str, ...]) -> None:
+    kind, found, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not found or kind not in kinds:
+        raise InvalidInputError(field, "must be " + " or ".join(f'"{kind}:NAME"' for kind in kinds), value)
+    check_name(f"{field}, after the colon,", name)
+
+
+def _check_bucket(name: object) -> None:
+    if isinstance(name, str) and ":" in name:
+        _check_limit_name("name", name, ("task", "queue"))
+    else:
+        check_name("name", name)

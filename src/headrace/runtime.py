@@ -12,6 +12,7 @@ from headrace.engine.client import Client
 from headrace.engine.intake import Intake
 from headrace.engine.waiters import Waiters
 from headrace.model.queue import QueueRule
+from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
 from headrace.settings import Settings
 
@@ -25,6 +26,8 @@ class Runtime:
     #: The model behind `app.llm`, made on first use by the wiring.
     llm: Any
     close_others: Any
+    #: The buckets of rate limits: in a server beside the store, or the store's own.
+    limiter: Limiter | None = None
     #: What is declared of queues, by name; what is declared later counts at once.
     queue_rules: dict[str, QueueRule] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)

@@ -19,6 +19,8 @@ from typing import Any, get_args, get_type_hints
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.llm import AnswerStyle, LLMSettings
+from headrace.model.names import check_name
+from headrace.model.queue import QueueRule
 
 FILE_NAME = "headrace.toml"
 MEMORY_URL = "memory://"
@@ -126,6 +128,43 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitsSettings:
+    """`[limits]`: where rate limits are counted."""
+
+    #: a Redis server, redis://…, that counts rate limits beside the store; empty: the store does
+    url: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTable:
+    """`[queues.NAME]`: one queue, by its name; what stands here wins over `app.queue(…)`."""
+
+    #: how many of its jobs run at once over all workers
+    concurrency: int | None = None
+    #: how many of its jobs start per time over all workers, such as "30/m"
+    rate_limit: str | None = None
+    #: how many may start at once after a pause; unless given, one second's worth, at least 1
+    burst: float | None = None
+    #: whose share jobs without a fair key use: "key" (one together) or "batch" (each batch its own)
+    fair: str | None = None
+    #: how many of its jobs may wait
+    max_waiting: int | None = None
+    #: what an enqueue into the full queue does: "refuse" (unless given) or "wait"
+    on_full: str | None = None
+    #: how long it waits for room; unless given, 60 s
+    wait_timeout: timedelta | None = None
+    #: from how many ready jobs on its backlog is an alarm
+    alarm_size: int | None = None
+    #: from which age of the oldest ready job on its backlog is an alarm
+    alarm_age: timedelta | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Return what is given, as `QueueRule.parse` takes it."""
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings."""
 
@@ -135,6 +174,9 @@ class Settings:
     worker: WorkerSettings = WorkerSettings()
     recovery: RecoverySettings = RecoverySettings()
     llm: ModelSettings = ModelSettings()
+    limits: LimitsSettings = LimitsSettings()
+    #: tables by the names of queues
+    queues: Mapping[str, QueueTable] = field(default_factory=dict)
 
     def llm_settings(self) -> LLMSettings:
         """Return the configured model endpoint; with nothing configured its model is None: the local model."""
@@ -193,7 +235,8 @@ def _kind_of(name: str, url: str, kinds: tuple[str, ...] = ("postgres", "redis")
             return kind
     starts = " or ".join(f"{SCHEMES[kind][0]}://" for kind in kinds)
     # Never with the whole value: a password may stand in it.
-    raise ConfigError(f"{name} must begin with {starts}, or be memory://, got {f'{scheme}://…' if found else 'none'}")
+    memory = ", or be memory://" if len(kinds) > 1 else ""
+    raise ConfigError(f"{name} must begin with {starts}{memory}, got {f'{scheme}://…' if found else 'none'}")
 
 
 def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
@@ -214,6 +257,9 @@ def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str]
     changes: dict[str, Any] = {}
     for item in fields(defaults):
         current = getattr(defaults, item.name)
+        if item.name == "queues" and not section:
+            changes[item.name] = _queue_tables(document.get(item.name, {}))
+            continue
         if is_dataclass(current):
             table = document.get(item.name, {})
             if not isinstance(table, Mapping):
@@ -224,6 +270,21 @@ def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str]
         if raw is not None:
             changes[item.name] = _convert(where, raw, hints[item.name])
     return replace(defaults, **changes)
+
+
+def _queue_tables(document: Any) -> dict[str, QueueTable]:
+    if not isinstance(document, Mapping):
+        raise ConfigError(f"{FILE_NAME}: queues must hold a table for each queue, write [queues.NAME]")
+    tables = {}
+    for name, table in document.items():
+        try:
+            check_name(f"{FILE_NAME}: the name of [queues.{name}]", name)
+        except InvalidInputError as error:
+            raise ConfigError(str(error)) from None
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{FILE_NAME}: queues.{name} must be a table, write [queues.{name}]")
+        tables[name] = _fill(QueueTable(), table, {}, section=f"queues.{name}")
+    return tables
 
 
 def _raw_value(section: str, name: str, document: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[str, Any]:
@@ -256,7 +317,7 @@ def _check_environment(environ: Mapping[str, str]) -> None:
         table = getattr(Settings(), item.name)
         if is_dataclass(table):
             known |= {_variable(item.name, key.name) for key in fields(table)}
-        else:
+        elif item.name != "queues":
             known.add(_variable("", item.name))
     known |= {variable for variables in _ALIASES.values() for variable in variables}
     for variable in environ:
@@ -286,6 +347,14 @@ def _whole_number(where: str, raw: Any) -> int:
     raise ConfigError(f"{where} must be a whole number, got {raw!r}")
 
 
+def _number(where: str, raw: Any) -> float:
+    if isinstance(raw, str) and _is_number(raw):
+        return float(raw)
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        return float(raw)
+    raise ConfigError(f"{where} must be a number, got {raw!r}")
+
+
 def _boolean(where: str, raw: Any) -> bool:
     words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
     if isinstance(raw, bool):
@@ -309,6 +378,7 @@ _CONVERTERS: dict[type, Callable[[str, Any], Any]] = {
     timedelta: _duration,
     bool: _boolean,
     int: _whole_number,
+    float: _number,
     str: _text,
     Path: _path,
 }
@@ -330,6 +400,7 @@ def _check_rules(settings: Settings) -> None:
         _require(value >= 1, name, "must be at least 1", value)
     _require(queue.max_pool_size >= 4, "queue.max_pool_size", "must be at least 4", queue.max_pool_size)
     _check_store(queue)
+    _check_limits(settings)
     _require(0 <= queue.max_retries <= 99, "queue.max_retries", "must be from 0 to 99", queue.max_retries)
     styles = [style.value for style in AnswerStyle]
     _require(settings.llm.style in styles, "llm.style", f"must be one of {', '.join(styles)}", settings.llm.style)
@@ -356,6 +427,25 @@ def _check_rules(settings: Settings) -> None:
         "= false loses every job with the process; set queue.unsafe_no_persistence = true as well if that is wanted",
         queue.enable_persistence,
     )
+
+
+#: What some options of a queue go with, which may stand in the code: each is checked alone here.
+_COMPANIONS: dict[str, dict[str, Any]] = {
+    "burst": {"rate_limit": "1/s"},
+    "on_full": {"max_waiting": 1},
+    "wait_timeout": {"max_waiting": 1},
+}
+
+
+def _check_limits(settings: Settings) -> None:
+    if settings.limits.url:
+        _kind_of("limits.url", settings.limits.url, ("redis",))
+    for name, table in settings.queues.items():
+        for option, value in table.options().items():
+            try:
+                QueueRule.parse(name, **{**_COMPANIONS.get(option, {}), option: value})
+            except InvalidInputError as error:
+                raise ConfigError(f"{FILE_NAME}: [queues.{name}] {error}") from None
 
 
 def _check_store(queue: QueueSettings) -> None:

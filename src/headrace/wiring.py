@@ -8,32 +8,41 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from headrace.clock import SystemClock
 from headrace.engine.attempt import Proceed, compose
 from headrace.engine.attempts import AttemptFactory
+from headrace.engine.breaker_reports import BreakerReports
+from headrace.engine.grants import Grants
 from headrace.engine.loops.loop import Loop
+from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.retry import RetryMiddleware
 from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.middleware.usage import meter_usage
 from headrace.engine.registry import RunsIn
 from headrace.engine.shift import ShiftOptions
+from headrace.engine.supply import Admit
 from headrace.engine.worker import DutyOptions, Worker
 from headrace.executors.inline import InlineExecutor
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
+from headrace.model.queue import QueueRule
+from headrace.model.errors import ConfigError
 from headrace.model.stats import Retention
 from headrace.ports.executor import Executor
+from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
 from headrace.runtime import Runtime
 from headrace.settings import Settings
 
 if TYPE_CHECKING:
     from headrace.app import App
+    from headrace.stores.redis import RedisSite
 
 __all__ = [
     "SystemClock",
+    "adopt",
     "compose_child",
     "make_worker",
     "migrate",
@@ -48,24 +57,45 @@ def child_command() -> tuple[str, ...]:
     return (sys.executable, "-m", "headrace.child", *(entry for entry in sys.path if entry))
 
 
-async def open_runtime(settings: Settings) -> Runtime:
-    """Open the store that the settings name, and everything over it."""
+async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | None = None) -> Runtime:
+    """Open the store that the settings name, and everything over it; `queue_rules` by the names of queues."""
     stack = AsyncExitStack()
     try:
         stores = await open_stores(settings, stack)
+        limiter = await _open_limiter(settings, stores, stack)
     except BaseException:
         await stack.aclose()
         raise
-    return Runtime(settings, stores, llm=_llm(settings, stores, stack), close_others=stack.aclose)
+    return Runtime(
+        settings, stores, llm=_llm(settings, stores, stack), close_others=stack.aclose, limiter=limiter,
+        queue_rules={} if queue_rules is None else queue_rules,
+    )  # fmt: skip
+
+
+async def _open_limiter(settings: Settings, stores: Stores, stack: AsyncExitStack) -> Limiter | None:
+    """Return the limiter that the settings name; without one the store's own."""
+    if not settings.limits.url:
+        return stores.limiter
+    from headrace.stores.redis import open_redis_limiter
+
+    limiter: Any = await open_redis_limiter(settings.limits.url, prefix=settings.queue.stream_prefix)
+    stack.push_async_callback(limiter.close)
+    return cast(Limiter, limiter)
 
 
 async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:
     """Open the store; what has to be released after it goes on `stack`."""
     queue = settings.queue
-    if queue.type == "memory" or not queue.enable_persistence:
+    if _in_memory(settings):
         from headrace.stores.memory import open_memory_stores
 
         return open_memory_stores()
+    if queue.type == "redis":
+        from headrace.stores.redis import open_redis_stores
+
+        return await open_redis_stores(
+            _redis_site(settings), max_pool_size=queue.max_pool_size, listen=queue.enable_listen_notify
+        )
     from headrace.stores.postgres import open_postgres_stores
 
     dsn, embedded = queue.url, not queue.url
@@ -84,6 +114,11 @@ async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:
 
 async def pending_migrations(settings: Settings) -> list[str]:
     """Return the names of the migrations that `migrate` would apply to the configured store; changes nothing."""
+    if settings.queue.type == "redis":
+        from headrace.stores.redis import namespace_is_missing
+
+        site = _redis_site(settings)
+        return [f"namespace {site.root}"] if await namespace_is_missing(site) else []
     from headrace.stores.postgres import migrate as migrations
 
     async with AsyncExitStack() as stack:
@@ -93,6 +128,11 @@ async def pending_migrations(settings: Settings) -> list[str]:
 
 async def migrate(settings: Settings) -> list[str]:
     """Bring the configured store to the schema of this version; return the names of what was applied."""
+    if settings.queue.type == "redis":
+        from headrace.stores.redis import create_namespace
+
+        site = _redis_site(settings)
+        return [f"namespace {site.root}"] if await create_namespace(site) else []
     from headrace.stores.postgres import migrate as migrations
 
     async with AsyncExitStack() as stack:
@@ -100,10 +140,37 @@ async def migrate(settings: Settings) -> list[str]:
         return [] if address is None else await migrations.apply(address, schema=settings.queue.schema)
 
 
+async def adopt(settings: Settings) -> str:
+    """Put in force what the configured store holds now, after it lost its data; return what that is, in words.
+
+    Raises ConfigError for a store that cannot lose its data without anybody noticing.
+    """
+    if settings.queue.type != "redis":
+        raise ConfigError("only a Redis store is adopted after a loss; restore a PostgreSQL database from its backup")
+    from headrace.stores.redis import adopt as adopt_namespace
+
+    site = _redis_site(settings)
+    identity = await adopt_namespace(site)
+    return f"namespace {site.root}, epoch {identity.epoch[:8]} of {identity.created_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _redis_site(settings: Settings) -> RedisSite:
+    from headrace.stores.redis import RedisSite
+
+    queue = settings.queue
+    memory = settings.directory / "redis-epochs.json"
+    return RedisSite(queue.url, queue.stream_prefix, queue.consumer_group, memory, queue.unsafe_no_persistence)
+
+
+def _in_memory(settings: Settings) -> bool:
+    queue = settings.queue
+    return queue.type == "memory" or (queue.type != "redis" and not queue.enable_persistence)
+
+
 async def _migration_address(settings: Settings, stack: AsyncExitStack) -> str | None:
     """Return where the schema is changed, past any pooler; None for a store without one."""
     queue = settings.queue
-    if queue.type == "memory" or not queue.enable_persistence:
+    if _in_memory(settings):
         return None
     return queue.listen_url or queue.url or await _start_embedded(settings, stack)
 
@@ -162,7 +229,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
             RunsIn.PROCESS: ProcessExecutor(child_command()),
         },
         alone=ProcessExecutor(child_command(), reuse=False),
-        proceed=compose([RetryMiddleware(), limit_time, meter_usage]),
+        proceed=compose([RetryMiddleware(), _breakers(stores), limit_time, meter_usage]),
         clock=clock,
         max_processing_time=settings.worker.max_processing_time,
         resources=resources,
@@ -174,7 +241,22 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         lease=settings.queue.visibility_timeout,
         heartbeat_interval=settings.worker.heartbeat_interval,
     )
-    return Worker(stores, factory, shift=shift, duties=_duties(settings), clock=clock)
+    return Worker(
+        stores, factory, shift=shift, duties=_duties(settings), clock=clock, admit=_admit(app),
+        declarations=app.declarations(),
+    )  # fmt: skip
+
+
+def _breakers(stores: Stores) -> BreakerMiddleware:
+    return BreakerMiddleware(None if stores.admission is None else BreakerReports(stores.admission))
+
+
+def _admit(app: App) -> Admit | None:
+    """Return how jobs are admitted where rate limits are counted beside the store."""
+    stores, limiter = app.runtime.stores, app.runtime.limiter
+    if limiter is None or limiter is stores.limiter or stores.admission is None:
+        return None
+    return Grants(limiter, stores.admission, app.registry).admit_jobs
 
 
 def _duties(settings: Settings) -> DutyOptions:
@@ -195,4 +277,4 @@ def _duties(settings: Settings) -> DutyOptions:
 
 def compose_child() -> tuple[Executor, Proceed]:
     """Return how a child process runs a handler: its retry policy decides there, its worker keeps the time."""
-    return InlineExecutor(), compose([RetryMiddleware(), meter_usage])
+    return InlineExecutor(), compose([RetryMiddleware(), BreakerMiddleware(), meter_usage])

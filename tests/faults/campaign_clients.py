@@ -250,6 +250,18 @@ async def retry_queue(client: Client) -> None:
     await operations.retry_queue(app.runtime.stores, "letters")
 
 
+async def redrive(client: Client) -> None:
+    """Redrive the dead letters of a queue with an argument of their own."""
+    job = await letter.options(key=client.token).enqueue(client.numbers(1)[0])
+    client.acknowledge("redrive", jobs=[job.id])
+
+    async def failed() -> bool:
+        return (await job.status()).final
+
+    await wait_until(failed, PATIENCE)
+    await app.dead_letters.redrive(queue="letters", patch={"kwargs": {}})
+
+
 async def pause_queue(client: Client) -> None:
     """Pause a queue and resume it."""
     for paused in (True, False):
@@ -287,7 +299,8 @@ OPERATIONS: dict[str, Operation] = {
     function.__name__: function
     for function in (
         single, several, backlog, again, long, slow, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume,
-        extend, retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, pause_queue, memo, foreign, migrate,
+        extend, retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, redrive, pause_queue, memo, foreign,
+        migrate,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.

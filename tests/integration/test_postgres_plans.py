@@ -134,7 +134,7 @@ PERIODIC = {
     "queue_stats": {"Sample Scan on jobs", "Sample Scan on finished_jobs"},
     "sound_live": {"jobs_claim", "jobs_due"},
     "sound_past": {"finished_jobs_failed", "finished_jobs_succeeded", "finished_jobs_pkey"},
-    "list_jobs": {"jobs_pkey", "finished_jobs_pkey", "jobs_claim", "finished_jobs_failed"},
+    "list_jobs": {"jobs_pkey", "finished_jobs_pkey", "jobs_claim", "jobs_waiting", "finished_jobs_failed"},
 }
 
 

@@ -350,7 +350,7 @@ def _one_retry(original: UUID) -> dict[str, Any]:
     from headrace.model.ids import uuid7
     from headrace.stores.postgres.rows import HEAD_STARTS
 
-    return {"ids": [uuid7()], "originals": [original], "head_starts": HEAD_STARTS}
+    return {"ids": [uuid7()], "originals": [original], "args": [None], "head_starts": HEAD_STARTS}
 
 
 async def test_racing_retries_of_one_job_make_one_copy() -> None:

@@ -19,6 +19,7 @@ from tests.machine.workers import Workers
 from tests.machine.world import ALL, ARGS, KEYS, LEASE, SECOND, counts, look, queues, some
 
 #: Short, so that waits of seconds pass them; some waits end exactly with them.
+CHANGED = '{"args":["changed"],"kwargs":{}}'
 RETENTION = Retention(*(seconds * SECOND for seconds in (12, 18, 6, 24)))
 
 
@@ -50,6 +51,16 @@ class Operators(Workers):
         assert len(made) <= limit
         dead = [self.job(self.job(new).retry_of or new) for new in made]
         assert all((job.state, job.queue) == (JobState.FAILED, queue) for job in dead)
+
+    @rule(queue=queues, limit=counts, text=st.sampled_from([None, CHANGED]))
+    def redrive(self, queue: str, limit: int, text: str | None) -> None:
+        """Look at the dead letters of a queue and run them again, perhaps with other arguments, each once."""
+        page = self.run(self.stores.inspect.dead_letters(queue=queue, limit=limit))
+        assert len(page.letters) <= page.looked_at <= limit
+        asked = dict.fromkeys([letter.id for letter in page.letters], text)
+        made = self.run(self.stores.control.retry_jobs(asked))
+        assert all(self.job(new).retry_of == old for old, new in made.items())
+        assert not self.run(self.stores.control.retry_jobs(dict.fromkeys(made)))
 
     @rule(queue=queues, paused=st.sampled_from([True, False, False]))
     def pause(self, queue: str, paused: bool) -> None:

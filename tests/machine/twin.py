@@ -22,7 +22,8 @@ from headrace.ports.stores import Stores
 EVERYTHING = 1_000_000
 #: Verbs that make ids.
 MAKERS = {
-    "create_batch", "append_slice", "retry_failed", "close_batches", "sweep_batches", "retry_job", "retry_queue",
+    "create_batch", "append_slice", "retry_failed", "close_batches", "sweep_batches", "retry_job", "retry_jobs",
+    "retry_queue",
 }  # fmt: skip
 #: Verbs that choose freely which rows a limit leaves for the next time.
 CHOOSERS = {"stage_jobs", "settle_cancelled", "prune_jobs"}

@@ -13,6 +13,7 @@ import pytest
 from headrace import App
 from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError
+from headrace.model.queue import QueueOptions, QueueRule
 from headrace.settings import QueueSettings, Settings, load_settings, use_store
 
 
@@ -22,7 +23,7 @@ def keys() -> Iterator[tuple[str, str, Any]]:
         value = getattr(Settings(), item.name)
         if is_dataclass(value):
             yield from ((item.name, key.name, getattr(value, key.name)) for key in fields(value))
-        else:
+        elif item.name != "queues":  # tables by name, which have tests of their own
             yield "", item.name, value
 
 
@@ -36,6 +37,7 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("queue", "enable_persistence"): False,
     ("worker", "heartbeat_interval"): timedelta(seconds=2),
     ("llm", "style"): "plain",
+    ("limits", "url"): "redis://limits",
 }
 #: What has to be said as well for a value to be allowed.
 BESIDES = {
@@ -108,6 +110,33 @@ def test_every_key_is_read_from_the_environment(tmp_path: Path, section: str, ke
     assert read(settings, section, key) == value
 
 
+QUEUES = """
+[queues.llm]
+concurrency = 20
+rate_limit = "30/m"
+burst = 2
+fair = "batch"
+max_waiting = 1000
+on_full = "wait"
+wait_timeout = "5s"
+alarm_size = 100
+alarm_age = "5m"
+
+[queues."q.2"]
+"""
+
+
+def test_queues_are_tables_by_their_names(tmp_path: Path) -> None:
+    """`[queues.NAME]` takes every option of `app.queue`, and what is not given is left to the code."""
+    queues = load(tmp_path, QUEUES).queues
+    assert QueueRule.parse("llm", **queues["llm"].options()) == QueueRule.parse(
+        "llm", concurrency=20, rate_limit="30/m", burst=2, fair="batch", max_waiting=1000, on_full="wait",
+        wait_timeout="5s", alarm_size=100, alarm_age="5m",
+    )  # fmt: skip
+    assert queues["q.2"].options() == {}
+    assert set(queues["llm"].options()) == set(QueueOptions.__annotations__)
+
+
 @pytest.mark.parametrize(
     ("environ", "section", "key", "value"),
     [
@@ -148,6 +177,14 @@ MISTAKES = {
     "a word for a duration": ("[worker]\npoll_interval = 'soon'", {}, ["worker.poll_interval", "90s", "'soon'"]),
     "truth for a duration": ("[worker]\npoll_interval = true", {}, ["worker.poll_interval", "True"]),
     "a negative duration": ("[worker]\nshutdown_grace = -1", {}, ["worker.shutdown_grace", "-1"]),
+    "an unknown key of a queue": ("[queues.llm]\nconcurency = 2", {}, ["[queues.llm]", "did you mean 'concurrency'?"]),
+    "a queue that is no table": ("[queues]\nllm = 3", {}, ["[queues.llm]", "table"]),
+    "queues that are no tables": ("queues = 3", {}, ["[queues.NAME]"]),
+    "a queue with a wrong name": ("[queues.'A b']\n", {}, ["[queues.A b]", "must match"]),
+    "a cap of nothing": ("[queues.llm]\nconcurrency = 0", {}, ["[queues.llm]", "concurrency", "from 1", "0"]),
+    "a rate without a period": ("[queues.llm]\nrate_limit = '30'", {}, ["[queues.llm]", "rate_limit", "30/m", "'30'"]),
+    "shares of a wrong kind": ("[queues.llm]\nfair = 'user'", {}, ["[queues.llm]", '"key" or "batch"', "'user'"]),
+    "limits on a wrong server": ("[limits]\nurl = 'postgresql://a:hush@db'", {}, ["limits.url", "redis://"]),
     "no wait between polls": ("[worker]\npoll_interval = '0s'", {}, ["worker.poll_interval", "longer than zero"]),
     "no wait between prunes": ("[recovery]\nprune_interval = 0", {}, ["recovery.prune_interval", "longer than zero"]),
     "no process": ("[worker]\ncount = 0", {}, ["worker.count", "at least 1", "0"]),

@@ -109,6 +109,22 @@ CONTENDERS: Mapping[str, Entry] = {
         target=f"{_CONTENDERS}.ours:HeadraceBatch",
         workloads=("drain",),
     ),
+    "headrace-redis": Entry(
+        kind=Kind.OURS,
+        about="one `headrace worker` process on the Redis store, default settings (10 slots); bulk by `app.submit`",
+        target=f"{_CONTENDERS}.ours:HeadraceRedis",
+        needs=("redis",),
+        redis=True,
+        workloads=("drain", "enqueue", "latency", "scatter", "kill"),
+    ),
+    "headrace-redis-100": Entry(
+        kind=Kind.OURS,
+        about="the same with `--concurrency 100`, as many as BullMQ, taskiq and SAQ have",
+        target=f"{_CONTENDERS}.ours:HeadraceRedisWide",
+        needs=("redis",),
+        redis=True,
+        workloads=("drain", "drain-deep"),
+    ),
     "pgqueuer": Entry(
         kind=Kind.PEER,
         about="batches of 100, no cap on concurrent tasks, one asyncpg connection, uvloop as its command line uses",
@@ -166,6 +182,14 @@ CONTENDERS: Mapping[str, Entry] = {
         redis=True,
         workloads=_PEER,
         share=0.2,
+    ),
+    "bullmq": Entry(
+        kind=Kind.PEER,
+        about="Redis, Node; one process, concurrency 100, finished jobs kept (its default)",
+        target=f"{_CONTENDERS}.bullmq:BullMQ",
+        needs=("node:bullmq", "redis"),
+        redis=True,
+        workloads=("drain", "drain-deep", "enqueue", "latency"),
     ),
     "saq": Entry(
         kind=Kind.PEER,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import shutil
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -26,12 +29,25 @@ def describe_machine() -> dict[str, str]:
     }
 
 
+#: Begins the name of a package of Node's, which `make bench` installs into a folder of the environment.
+NODE = "node:"
+
+
 def installed(distribution: str) -> str | None:
-    """Return the installed version of a distribution, or None."""
+    """Return the installed version of a distribution, or of a package of Node's (`node:NAME`), or None."""
+    if distribution.startswith(NODE):
+        return _installed_in_node(distribution.removeprefix(NODE))
     try:
         return version(distribution)
     except PackageNotFoundError:
         return None
+
+
+def _installed_in_node(package: str) -> str | None:
+    described = Path(sys.prefix, package, "node_modules", package, "package.json")
+    if shutil.which("node") is None or not described.is_file():
+        return None
+    return str(json.loads(described.read_text("utf-8"))["version"])
 
 
 @dataclass(frozen=True, slots=True)

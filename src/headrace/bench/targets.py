@@ -100,6 +100,22 @@ TARGETS: tuple[Target, ...] = (
         level=Level.GOAL, of=("drain-deep", "headrace-400", ""),
     ),
     Target(
+        name="the Redis store against taskiq", bound=2,
+        of=("drain", "headrace-redis-100", ""), to=("drain", "taskiq", ""),
+    ),
+    Target(
+        name="the Redis store against BullMQ", bound=0.5,
+        of=("drain", "headrace-redis-100", ""), to=("drain", "bullmq", ""),
+    ),
+    Target(
+        name="pick-up on the Redis store against taskiq, median", bound=1.5, at_least=False,
+        of=("latency", "headrace-redis", "p50"), to=("latency", "taskiq", "p50"),
+    ),
+    Target(
+        name="pick-up on the Redis store against BullMQ, median", bound=1.5, at_least=False,
+        of=("latency", "headrace-redis", "p50"), to=("latency", "bullmq", "p50"),
+    ),
+    Target(
         name="bulk enqueue against the raw multi-row insert", bound=0.4,
         of=("enqueue", "headrace", "many"), to=("enqueue", "raw-insert", "many"),
     ),

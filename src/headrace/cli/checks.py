@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from headrace import __version__
 from headrace.app import App
 from headrace.cli.output import age
+from headrace.model.capability import Capability
 from headrace.model.errors import HeadraceError, StoreVersionError
 from headrace.model.stats import QueueStats, StoreInfo
 from headrace.ports.notifier import Notifier
@@ -83,6 +84,9 @@ def _ok(check: str, message: str) -> Finding:
 
 def _address(settings: Settings) -> Finding:
     queue = settings.queue
+    if queue.type == "redis":
+        group = "" if queue.consumer_group == "headrace" else f":{queue.consumer_group}"
+        return _ok("address", f"{shown_url(queue.url)}, namespace {queue.stream_prefix}{group}")
     if queue.type == "memory" or not queue.enable_persistence:
         fix = "leave HEADRACE_URL empty for an embedded PostgreSQL, or set it to a PostgreSQL server"
         return Finding("address", Status.WARN, "in the memory of each process: nothing survives it", fix)
@@ -128,7 +132,17 @@ def _durability(info: StoreInfo, settings: Settings) -> Finding:
         return _ok("durability", f"accepted jobs are on disk ({notes})")
     if settings.queue.type == "memory":
         return Finding("durability", Status.WARN, notes, "use PostgreSQL for jobs that matter")
+    if info.kind == "redis":
+        return _durability_of_redis(info, notes)
     fix = "set fsync = on, full_page_writes = on and synchronous_commit = on in the server's configuration"
+    return Finding("durability", Status.FAIL, f"accepted jobs can be lost ({notes})", fix)
+
+
+def _durability_of_redis(info: StoreInfo, notes: str) -> Finding:
+    if Capability.SURVIVES_SERVER in info.capabilities:
+        fix = "set appendfsync always where a crash of the machine must lose nothing; each commit then waits for a disk"
+        return Finding("durability", Status.WARN, f"accepted jobs are in the append-only file ({notes})", fix)
+    fix = "set appendonly yes in the server's configuration, and leave out queue.unsafe_no_persistence"
     return Finding("durability", Status.FAIL, f"accepted jobs can be lost ({notes})", fix)
 
 
@@ -183,9 +197,13 @@ async def _hints(listener: Notifier, sender: Notifier, settings: Settings) -> Fi
         return Finding("hints", Status.WARN, f"poll-only behind a pooler: work is noticed by {poll}", fix)
     took = await _time_hint(listener, sender)
     if took is None:
+        if settings.queue.type == "redis":
+            fix = "allow PUBLISH and SUBSCRIBE to this user"
+            return Finding("hints", Status.WARN, f"SUBSCRIBE hears no PUBLISH: work is noticed by {poll}", fix)
         fix = "if a pooler lies between, set `pooled = true` and `listen_url`"
         return Finding("hints", Status.WARN, f"LISTEN hears no NOTIFY: work is noticed by {poll}", fix)
-    return _ok("hints", f"LISTEN hears NOTIFY after {took * 1000:.1f} ms")
+    ways = "SUBSCRIBE hears PUBLISH" if settings.queue.type == "redis" else "LISTEN hears NOTIFY"
+    return _ok("hints", f"{ways} after {took * 1000:.1f} ms")
 
 
 async def _time_hint(listener: Notifier, sender: Notifier) -> float | None:

@@ -1,4 +1,4 @@
-"""`headrace migrate`: bring the database to the schema of this version."""
+"""`headrace migrate`: bring the database to the schema of this version, or make the namespace of a Redis store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def migrate(dry_run: bool, as_json: bool) -> None:
     """Apply the migrations that the configured database lacks, oldest first, each in its own transaction.
 
     Safe to run twice at once. NNNN_pre_… keeps workers of the previous release working and comes before a new
-    release; NNNN_post_… comes once none of them runs any more.
+    release; NNNN_post_… comes once none of them runs any more. On Redis it makes the namespace, once.
 
     \b
     Examples:

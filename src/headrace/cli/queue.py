@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import click
@@ -16,6 +17,7 @@ from headrace.engine.draining import drain_queue, resume_queue
 from headrace.model.backlog import Drained, QueueState
 from headrace.model.stats import QueueStats, Retention
 from headrace.ports.stores import Stores
+from headrace.settings import load_settings
 
 COLUMNS = (
     "QUEUE", "SCHEDULED", "READY", "RUNNING", "PARKED", "SUCCEEDED", "FAILED", "CANCELLED", "OLDEST READY", "IN/S",
@@ -27,7 +29,7 @@ _QUEUE = click.argument("name", metavar="QUEUE", type=NameType())
 
 @click.group()
 def queue() -> None:
-    """Figures of queues; pause, drain, resume, retry, clean up."""
+    """Figures of queues; pause, drain, resume, retry, clean up; adopt a store that lost its jobs."""
 
 
 @queue.command()
@@ -246,3 +248,24 @@ def cleanup(name: str | None, retention: timedelta, as_json: bool) -> None:
     else:
         shown = ", ".join(f"{count} {what}" for what, count in removed.items() if count)
         print_text(f"removed {shown or 'nothing'}")
+
+
+@queue.command()
+@json_option
+def adopt(as_json: bool) -> None:
+    """Go on with what a Redis store holds now, after it lost its jobs (error storage_reset).
+
+    After FLUSHALL, or when an empty server took the place of another, workers stop and nothing is enqueued: a backup
+    can be put back. This command gives up what is lost. Running workers go on by themselves, restarted ones too.
+
+    \b
+    Example:
+      headrace queue adopt
+    """
+    from headrace import wiring
+
+    adopted = asyncio.run(wiring.adopt(load_settings()))
+    if as_json:
+        print_json({"adopted": adopted})
+    else:
+        print_text(f"in force: {adopted}")

@@ -35,6 +35,7 @@ COMMANDS: dict[str, Entry] = {
     "batch": Entry("headrace.cli.batch:batch", "Look at batches, follow them, retry and cancel them."),
     "job": Entry("headrace.cli.job:job", "Look at one job, cancel it, run it again."),
     "queue": Entry("headrace.cli.queue:queue", "Figures of queues; pause, resume, retry, clean up."),
+    "dlq": Entry("headrace.cli.dlq:dlq", "Dead letters: what failed, grouped by its error, and running it again."),
     "migrate": Entry("headrace.cli.migrate:migrate", "Apply the migrations that the configured database lacks."),
     "doctor": Entry("headrace.cli.doctor:doctor", "Check the store, the workers and the model, and say what to do."),
     "bench": Entry(

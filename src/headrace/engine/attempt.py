@@ -44,6 +44,8 @@ class Attempt:
     stop_reason: StopReason | None = None
     #: Set by middleware, kept with the job.
     usage: str | None = None
+    #: Set by middleware: what it says of what stands behind the task's breakers.
+    works: bool | None = None
     #: Called when a model's answer was paid for and stored.
     on_paid: Callable[[], None] | None = field(default=None, repr=False)
     #: Whether a checkpoint or an answer was stored.
@@ -177,7 +179,9 @@ def _failed(attempt: Attempt, ending: Failed) -> Completion:
 
 def _completion(attempt: Attempt, state: JobState, **facts: Any) -> Completion:
     job = attempt.job
-    return Completion(job.id, job.attempt, state, usage=attempt.usage, batch_id=job.batch_id, **facts)
+    return Completion(
+        job.id, job.attempt, state, usage=attempt.usage, batch_id=job.batch_id, works=attempt.works, **facts
+    )
 
 
 def describe(error: BaseException, *, with_trace: bool = False) -> JobError:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.engine.attempt import Attempt, Proceed
-from headrace.engine.context import Context
+from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import TIMER_MARGIN, Arguments, Gatherings
 from headrace.engine.registry import Registry, RunsIn, TaskDef
 from headrace.model.job import ClaimedJob
@@ -139,11 +139,13 @@ class AttemptFactory:
 
     async def _invoke_async(self, task: TaskDef, job: ClaimedJob, context: Context, _session: UUID) -> Any:
         args, kwargs = task.codec.decode(job.args, context)
+        CURRENT.set(context)
         return await task.function(*args, **kwargs)
 
     def _invoke_sync(self, task: TaskDef, job: ClaimedJob, context: Context, session: UUID) -> Any:
         with self.threads.entered(session):
             args, kwargs = task.codec.decode(job.args, context)
+            CURRENT.set(context)
             return call_plainly(task.function, *args, **kwargs)
 
 

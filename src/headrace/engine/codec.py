@@ -13,6 +13,7 @@ import operator
 import types
 import typing
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence, Sized
+from datetime import datetime
 from functools import reduce
 from typing import Any
 
@@ -179,6 +180,7 @@ class TaskCodec:
         for name, value in bound.arguments.items():
             bound.arguments[name] = self._decode_one(codecs[name], name, value)
         if self._context_name is not None:
+            context.scheduled_at = _scheduled_at(payload)
             return self._with_context(bound, context)
         return list(bound.args), bound.kwargs
 
@@ -205,6 +207,21 @@ class TaskCodec:
         self._resolve()
         assert self._result is not None
         return self._result.decode(value, field="result")
+
+
+def stamp_schedule(text: str, at: datetime) -> str:
+    """Return the JSON text of a call with the time of a schedule that it is made for, which its context will name.
+
+    >>> from datetime import UTC
+    >>> stamp_schedule('{"args":[],"kwargs":{}}', datetime(2026, 1, 31, 3, tzinfo=UTC))
+    '{"args":[],"kwargs":{},"scheduled_at":"2026-01-31T03:00:00+00:00"}'
+    """
+    return f'{text.rstrip()[:-1]},"scheduled_at":"{at.isoformat()}"}}'
+
+
+def _scheduled_at(payload: Mapping[str, Any]) -> datetime | None:
+    text = payload.get("scheduled_at")
+    return None if text is None else datetime.fromisoformat(text)
 
 
 async def _encode_async(items: AsyncIterable[Any], encode: Callable[[int, Any], str]) -> AsyncIterator[str]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -84,6 +85,8 @@ class Context:
     batch_id: UUID | None = None
     #: Position of the item in its batch.
     index: int | None = None
+    #: The time of a schedule that this job was made for (aware, UTC); None for a job of none.
+    scheduled_at: datetime | None = None
     on_activity: Callable[[], None] = field(default=lambda: None, repr=False)
     #: Whether the handler is a sync function: its steps run in threads too.
     in_thread: bool = field(default=False, repr=False)
@@ -128,3 +131,7 @@ class Context:
             self._stored[name] = await self.steps.save(name, encode_json(value, field=f"step {name}"))
             self.on_activity()
         return json.loads(self._stored[name])
+
+
+#: The context of the handler that runs here, if one does.
+CURRENT: ContextVar[Context | None] = ContextVar("headrace_context", default=None)

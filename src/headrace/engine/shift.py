@@ -27,6 +27,7 @@ from headrace.engine.host import this_process
 from headrace.engine.job_log import log_end, log_start
 from headrace.engine.loop_watch import LoopWatch
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
+from headrace.engine.supply import Admit
 from headrace.engine.telemetry import Telemetry
 from headrace.model.durations import format_duration
 from headrace.model.errors import BreakerOpenError
@@ -71,12 +72,14 @@ class Shift:
         factory: AttemptFactory,
         options: ShiftOptions,
         *,
+        admit: Admit | None,
         clock: Clock,
         telemetry: Telemetry,
         on_lost: Callable[[], None],
         on_scheduled: Callable[[float], None],
     ) -> None:
         self._stores = stores
+        self._admit = admit
         self._factory = factory
         self._options = options
         self._clock = clock
@@ -114,12 +117,11 @@ class Shift:
         return self._options.queues
 
     def _claimer(self, queue: str, slots: int) -> Claimer:
-        admission = self._stores.admission
-        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys() if admission is None else ())
+        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys() if self._admit is None else ())
         return Claimer(
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
-            acks_waiting=lambda: self._acks.unsent, admit=None if admission is None else admission.admit_jobs,
+            acks_waiting=lambda: self._acks.unsent, admit=self._admit,
             on_more=lambda: self._tell(queue),
         )  # fmt: skip
 
@@ -230,9 +232,9 @@ class Shift:
         self._put(job, Completion(job.id, job.attempt, JobState.SCHEDULED, delay=delay, batch_id=job.batch_id))
         self._claimers[job.queue].release()
 
-    def _refuse(self, job: ClaimedJob, breaker: str) -> None:
+    def _refuse(self, job: ClaimedJob, reason: str) -> None:
         """Fail a job behind an open breaker, as its rule says."""
-        error = describe(BreakerOpenError(breaker))
+        error = describe(BreakerOpenError(reason))
         self._put(job, Completion(job.id, job.attempt, JobState.FAILED, error=error, batch_id=job.batch_id))
         self._claimers[job.queue].release()
 
@@ -283,11 +285,6 @@ class Shift:
     def _make_room(self, sent: list[Completion]) -> None:
         ended = [self._gated.pop((completion.job_id, completion.attempt), None) for completion in sent]
         for queue in {queue for queue in ended if queue is not None}:
-            self._claimers[queue].make_room()
-
-    def look_at(self, queues: Collection[str]) -> None:
-        """Look behind the gates of `queues` now: a breaker that they wait for may have closed."""
-        for queue in queues:
             self._claimers[queue].make_room()
 
     def _tell(self, queue: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -15,11 +15,14 @@ from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.pruner import Pruner
 from headrace.engine.loops.rescuer import Rescuer
+from headrace.engine.loops.scheduler import make_scheduler
 from headrace.engine.loops.stager import Stager
 from headrace.engine.shift import Shift, ShiftOptions
+from headrace.engine.supply import Admit
 from headrace.engine.telemetry import Telemetry
-from headrace.model.errors import StoreUnavailableError
+from headrace.model.errors import StorageResetError, StoreUnavailableError
 from headrace.model.ids import uuid7
+from headrace.model.schedule import Declaration
 from headrace.model.stats import Retention
 from headrace.ports.clock import Clock
 from headrace.ports.stores import Stores
@@ -46,10 +49,13 @@ class Worker:
     Starting twice and stopping twice are allowed, also stopping without a start, and starting again after a stop.
     """
 
-    def __init__(
-        self, stores: Stores, factory: AttemptFactory, *, shift: ShiftOptions, duties: DutyOptions, clock: Clock
-    ) -> None:
+    def __init__(  # noqa: PLR0913 - collaborators arrive by constructor
+        self, stores: Stores, factory: AttemptFactory, *, shift: ShiftOptions, duties: DutyOptions, clock: Clock,
+        admit: Admit | None = None, declarations: Sequence[Declaration] = (),
+    ) -> None:  # fmt: skip
+        """`admit` admits jobs with units of a limiter beside the store; None: the store counts its own."""
         self._stores = stores
+        self._admit = stores.admission.admit_jobs if admit is None and stores.admission is not None else admit
         self._factory = factory
         self._shift_options = shift
         self._clock = clock
@@ -69,6 +75,9 @@ class Worker:
             Aggregator(stores, self._leadership, interval=duties.aggregate_interval, seal_timeout=duties.seal_timeout),
             Pruner(stores, self._leadership, duties.retention, duties.prune_interval),
         ]
+        self._scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
+        if self._scheduler is not None:
+            self._loops.append(self._scheduler)
 
     @property
     def session(self) -> Shift | None:
@@ -81,6 +90,8 @@ class Worker:
             return
         self._started = True
         await self._declare()
+        if self._scheduler is not None:
+            await self._scheduler.declare()
         self._unsubscribe = await self._stores.notifier.subscribe(self._on_hint)
         await self._begin_shift()
         for loop in self._loops:
@@ -96,8 +107,8 @@ class Worker:
 
     async def _begin_shift(self) -> None:
         shift = Shift(
-            self._stores, self._factory, self._shift_options, clock=self._clock, telemetry=self.telemetry,
-            on_lost=self._on_lost, on_scheduled=self._stager.wake_in,
+            self._stores, self._factory, self._shift_options, admit=self._admit, clock=self._clock,
+            telemetry=self.telemetry, on_lost=self._on_lost, on_scheduled=self._stager.wake_in,
         )  # fmt: skip
         await shift.start()
         self._shift = shift
@@ -118,10 +129,16 @@ class Worker:
         if self._lost is not None:
             await self._lost.abandon()
             self._lost = None
+        reset = False
         while self._shift is None:
             try:
+                # Once more: the store may be an empty one that an operator put in force.
+                await self._declare()
                 await self._begin_shift()
             except Exception as error:
+                if isinstance(error, StorageResetError) and not reset:
+                    reset = True
+                    self.telemetry.count("headrace.store.resets")
                 unexpected = not isinstance(error, StoreUnavailableError)
                 LOG.warning("cannot begin a new session, trying again: %s", error, exc_info=unexpected)
                 await asyncio.sleep(RESTART_SECONDS)

@@ -15,6 +15,7 @@ HeadraceError
 ├── StoreVersionError           the store's schema is not ours
 ├── FenceLostError              this attempt no longer owns its job
 ├── BreakerOpenError            the job was failed without running: its circuit breaker is open
+├── LimitTimeoutError           a rate limit lets nothing more pass in time (transient)
 ├── JobFailedError              the awaited job ended without a result
 │   └── JobCancelledError
 ├── ResultTimeoutError          the awaited job did not end in time
@@ -165,9 +166,12 @@ class BreakerOpenError(HeadraceError):
 
     code = "breaker_open"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"circuit breaker {name!r} is open; retry the job once what it calls works again")
-        self.name = name
+
+class LimitTimeoutError(HeadraceError, TimeoutError):
+    """The rate limit does not let this pass in time. Wait longer, or raise the rate."""
+
+    code = "limit_timeout"
+    transient = True
 
 
 class JobFailedError(HeadraceError):

@@ -155,6 +155,8 @@ class Completion:
     progressed: bool = False
     usage: str | None = None
     batch_id: UUID | None = None
+    #: Whether it shows that what stands behind the task's breakers works; None: it says nothing. Not stored.
+    works: bool | None = None
 
     @property
     def released(self) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
+from typing import Literal, TypedDict, Unpack
 from uuid import UUID
 
 from headrace.model.backlog import NO_ALARM, Alarm, Bound
@@ -19,6 +21,29 @@ class Fair(StrEnum):
     KEY = "key"
     #: that of its batch: each submit is a share of its own
     BATCH = "batch"
+
+
+class QueueOptions(TypedDict, total=False):
+    """Options of `App.queue`; `[queues.NAME]` in headrace.toml has the same and wins."""
+
+    #: How many of its jobs run at once over all workers; default: no cap, only the workers' slots.
+    concurrency: int
+    #: How many of its jobs start per time over all workers, such as "30/m"; default: no limit.
+    rate_limit: str | Rate
+    #: How many may start at once after a pause; default: one second's worth, at least 1.
+    burst: float
+    #: Whose share jobs without a fair key use: "key" (one together) or "batch" (each batch its own); default "key".
+    fair: Literal["key", "batch"]
+    #: How many of its jobs may wait; default: any number.
+    max_waiting: int
+    #: What an enqueue into the full queue does: "refuse" or "wait"; default "refuse".
+    on_full: Literal["refuse", "wait"]
+    #: How long it waits for room; default 60 s.
+    wait_timeout: float | str | timedelta
+    #: From how many ready jobs on its backlog is an alarm; default: never.
+    alarm_size: int
+    #: From which age of the oldest ready job on its backlog is an alarm; default: never.
+    alarm_age: float | str | timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +70,32 @@ class QueueRule:
         check_name("queue", self.name)
         if self.concurrency is not None:
             check_cap(self.concurrency, field=f"concurrency of queue {self.name}")
+
+    @classmethod
+    def parse(cls, name: str, **options: Unpack[QueueOptions]) -> QueueRule:
+        """Return the rule of checked options. Raises InvalidInputError naming the field.
+
+        >>> QueueRule.parse("llm", rate_limit="30/m", fair="batch").rate
+        Rate(per_second=0.5, burst=1.0)
+        """
+        known = QueueOptions.__annotations__
+        for option in options:
+            if option not in known:
+                raise InvalidInputError("queue option", f"must be among {', '.join(known)}", option)
+        rate, most = options.get("rate_limit"), options.get("max_waiting")
+        waiting = {key: options[key] for key in ("on_full", "wait_timeout") if key in options}
+        if most is None and waiting:
+            raise InvalidInputError("max_waiting", f"must be given where {' and '.join(waiting)} is", None)
+        if rate is None and "burst" in options:
+            raise InvalidInputError("rate_limit", "must be given where burst is", None)
+        return cls(
+            name,
+            concurrency=options.get("concurrency"),
+            rate=None if rate is None else Rate.parse(rate, burst=options.get("burst"), field="rate_limit"),
+            fair=parse_fair(options.get("fair", Fair.KEY)),
+            bound=None if most is None else Bound.parse(most, **waiting),
+            alarm=Alarm.parse(options.get("alarm_size"), options.get("alarm_age")),
+        )
 
     @property
     def declared(self) -> Declared:

@@ -25,6 +25,15 @@ class ControlStore(Protocol):
         """
         ...
 
+    async def retry_jobs(self, jobs: Mapping[UUID, str | None]) -> dict[UUID, UUID]:
+        """Retry jobs as `retry_job` does, all in one step, and return the new id of each that was retried.
+
+        The text given for a job takes the place of its arguments; None keeps them. The copies are claimed in the order
+        of `jobs`. Left out: what is not failed or cancelled, what was retried before, what belongs to a batch that is
+        being cancelled, and what is not there.
+        """
+        ...
+
     async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
         """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids."""
         ...

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
+from headrace.model.dead_letter import DeadLetterPage, FailedAt
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
@@ -41,6 +43,22 @@ class Inspect(Protocol):
 
         A big store looks for those of a state or a queue within bounds: what waits, runs or did not succeed is found,
         old successes of a queue that others outnumber may not be.
+        """
+        ...
+
+    async def dead_letters(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        within: timedelta | None = None,
+        before: FailedAt | None = None,
+        limit: int = 500,
+    ) -> DeadLetterPage:
+        """Return failed jobs that were not retried, the newest first, from what failed before `before`.
+
+        `limit` bounds the failed jobs that are looked at, so that a page costs the same whatever the filters leave of
+        it. `within` leaves out what failed longer ago, by the clock of the store.
         """
         ...
 
@@ -92,7 +110,7 @@ class Inspect(Protocol):
         ...
 
     async def batch_args(self, batch_id: UUID) -> dict[int, str]:
-        """Return the argument text of each item of a batch by ordinal."""
+        """Return the argument text of each item of a batch by ordinal; of a retried one, that of its newest try."""
         ...
 
     async def store_info(self) -> StoreInfo:

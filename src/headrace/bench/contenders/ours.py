@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.bench.contenders.base import Contender
 from headrace.bench.contenders.postgres import Counter
+from headrace.bench.contenders.redis import RedisCounter
 from headrace.bench.order import Order
 
 APP = "headrace.bench.contenders.ours_tasks:app"
@@ -87,3 +88,33 @@ class HeadraceBatch(HeadraceWide):
     async def fill_with(self, task: str, count: int) -> None:
         """Submit one batch."""
         await self.enqueue_many(task, list(range(count)))
+
+
+class HeadraceRedis(Headrace):
+    """The same on the Redis store."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        os.environ["HEADRACE_URL"] = order.redis
+        self._redis = RedisCounter(order.redis)
+
+    async def set_up(self) -> None:
+        """Begin with an empty database."""
+        await self._redis.empty()
+
+    async def close(self) -> None:
+        """Close the client and the counter."""
+        await super().close()
+        await self._redis.close()
+
+    async def done(self) -> int:
+        """Count the history."""
+        return await self._redis.members("{headrace}:ended:succeeded:default")
+
+
+class HeadraceRedisWide(HeadraceRedis):
+    """The same with as many jobs at once as its peers."""
+
+    def worker_command(self) -> list[str]:
+        """Return the shipped command with 100 slots."""
+        return [*super().worker_command(), "--concurrency", "100"]

@@ -28,6 +28,10 @@ class RedisCounter:
         """Return how many fields a hash has."""
         return int(await self._redis.hlen(key))
 
+    async def members(self, key: str) -> int:
+        """Return how many members a sorted set has."""
+        return int(await self._redis.zcard(key))
+
     async def close(self) -> None:
         """Disconnect."""
         await self._redis.aclose()

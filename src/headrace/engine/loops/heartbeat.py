@@ -21,6 +21,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from headrace.model.errors import StorageResetError
 from headrace.model.session import Renewal
 from headrace.ports.clock import Clock
 from headrace.ports.session_store import SessionStore
@@ -98,6 +99,9 @@ class Heartbeat:
                 renewal = await sessions.renew_session(
                     self.lease.session, lease=self.lease.length, stats=self.lease.stats()
                 )
+        except StorageResetError:
+            # There is nothing left that the handlers could be working for.
+            return False
         except Exception as error:
             LOG.warning("heartbeat failed (%s); %.1f s until the handlers are stopped", error, self.remaining())
             return self.remaining() > 0

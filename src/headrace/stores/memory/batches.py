@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from headrace.model.batch import BatchState, NewBatch, Slice, former_total
@@ -134,15 +134,17 @@ def retry_failed(state: State, batch_id: UUID) -> int:
     return len(retry_jobs(state, sorted(failed, key=lambda row: row.job.ordinal or 0)))
 
 
-def retry_jobs(state: State, rows: Sequence[Finished]) -> list[UUID]:
-    """Insert a copy of each final job, with its attempts before it; a closed batch of it opens a new round."""
-    copies = uuid7s(len(rows))
+def retry_jobs(state: State, rows: Sequence[Finished], texts: Mapping[UUID, str | None] | None = None) -> list[UUID]:
+    """Insert a copy of each final job, with its attempts before it; a closed batch of it opens a new round.
+
+    `texts` are arguments in place of a job's own, by its id.
+    """
+    copies, changed = uuid7s(len(rows)), texts or {}
     for copy_id, row in zip(copies, rows, strict=True):
         old = row.job
         if old.batch_id is not None and state.batches[old.batch_id].state is BatchState.CLOSED:
             _open_round(state.batches[old.batch_id], BatchState.SEALED)
-        copy = Job(
-            copy_id, old.spec, old.args, state.now(), batch_id=old.batch_id, ordinal=old.ordinal, retry_of=old.id
-        )
+        args = changed.get(old.id) or old.args
+        copy = Job(copy_id, old.spec, args, state.now(), batch_id=old.batch_id, ordinal=old.ordinal, retry_of=old.id)
         state.add(copy)
     return copies

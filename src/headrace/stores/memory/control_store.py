@@ -54,14 +54,23 @@ class MemoryControlStore:
         return retry_jobs(self._state, [row])[0]
 
     @atomic
+    async def retry_jobs(self, jobs: Mapping[UUID, str | None]) -> dict[UUID, UUID]:
+        """Retry those jobs that can be, in their order."""
+        rows = [row for row in (self._state.finished.get(job_id) for job_id in jobs) if row and self._retryable(row)]
+        copies = retry_jobs(self._state, rows, jobs)
+        return {row.job.id: copy for row, copy in zip(rows, copies, strict=True)}
+
+    def _retryable(self, row: Finished) -> bool:
+        unsuccessful = row.state is not JobState.SUCCEEDED and row.job.id not in self._state.retries
+        return unsuccessful and _batch_state(self._state, row) is not BatchState.CANCELLING
+
+    @atomic
     async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
         """Retry failed jobs of a queue, oldest first."""
         dead = [
             row
             for row in self._state.finished.values()
-            if (row.state, row.job.spec.queue) == (JobState.FAILED, queue)
-            and row.job.id not in self._state.retries
-            and _batch_state(self._state, row) is not BatchState.CANCELLING
+            if (row.state, row.job.spec.queue) == (JobState.FAILED, queue) and self._retryable(row)
         ]
         return retry_jobs(self._state, nsmallest(limit, dead, key=lambda row: (row.finished_at, row.job.id)))
 

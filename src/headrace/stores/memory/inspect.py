@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from heapq import nlargest
 from itertools import chain, islice
 from operator import attrgetter
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
+from headrace.model.dead_letter import DeadLetterPage, FailedAt
 from headrace.model.errors import InvalidInputError
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
@@ -23,7 +25,15 @@ from headrace.stores.memory.intake import known_key
 from headrace.stores.memory.queue_stats import queue_stats
 from headrace.stores.memory.rows import Finished, Job
 from headrace.stores.memory.state import State, atomic
-from headrace.stores.memory.views import batch_item, batch_view, final_attempt, job_view, session_view
+from headrace.stores.memory.views import (
+    batch_item,
+    batch_view,
+    dead_letter,
+    failed_at,
+    final_attempt,
+    job_view,
+    session_view,
+)
 
 _WAITING = (JobState.READY, JobState.SCHEDULED)
 _CURSOR = re.compile(r"[0-9]{1,19}")
@@ -76,6 +86,34 @@ class MemoryInspect:
             and (batch_id is None or _job(row).batch_id == batch_id)
         )
         return [job_view(row) for row in nlargest(limit, chosen, key=lambda row: (_job(row).created_at, _job(row).id))]
+
+    @atomic
+    async def dead_letters(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        within: timedelta | None = None,
+        before: FailedAt | None = None,
+        limit: int = 500,
+    ) -> DeadLetterPage:
+        """Return failed jobs that were not retried, newest first."""
+        since = None if within is None else self._state.now() - within
+        failed = (
+            row
+            for row in self._state.finished.values()
+            if row.state is JobState.FAILED
+            and (queue is None or row.job.spec.queue == queue)
+            and (since is None or row.finished_at >= since)
+            and (before is None or failed_at(row) < before)
+        )
+        rows = nlargest(limit, failed, key=failed_at)
+        wanted = (row for row in rows if task in (None, row.job.spec.task) and row.job.id not in self._state.retries)
+        return DeadLetterPage(
+            letters=tuple(map(dead_letter, wanted)),
+            looked_at=len(rows),
+            before=failed_at(rows[-1]) if len(rows) == limit else None,
+        )
 
     @atomic
     async def queue_stats(self) -> list[QueueStats]:

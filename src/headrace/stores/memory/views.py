@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from headrace.model.batch import BatchItem, BatchView
-from headrace.model.job import AttemptRecord, JobView
+from headrace.model.dead_letter import DeadLetter, FailedAt
+from headrace.model.job import AttemptRecord, JobError, JobView
 from headrace.model.session import SessionView
 from headrace.stores.memory.rows import Batch, Finished, Job, Session
 
@@ -46,6 +48,17 @@ def final_attempt(row: Finished) -> AttemptRecord | None:
     if job.session is None:
         return None
     return AttemptRecord(job.attempt, row.state.value, job.started_at, row.finished_at, job.session, row.error)
+
+
+def failed_at(row: Finished) -> FailedAt:
+    """Return the place of a failed job among dead letters."""
+    return row.finished_at, row.job.id
+
+
+def dead_letter(row: Finished) -> DeadLetter:
+    """Return a failed job as a dead letter."""
+    job, error = row.job, row.error or JobError("unknown", "")
+    return DeadLetter(job.id, job.spec.task, job.spec.queue, row.finished_at, replace(error, trace=""), job.batch_id)
 
 
 def batch_view(batch: Batch) -> BatchView:

@@ -168,6 +168,9 @@ def _batch_values(batch: NewBatch, args: Sequence[str] | None) -> dict[str, Any]
         "body_hash": batch.body_hash,
         "max_failed": batch.policy.max_failed,
         "on_close": _encode_spec(batch.on_close),
+        "gated": sorted(
+            {spec.queue for spec in (batch.spec, batch.on_close) if spec is not None and spec.gate is not None}
+        ),
         "run_at": batch.run_at,
         "sealed": args is not None,
         # They ascend with the ordinals, so that equal items are claimed in order.
@@ -180,7 +183,8 @@ def _encode_spec(spec: JobSpec | None) -> str | None:
     if spec is None:
         return None
     timeout = None if spec.timeout is None else f"{spec.timeout.total_seconds()} seconds"
-    return json.dumps({**asdict(spec), "timeout": timeout})
+    gate = {"gate": None, "lane": spec.gate.text if spec.gate is not None else None}
+    return json.dumps({**asdict(spec), **gate, "timeout": timeout})
 
 
 def _to_close(batch_ids: Sequence[UUID]) -> dict[str, Any]:

@@ -49,6 +49,16 @@ class PostgresControlStore:
 
         return await self._database.run(work)
 
+    async def retry_jobs(self, jobs: Mapping[UUID, str | None]) -> dict[UUID, UUID]:
+        """Retry those jobs that can be, in their order, with arguments of their own or those given."""
+
+        async def work(tx: Transaction) -> dict[UUID, UUID]:
+            held = {row["id"]: row for row in await tx.fetch("lock_retryable", job_ids=list(jobs))}
+            _, made = await retry_jobs(tx, [held[job_id] for job_id in jobs if job_id in held], jobs)
+            return made
+
+        return await self._database.run(work)
+
     async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
         """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids."""
 

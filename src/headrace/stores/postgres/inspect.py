@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
+from headrace.model.dead_letter import DeadLetterPage, FailedAt
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
 from headrace.stores.postgres import figures, items
 from headrace.stores.postgres.database import Database, Row
 from headrace.stores.postgres.rounds import no_batch
-from headrace.stores.postgres.rows import attempt_record, batch_view, job_view, session_view
+from headrace.stores.postgres.rows import attempt_record, batch_view, dead_letter, job_view, session_view
 
 #: Rows by id among which jobs of a state or queue are looked for.
 WALK = 5_000
@@ -53,6 +55,27 @@ class PostgresInspect:
         else:
             rows = await self._database.fetch("list_batch_jobs", batch_id=batch_id, **wanted)
         return [job_view(row) for row in rows]
+
+    async def dead_letters(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        within: timedelta | None = None,
+        before: FailedAt | None = None,
+        limit: int = 500,
+    ) -> DeadLetterPage:
+        """Return failed jobs that were not retried, newest first."""
+        before_at, before_id = before or (None, None)
+        rows = await self._database.fetch(
+            "dead_letters", queue=queue, task=task, within=within, before_at=before_at, before_id=before_id, limit=limit
+        )
+        last = rows[-1] if len(rows) == limit else None
+        return DeadLetterPage(
+            letters=tuple(dead_letter(row) for row in rows if row["dead"]),
+            looked_at=len(rows),
+            before=None if last is None else (last["finished_at"], last["id"]),
+        )
 
     async def queue_stats(self) -> list[QueueStats]:
         """Return every queue that has jobs, live workers or a setting, by name."""

@@ -14,7 +14,7 @@ from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.stores.postgres import completion, intake, pruning
 from headrace.stores.postgres.database import Database, Row, Transaction
 from headrace.stores.postgres.notifier import PostgresNotifier
-from headrace.stores.postgres.rows import claim_values, claimed_jobs
+from headrace.stores.postgres.rows import claim_values, claimed_jobs, held_jobs
 from headrace.stores.postgres.sweeps import Sweeper
 
 
@@ -63,7 +63,7 @@ class PostgresJobStore:
 
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
         """Return the running jobs that a session holds in a queue."""
-        return claimed_jobs(await self._database.fetch("claimed_jobs", session=session, queue=queue))
+        return held_jobs(await self._database.fetch("claimed_jobs", session=session, queue=queue))
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds, in one transaction, and return their job ids."""

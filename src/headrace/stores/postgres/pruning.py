@@ -28,6 +28,8 @@ async def prune_jobs(
         }
         for kind, (name, kept) in kinds.items():
             removed[kind] = len(await fetch_under(database, term, name, retention=kept, limit=limit))
+        # Tags that say nothing are not worth counting.
+        await fetch_under(database, term, "prune_shares", limit=limit)
     return Pruned(removed)
 
 

@@ -6,7 +6,7 @@ jobs inserted into it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from headrace.model.batch import BatchState, former_total
@@ -68,11 +68,13 @@ async def cancel_batch(tx: Transaction, batch_id: UUID) -> None:
     await tx.fetch("cancel_batch", batch_id=batch_id, appended=await _appended(tx, batch_id))
 
 
-async def retry_jobs(tx: Transaction, originals: Sequence[Row]) -> tuple[dict[UUID, UUID], dict[UUID, UUID]]:
+async def retry_jobs(
+    tx: Transaction, originals: Sequence[Row], texts: Mapping[UUID, str | None] | None = None
+) -> tuple[dict[UUID, UUID], dict[UUID, UUID]]:
     """Insert a copy of each of `originals` that has none yet; return the retries found and those made, by original.
 
     `originals` are rows of history that the caller holds, with id and batch_id. A closed batch opens a new round; a
-    job of a batch being cancelled is left out.
+    job of a batch being cancelled is left out. `texts` are arguments in place of a job's own.
     """
     batches = {row["batch_id"] for row in originals} - {None}
     states = {batch_id: (await _lock(tx, batch_id))["state"] for batch_id in sorted(batches)}
@@ -87,18 +89,23 @@ async def retry_jobs(tx: Transaction, originals: Sequence[Row]) -> tuple[dict[UU
             await _open_retry_round(tx, batch_id)
         else:
             await tx.fetch("note_change", batch_id=batch_id)
-    return found, await _insert_retries(tx, [row["id"] for row in wanted])
+    return found, await _insert_retries(tx, [row["id"] for row in wanted], texts)
 
 
 async def _open_retry_round(tx: Transaction, batch_id: UUID) -> None:
     await tx.fetch("open_round", batch_id=batch_id, state=BatchState.SEALED)
 
 
-async def _insert_retries(tx: Transaction, originals: Sequence[UUID]) -> dict[UUID, UUID]:
+async def _insert_retries(
+    tx: Transaction, originals: Sequence[UUID], texts: Mapping[UUID, str | None] | None = None
+) -> dict[UUID, UUID]:
     # Ids that ascend with the originals, so that retries are claimed in their order.
     copies = dict(zip(originals, uuid7s(len(originals)), strict=True))
     if copies:
-        await tx.fetch("insert_retries", ids=list(copies.values()), originals=list(copies), head_starts=HEAD_STARTS)
+        changed = [(texts or {}).get(original) for original in originals]
+        await tx.fetch(
+            "insert_retries", ids=list(copies.values()), originals=originals, args=changed, head_starts=HEAD_STARTS
+        )
     return copies
 
 

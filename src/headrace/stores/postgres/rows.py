@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 
 from headrace.model.batch import BatchItem, BatchOutcome, BatchState, BatchView, ClosePolicy
+from headrace.model.dead_letter import DeadLetter
 from headrace.model.job import AttemptRecord, Claim, ClaimedJob, Completion, JobError, JobState, JobView
 from headrace.model.priority import HEAD_START_SECONDS
 from headrace.model.session import ProcessId, SessionView
@@ -20,6 +22,7 @@ RATE_WINDOW = timedelta(minutes=1)
 
 
 _claim_order = itemgetter("sort_at", "id")
+_place = itemgetter("place")
 
 
 def claimed_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
@@ -28,6 +31,32 @@ def claimed_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
     Their columns come in the order of the fields.
     """
     return [ClaimedJob(*tuple(row)[:13]) for row in sorted(rows, key=_claim_order)]
+
+
+def admitted_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
+    """Return admitted rows as their worker sees them, in the order in which they were admitted."""
+    jobs = []
+    for row in sorted(rows, key=_place):
+        job = ClaimedJob(*tuple(row)[:13])
+        job.gated, job.refused = True, _refused(row)
+        jobs.append(job)
+    return jobs
+
+
+def held_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
+    """Return rows that a session holds, in claim order."""
+    jobs = claimed_jobs(rows)
+    for job, row in zip(jobs, sorted(rows, key=_claim_order), strict=True):
+        job.gated, job.refused = bool(row["gated"]), _refused(row)
+    return jobs
+
+
+def _refused(row: Any) -> str | None:
+    """Say why a job behind an open breaker is failed; without a time its probe is under way."""
+    if row["refused_by"] is None:
+        return None
+    when = f"tries again at {row['again_at']:%Y-%m-%d %H:%M:%S} UTC" if row["again_at"] else "is being tried"
+    return f"The circuit breaker {row['refused_by']!r} is open; it {when}."
 
 
 def claim_values(claim: Claim) -> dict[str, Any]:
@@ -77,6 +106,14 @@ def job_view(row: Any) -> JobView:
             "error": decode_error(values["error"]),
             "usage": decode_json(values["usage"]),
         }
+    )
+
+
+def dead_letter(row: Any) -> DeadLetter:
+    """Return a failed job as a dead letter."""
+    error = decode_error(row["error"]) or JobError("unknown", "")
+    return DeadLetter(
+        row["id"], row["task"], row["queue"], row["finished_at"], replace(error, trace=""), row["batch_id"]
     )
 
 

@@ -38,12 +38,20 @@ CREATE TABLE {schema}.jobs (
   task text NOT NULL,
   limit_key text,                              -- the cap it counts against
   args json NOT NULL,                          -- {"args": [...], "kwargs": {...}}, as the caller wrote it
+  lane text COLLATE "C",                       -- its gate as JSON: what must let it pass; null: nothing
+  cost double precision,                       -- of its share, and of limits that take it; null: 1
   -- Half of each page is left for the second entry that a job gets when it is claimed.
   CONSTRAINT jobs_pkey PRIMARY KEY (id) WITH (fillfactor = 50)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 -- The claim walks this one and nothing else.
-CREATE INDEX jobs_claim ON {schema}.jobs (queue, sort_at, id) WHERE state = 'ready' AND limit_key IS NULL;
+CREATE INDEX jobs_claim ON {schema}.jobs (queue, sort_at, id) WHERE state = 'ready' AND lane IS NULL;
+-- The gate: what waits, lane by lane ...
+CREATE INDEX jobs_waiting ON {schema}.jobs (queue, lane, sort_at, id) WHERE state = 'ready' AND lane IS NOT NULL;
+-- ... what runs, counted each time, and which jobs keep an in-order key while they wait for their next run.
+CREATE INDEX jobs_started ON {schema}.jobs (queue, lane) WHERE state = 'running' AND lane IS NOT NULL;
+CREATE INDEX jobs_keeping ON {schema}.jobs (queue, lane)
+  WHERE state IN ('scheduled', 'parked') AND attempt > 0 AND lane ~ '"key_limit":1[,}]';
 -- The capped claim: the order within a key, so that a saturated key slows no other ...
 CREATE INDEX jobs_claim_capped ON {schema}.jobs (limit_key, sort_at, id)
   WHERE state = 'ready' AND limit_key IS NOT NULL;
@@ -88,6 +96,8 @@ CREATE TABLE {schema}.finished_jobs (
   result json,                                 -- of a success
   error json,                                  -- {"kind", "message", "trace"} of any other ending
   usage json,                                  -- what its model calls used
+  lane text COLLATE "C",
+  cost double precision,
   CONSTRAINT finished_jobs_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
 -- Items of a batch in the order they were recorded, and how many there are.
@@ -162,6 +172,8 @@ CREATE TABLE {schema}.batches (
   key text,
   body_hash text NOT NULL,
   on_close json,                               -- the specification of the callback
+  lane text COLLATE "C",
+  cost double precision,
   CONSTRAINT batches_pkey PRIMARY KEY (id),
   CONSTRAINT batches_state_check CHECK (state IN ('open', 'sealed', 'cancelling', 'abandoned', 'closed')),
   CONSTRAINT batches_outcome_check CHECK (outcome IN ('succeeded', 'partial', 'failed', 'cancelled')),
@@ -215,20 +227,68 @@ CREATE TABLE {schema}.queues (
   name text NOT NULL,
   paused boolean NOT NULL DEFAULT false,
   reason text,
+  gated boolean NOT NULL DEFAULT false,        -- a job of it had a gate, or it has a limit of its own: for good
   closed boolean NOT NULL DEFAULT false,       -- nothing is enqueued any more: being drained
   alarm_size int,                              -- so many ready jobs are an alarm
   alarm_age interval,                          -- and so is one that has been ready so long
   CONSTRAINT queues_pkey PRIMARY KEY (name)
 );
 
--- Caps of limit keys; capped claims take turns on these rows.
+-- Caps: what is declared in code, and what an operator set instead.
 CREATE TABLE {schema}.limits (
   key text NOT NULL,
-  cap int NOT NULL,
+  cap int,
+  override int,
   CONSTRAINT limits_pkey PRIMARY KEY (key),
-  CONSTRAINT limits_cap_check CHECK (cap >= 0)
+  CONSTRAINT limits_cap_check CHECK (cap >= 0),
+  CONSTRAINT limits_override_check CHECK (override >= 0)
 );
 
+CREATE TABLE {schema}.rates (
+  name text COLLATE "C" NOT NULL,
+  per_second double precision,
+  burst double precision,
+  override_per_second double precision,
+  override_burst double precision,
+  level double precision,
+  at timestamptz NOT NULL,
+  closed_until timestamptz,
+  CONSTRAINT rates_pkey PRIMARY KEY (name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+CREATE TABLE {schema}.breakers (
+  key text COLLATE "C" NOT NULL,
+  max_failures int NOT NULL,
+  error_rate double precision,
+  min_calls int NOT NULL,
+  span interval NOT NULL,
+  cooldown interval NOT NULL,
+  on_open text NOT NULL,
+  state text NOT NULL DEFAULT 'closed',
+  failures int NOT NULL DEFAULT 0,
+  calls int NOT NULL DEFAULT 0,
+  errors int NOT NULL DEFAULT 0,
+  window_at timestamptz,
+  retry_at timestamptz,
+  probe_job uuid,
+  probe_attempt int,
+  version int NOT NULL DEFAULT 0,
+  CONSTRAINT breakers_pkey PRIMARY KEY (key)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+CREATE TABLE {schema}.gates (
+  queue text NOT NULL,
+  virtual double precision NOT NULL DEFAULT 0,
+  CONSTRAINT gates_pkey PRIMARY KEY (queue)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+CREATE TABLE {schema}.shares (
+  queue text NOT NULL,
+  fair_key text COLLATE "C" NOT NULL,
+  weight double precision,
+  finish double precision,
+  CONSTRAINT shares_pkey PRIMARY KEY (queue, fair_key)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
 -- Schedules that apps declare. Few rows; half-filled pages: a fire moves its row in place.
 CREATE TABLE {schema}.schedules (
   name text NOT NULL,
@@ -264,9 +324,7 @@ CREATE TABLE {schema}.answers (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX answers_age ON {schema}.answers (created_at);
 
--- One job, and the hint of it behind its commit: inside it all commits would queue up, sent by the client it would cost
--- a round trip. The hint does not wait for others that hint: it fails then, with the job stored. Without a channel it is
--- a plain insert, which may be part of a transaction.
+-- For workers of the release before.
 CREATE PROCEDURE {schema}.insert_job(job_id uuid, due timestamptz, head_start interval, job_queue text, job_task text,
   job_priority smallint, job_max_attempts smallint, job_timeout interval, job_at_most_once boolean,
   job_limit_key text, job_args json, clock timestamptz, channel text, payload text)
@@ -282,5 +340,446 @@ BEGIN
     SET LOCAL lock_timeout = '20ms';
     PERFORM pg_notify(channel, payload);
   END IF;
+END
+$$;
+
+-- One job, and the hint of it behind its commit: inside it all commits would queue up, sent by the client it would cost
+-- a round trip. The hint does not wait for others that hint: it fails then, with the job stored. Without a channel it is
+-- a plain insert, which may be part of a transaction.
+CREATE PROCEDURE {schema}.insert_job(job_id uuid, due timestamptz, head_start interval, job_queue text, job_task text,
+  job_priority smallint, job_max_attempts smallint, job_timeout interval, job_at_most_once boolean,
+  job_limit_key text, job_lane text, job_cost double precision, job_args json, clock timestamptz, channel text,
+  payload text)
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO {schema}.jobs (id, state, sort_at, run_at, created_at, queue, task, priority, max_attempts, timeout,
+    at_most_once, limit_key, args, lane, cost)
+  VALUES (job_id, CASE WHEN due > clock THEN 'scheduled' ELSE 'ready' END, greatest(due, clock) - head_start, due,
+    clock, job_queue, job_task, job_priority, job_max_attempts, job_timeout, job_at_most_once, job_limit_key, job_args,
+    job_lane, job_cost)
+  ON CONFLICT (id) DO NOTHING;
+  IF job_lane IS NOT NULL THEN
+    INSERT INTO {schema}.queues (name, gated) SELECT job_queue, true
+    WHERE NOT EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = job_queue AND q.gated)
+    ON CONFLICT (name) DO UPDATE SET gated = true;
+  END IF;
+  IF channel IS NOT NULL THEN
+    COMMIT;
+    SET LOCAL lock_timeout = '20ms';
+    PERFORM pg_notify(channel, payload);
+  END IF;
+END
+$$;
+
+-- When so many units may pass: '-infinity' now, 'infinity' when something happens rather than by time alone. A wait of
+-- less than half a microsecond is none: clocks know no less, and a caller that waited exactly must pass.
+CREATE FUNCTION {schema}.passes_at(units double precision, room double precision, burst double precision,
+  per_second double precision, again_at timestamptz, clock timestamptz)
+RETURNS timestamptz LANGUAGE sql STABLE AS $$
+  SELECT CASE
+    WHEN (least(units, burst) - room) * 1000000 <= per_second / 2
+      THEN CASE WHEN again_at <= clock THEN '-infinity'::timestamptz ELSE again_at END
+    WHEN per_second > 0
+      THEN greatest(again_at, clock + make_interval(secs => least((least(units, burst) - room) / per_second, 1e9)))
+    ELSE 'infinity' END
+$$;
+
+-- The level at an instant of a bucket that stood at `level`; one that never had a rate is full.
+CREATE FUNCTION {schema}.level_at(level double precision, at timestamptz, per_second double precision,
+  burst double precision, clock timestamptz)
+RETURNS double precision LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN burst IS NULL THEN level ELSE
+    least(burst, coalesce(level + greatest(0, extract(epoch FROM clock - at)::double precision) * per_second, burst)) END
+$$;
+
+-- A bucket by its rate in force, with its level at an instant; no rate: `burst` is NULL and nothing is limited.
+CREATE FUNCTION {schema}.bucket(bucket_name text, clock timestamptz)
+RETURNS TABLE (level double precision, per_second double precision, burst double precision, closed_until timestamptz)
+LANGUAGE sql STABLE AS $$
+  SELECT {schema}.level_at(r.level, r.at, f.per_second, f.burst, clock), f.per_second, f.burst, r.closed_until
+  FROM {schema}.rates AS r CROSS JOIN LATERAL (
+    SELECT CASE WHEN r.override_burst IS NULL THEN r.per_second ELSE r.override_per_second END AS per_second,
+      CASE WHEN r.override_burst IS NULL THEN r.burst ELSE r.override_burst END AS burst) AS f
+  WHERE r.name = bucket_name
+$$;
+
+-- What a job behind a gate needs, by kind in the order in which people are told of it: breakers to let it pass, units of
+-- buckets (NULL: as many as its cost), room under caps.
+CREATE FUNCTION {schema}.gate_needs(gate_queue text, gate jsonb)
+RETURNS TABLE (kind text, name text, units double precision) LANGUAGE sql STABLE AS $$
+  SELECT 'breaker', b.name, 1 FROM jsonb_array_elements_text(coalesce(gate -> 'breakers', '[]')) AS b (name)
+  UNION ALL
+  SELECT 'rate', 'queue:' || gate_queue, 1
+  UNION ALL
+  SELECT 'rate', l.key, (l.value #>> '{}')::double precision FROM jsonb_each(coalesce(gate -> 'limits', '{}')) AS l
+  UNION ALL
+  (SELECT 'running', 'queue:' || gate_queue, 1
+  UNION
+  SELECT 'running', c.name, 1 FROM jsonb_array_elements_text(coalesce(gate -> 'caps', '[]')) AS c (name))
+$$;
+
+-- How what is needed stands; what does not exist limits nothing and has no row. `room` is what may be taken now, by one
+-- that needs more than `burst` if there is so much; `per_second` flows in; before `again_at` nothing passes. `refuses`:
+-- jobs that this breaker does not let pass are failed. Grants stand for the buckets that exist.
+CREATE FUNCTION {schema}.gate_stands(kinds text[], names text[], clock timestamptz, grants jsonb)
+RETURNS TABLE (kind text, name text, room double precision, burst double precision, per_second double precision,
+  again_at timestamptz, refuses boolean)
+LANGUAGE sql STABLE AS $$
+  WITH asked AS MATERIALIZED (SELECT a.kind, a.name FROM unnest(kinds, names) AS a (kind, name)),
+  used AS MATERIALIZED (
+    SELECT c.name, sum(r.used) AS used
+    FROM (SELECT j.queue, j.lane, count(*) AS used FROM {schema}.jobs AS j
+      WHERE j.state = 'running' AND j.lane IS NOT NULL GROUP BY j.queue, j.lane) AS r
+    CROSS JOIN LATERAL (
+      SELECT 'queue:' || r.queue AS name
+      UNION
+      SELECT n.name FROM jsonb_array_elements_text(
+        CASE WHEN r.lane LIKE '%"caps":%' THEN coalesce(r.lane::jsonb -> 'caps', '[]') ELSE '[]' END) AS n (name)) AS c
+    WHERE EXISTS (SELECT FROM asked AS a WHERE a.kind = 'running')
+    GROUP BY c.name
+  )
+  SELECT a.kind, a.name, CASE b.state WHEN 'closed' THEN 'Infinity'::double precision WHEN 'open' THEN 1 ELSE
+      CASE WHEN EXISTS (SELECT FROM {schema}.jobs AS p WHERE p.id = b.probe_job AND p.attempt = b.probe_attempt
+        AND p.state = 'running') THEN 0 ELSE 1 END END,
+    'Infinity'::double precision, 0::double precision,
+    CASE b.state WHEN 'open' THEN coalesce(b.retry_at, '-infinity') ELSE '-infinity' END,
+    b.on_open = 'fail'
+  FROM asked AS a JOIN {schema}.breakers AS b ON b.key = a.name WHERE a.kind = 'breaker'
+  UNION ALL
+  SELECT a.kind, a.name,
+    CASE WHEN l.burst IS NULL THEN 'Infinity' WHEN grants IS NULL THEN l.level
+      ELSE coalesce((grants ->> a.name)::double precision * (1 + 1e-9), 0) END,
+    coalesce(l.burst, 'Infinity'), CASE WHEN grants IS NULL THEN coalesce(l.per_second, 0) ELSE 0 END,
+    CASE WHEN grants IS NULL THEN coalesce(l.closed_until, '-infinity') ELSE '-infinity' END, false
+  FROM asked AS a JOIN LATERAL {schema}.bucket(a.name, clock) AS l ON true WHERE a.kind = 'rate'
+  UNION ALL
+  SELECT a.kind, a.name, (l.cap - coalesce((SELECT u.used FROM used AS u WHERE u.name = a.name), 0))::double precision,
+    'Infinity', 0, '-infinity', false
+  FROM asked AS a JOIN LATERAL (SELECT coalesce(c.override, c.cap) AS cap FROM {schema}.limits AS c WHERE c.key = a.name)
+    AS l ON l.cap IS NOT NULL
+  WHERE a.kind = 'running'
+$$;
+
+-- How many jobs hold each concurrency key of a queue: those that run, and those that keep an in-order key while they
+-- wait for their next run.
+CREATE FUNCTION {schema}.held_keys(gate_queue text) RETURNS TABLE (key text, used bigint) LANGUAGE sql STABLE AS $$
+  SELECT h.lane::jsonb ->> 'key', sum(h.used)::bigint FROM (
+    SELECT j.lane, count(*) AS used FROM {schema}.jobs AS j
+    WHERE j.queue = gate_queue AND j.state = 'running' AND j.lane IS NOT NULL AND j.lane LIKE '%"key":%'
+    GROUP BY j.lane
+    UNION ALL
+    SELECT j.lane, count(*) FROM {schema}.jobs AS j
+    WHERE j.queue = gate_queue AND j.state IN ('scheduled', 'parked') AND j.attempt > 0
+      AND j.lane ~ '"key_limit":1[,}]'
+    GROUP BY j.lane) AS h
+  GROUP BY 1
+$$;
+
+-- What keeps a job behind a gate from starting, by the predicate of admission.
+CREATE FUNCTION {schema}.obstacles(gate_queue text, gate jsonb, cost double precision, clock timestamptz)
+RETURNS TABLE (kind text, name text, units double precision, room double precision, until timestamptz)
+LANGUAGE sql STABLE AS $$
+  WITH needs AS MATERIALIZED (
+    SELECT n.kind, n.name, coalesce(n.units, cost) AS units FROM {schema}.gate_needs(gate_queue, gate) AS n
+  )
+  SELECT n.kind, n.name, n.units, s.room,
+    {schema}.passes_at(n.units, s.room, s.burst, s.per_second, s.again_at, clock) AS until
+  FROM {schema}.gate_stands(ARRAY(SELECT n.kind FROM needs AS n), ARRAY(SELECT n.name FROM needs AS n), clock, NULL) AS s
+    JOIN needs AS n ON n.kind = s.kind AND n.name = s.name
+  WHERE {schema}.passes_at(n.units, s.room, s.burst, s.per_second, s.again_at, clock) > '-infinity'
+  UNION ALL
+  SELECT 'key', h.key, 1, (gate ->> 'key_limit')::int - h.used, 'infinity' FROM {schema}.held_keys(gate_queue) AS h
+  WHERE h.key = gate ->> 'key' AND h.used >= (gate ->> 'key_limit')::int
+$$;
+
+-- The lanes of a queue that have a job to offer, with the first of each: a walk over the index that jumps from lane to
+-- lane, so that one with 50,000 waiting jobs costs as much as one with a single job. Jobs without a gate are the lane ''.
+-- `rest` is the gate without what differs from job to job: lanes with equal rests need the same.
+CREATE FUNCTION {schema}.waiting_lanes(gate_queue text, cancelling uuid[])
+RETURNS TABLE (lane text, fair_key text, key text, key_limit int, rest text, id uuid, sort_at timestamptz,
+  cost double precision)
+LANGUAGE sql STABLE AS $$
+  WITH RECURSIVE head AS (
+    (SELECT j.lane, j.id, j.sort_at, j.cost FROM {schema}.jobs AS j
+    WHERE j.queue = gate_queue AND j.state = 'ready' AND j.lane IS NOT NULL
+      AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+    ORDER BY j.lane, j.sort_at, j.id LIMIT 1)
+    UNION ALL
+    SELECT n.lane, n.id, n.sort_at, n.cost FROM head AS h CROSS JOIN LATERAL (
+      SELECT j.lane, j.id, j.sort_at, j.cost FROM {schema}.jobs AS j
+      WHERE j.queue = gate_queue AND j.state = 'ready' AND j.lane > h.lane
+        AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+      ORDER BY j.lane, j.sort_at, j.id LIMIT 1) AS n
+  )
+  SELECT h.lane, coalesce(g.gate ->> 'fair', ''), g.gate ->> 'key', (g.gate ->> 'key_limit')::int,
+    (g.gate - '{fair,key,key_limit}'::text[])::text, h.id, h.sort_at, coalesce(h.cost, 1)
+  FROM head AS h CROSS JOIN LATERAL (SELECT h.lane::jsonb AS gate) AS g
+  UNION ALL
+  (SELECT '', '', NULL, NULL, '{}', j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  WHERE j.queue = gate_queue AND j.state = 'ready' AND j.lane IS NULL
+    AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+  ORDER BY j.sort_at, j.id LIMIT 1)
+$$;
+
+CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, attempt int, failures smallint,
+  crashes smallint, max_attempts smallint, timeout interval, cancel_requested boolean, batch_id uuid, ordinal int,
+  sort_at timestamptz, refused_by text, again_at timestamptz, place bigint, gated boolean, look_in interval, spent text);
+
+-- Admission: the gate is locked, then what the waiting lanes need, and only then is counted: each in a statement of its
+-- own, and so with a snapshot of its own. What differs only between jobs of one share is done with two levels of heaps:
+-- `heap` holds the numbers of nodes, lanes 1 to n in one region per share, then the shares, n + 1 and up, in the last
+-- region, each region in the order of (tag, sort_at, id). A node of a share has the place of its first lane. Starting a
+-- job only takes room: a lane that is held stays so to the end. The last row has no job: it says the rest.
+CREATE FUNCTION {schema}.admit_jobs(claim_session uuid, claim_queue text, claim_limit int, claim_now timestamptz,
+  grants jsonb)
+RETURNS SETOF {schema}.admitted LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+  answer {schema}.admitted;
+  clock timestamptz;
+  cancelling uuid[];
+  keys jsonb;
+  virtual_time float8;
+  -- by lane; tags, ats and ids go on with the shares
+  lanes text[]; fair_keys text[]; rests text[]; costs float8[]; key_of int[]; key_used int[]; key_limits int[]; rest_of int[];
+  tags float8[]; ats timestamptz[]; ids uuid[];
+  heap int[];
+  lane_count int;
+  -- by share
+  bases int[]; sizes int[]; weights float8[]; moved boolean[];
+  share_count int;
+  -- by rest: what its lanes need are the needs from firsts[rest] on, up to firsts[rest + 1]
+  rest_names text[]; firsts int[]; held_rests boolean[];
+  -- by need
+  need_of int[]; need_units float8[];
+  -- by what is needed
+  kinds text[]; names text[]; numbers jsonb;
+  rooms float8[]; bursts float8[]; flows float8[]; again_ats timestamptz[]; refusing boolean[]; taken float8[];
+  started uuid[] := '{}'; refusers int[] := '{}'; probed int[] := '{}'; probes uuid[] := '{}'; blocked int[] := '{}';
+  lane int; share int; rest int; refuser int; need int; held boolean; full_up boolean; lasting boolean; more boolean := false;
+  units float8; base int; size int; parent int; child int; node int; next record;
+BEGIN
+  answer.gated := EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = claim_queue AND q.gated);
+  IF NOT answer.gated OR NOT EXISTS (SELECT FROM {schema}.jobs AS j
+      WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane IS NOT NULL)
+    AND NOT EXISTS (SELECT FROM {schema}.jobs AS j WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane IS NULL)
+  THEN
+    RETURN NEXT answer;
+    RETURN;
+  END IF;
+
+  INSERT INTO {schema}.gates (queue) SELECT claim_queue
+  WHERE NOT EXISTS (SELECT FROM {schema}.gates AS g WHERE g.queue = claim_queue) ON CONFLICT (queue) DO NOTHING;
+  SELECT g.virtual INTO virtual_time FROM {schema}.gates AS g WHERE g.queue = claim_queue FOR UPDATE;
+  clock := coalesce(claim_now, clock_timestamp());
+  cancelling := ARRAY(SELECT b.id FROM {schema}.batches AS b WHERE b.state = 'cancelling');
+  keys := coalesce((SELECT jsonb_object_agg(h.key, h.used) FROM {schema}.held_keys(claim_queue) AS h), '{}');
+
+  SELECT count(*), array_agg(w.lane), array_agg(w.fair_key), array_agg(w.rest), array_agg(w.cost), array_agg(w.key_of),
+    array_agg(w.used), array_agg(w.key_limit), array_agg(w.id), array_agg(w.sort_at), array_agg(0::float8)
+  INTO lane_count, lanes, fair_keys, rests, costs, key_of, key_used, key_limits, ids, ats, tags
+  FROM (
+    SELECT n.*, (CASE WHEN n.key IS NULL THEN 0 ELSE min(n.number) OVER (PARTITION BY n.key) END)::int AS key_of
+    FROM (
+      SELECT u.*, row_number() OVER (ORDER BY u.fair_key, u.sort_at, u.id) AS number
+      FROM (SELECT l.*, coalesce((keys ->> l.key)::int, 0) AS used
+        FROM {schema}.waiting_lanes(claim_queue, cancelling) AS l) AS u
+      WHERE u.key IS NULL OR u.key_limit IS NULL OR u.used < u.key_limit) AS n
+    ORDER BY n.number) AS w
+  WHERE EXISTS (SELECT FROM {schema}.sessions AS s WHERE s.id = claim_session AND s.expires_at > clock)
+    AND NOT EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = claim_queue AND q.paused);
+
+  IF lane_count = 0 THEN
+    RETURN NEXT answer;
+    RETURN;
+  END IF;
+
+  SELECT count(*), array_agg(s.first), array_agg(s.size), array_agg(s.weight), array_agg(false), tags || array_agg(s.tag),
+    ats || array_agg(ats[s.first]), ids || array_agg(ids[s.first])
+  INTO share_count, bases, sizes, weights, moved, tags, ats, ids
+  FROM (
+    SELECT f.first, f.size, coalesce(x.weight, 1) AS weight, greatest(virtual_time, x.finish) AS tag
+    FROM (SELECT k.fair_key, min(k.number)::int AS first, count(*)::int AS size
+      FROM unnest(fair_keys) WITH ORDINALITY AS k (fair_key, number) GROUP BY k.fair_key) AS f
+    LEFT JOIN {schema}.shares AS x ON x.queue = claim_queue AND x.fair_key = f.fair_key
+    ORDER BY tag, ats[f.first], ids[f.first]) AS s;
+  heap := ARRAY(SELECT generate_series(1, lane_count + share_count));
+
+  rest_names := ARRAY(SELECT DISTINCT r.rest FROM unnest(rests) AS r (rest));
+  numbers := (SELECT jsonb_object_agg(r.rest, r.number) FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number));
+  rest_of := ARRAY(SELECT (numbers ->> r.rest)::int FROM unnest(rests) WITH ORDINALITY AS r (rest, number) ORDER BY r.number);
+  held_rests := array_fill(false, ARRAY[cardinality(rest_names)]);
+  SELECT array_agg(d.kind), array_agg(d.name) INTO kinds, names FROM (SELECT DISTINCT n.kind, n.name
+    FROM unnest(rest_names) AS r (rest) CROSS JOIN LATERAL {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n) AS d;
+  PERFORM FROM {schema}.limits AS l WHERE l.key = ANY(names) ORDER BY l.key COLLATE "C" FOR UPDATE;
+  PERFORM FROM {schema}.rates AS r WHERE r.name = ANY(names) AND grants IS NULL ORDER BY r.name FOR UPDATE;
+  PERFORM FROM {schema}.breakers AS b WHERE b.key = ANY(names) ORDER BY b.key FOR UPDATE;
+  clock := coalesce(claim_now, clock_timestamp());
+
+  SELECT array_agg(g.kind), array_agg(g.name), array_agg(g.room), array_agg(g.burst), array_agg(g.per_second),
+    array_agg(g.again_at), array_agg(g.refuses), array_agg(0::float8),
+    jsonb_object_agg(g.kind || ' ' || g.name, g.number) FILTER (WHERE g.kind IS NOT NULL)
+  INTO kinds, names, rooms, bursts, flows, again_ats, refusing, taken, numbers
+  FROM (SELECT s.*, row_number() OVER (ORDER BY s.kind, s.name COLLATE "C") AS number
+    FROM {schema}.gate_stands(kinds, names, clock, grants) AS s ORDER BY number) AS g;
+  SELECT array_agg(d.need), array_agg(d.units) INTO need_of, need_units FROM (
+    SELECT (numbers ->> (n.kind || ' ' || n.name))::int AS need, coalesce(n.units, -1) AS units
+    FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number)
+    CROSS JOIN LATERAL {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n
+    WHERE numbers ? (n.kind || ' ' || n.name) ORDER BY r.number, need) AS d;
+  firsts := ARRAY(SELECT 1 + coalesce(sum(c.count) OVER (ORDER BY c.number), 0)::int FROM (
+    SELECT 0 AS number, 0 AS count
+    UNION ALL
+    SELECT r.number, (SELECT count(*) FROM {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n
+      WHERE numbers ? (n.kind || ' ' || n.name)) FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number)) AS c
+    ORDER BY c.number);
+
+  WHILE share_count > 0 LOOP
+    share := heap[lane_count + 1] - lane_count;
+    lane := heap[bases[share]];
+    rest := rest_of[lane];
+    held := held_rests[rest] OR key_of[lane] > 0 AND key_used[key_of[lane]] >= key_limits[lane];
+    IF NOT held THEN
+      -- A refused job takes room under its caps, but waits neither for a bucket nor for another breaker.
+      refuser := 0; full_up := false; lasting := false;
+      FOR need IN firsts[rest] .. firsts[rest + 1] - 1 LOOP
+        node := need_of[need];
+        units := CASE WHEN need_units[need] < 0 THEN costs[lane] ELSE need_units[need] END;
+        IF {schema}.passes_at(units, rooms[node], bursts[node], flows[node], again_ats[node], clock) > '-infinity' THEN
+          IF refusing[node] AND refuser = 0 THEN
+            refuser := node;
+          END IF;
+          held := true;
+          full_up := full_up OR kinds[node] = 'running';
+          lasting := lasting OR need_units[need] >= 0;
+        END IF;
+      END LOOP;
+      IF refuser > 0 THEN
+        held := full_up;
+      ELSIF held THEN
+        blocked := blocked || lane;
+        held_rests[rest] := lasting AND NOT EXISTS (
+          SELECT FROM generate_series(firsts[rest], firsts[rest + 1] - 1) AS n WHERE refusing[need_of[n]]);
+      END IF;
+    END IF;
+
+    IF held THEN
+      next := NULL;
+    ELSIF cardinality(started) = claim_limit THEN
+      more := true;
+      EXIT;
+    ELSE
+      PERFORM FROM {schema}.jobs AS j WHERE j.id = ids[lane] AND j.state = 'ready' FOR UPDATE SKIP LOCKED;
+      IF FOUND THEN
+        started := started || ids[lane];
+        refusers := refusers || refuser;
+        virtual_time := tags[lane_count + share];
+        tags[lane_count + share] := virtual_time + costs[lane] / weights[share];
+        moved[share] := true;
+        IF key_of[lane] > 0 THEN
+          key_used[key_of[lane]] := key_used[key_of[lane]] + 1;
+        END IF;
+        FOR need IN firsts[rest] .. firsts[rest + 1] - 1 LOOP
+          node := need_of[need];
+          CONTINUE WHEN refuser > 0 AND kinds[node] <> 'running';
+          units := CASE WHEN need_units[need] < 0 THEN costs[lane] ELSE need_units[need] END;
+          taken[node] := taken[node] + units;
+          IF kinds[node] = 'breaker' AND rooms[node] < 'Infinity' THEN
+            probed := probed || node;
+            probes := probes || ids[lane];
+          END IF;
+          rooms[node] := rooms[node] - units;
+        END LOOP;
+      END IF;
+      IF lanes[lane] = '' THEN
+        SELECT j.id, j.sort_at, coalesce(j.cost, 1) AS cost INTO next FROM {schema}.jobs AS j
+        WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane IS NULL
+          AND (j.sort_at, j.id) > (ats[lane], ids[lane]) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+        ORDER BY j.sort_at, j.id LIMIT 1;
+      ELSE
+        SELECT j.id, j.sort_at, coalesce(j.cost, 1) AS cost INTO next FROM {schema}.jobs AS j
+        WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane = lanes[lane]
+          AND (j.sort_at, j.id) > (ats[lane], ids[lane]) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+        ORDER BY j.sort_at, j.id LIMIT 1;
+      END IF;
+    END IF;
+
+    IF next IS NULL THEN
+      sizes[share] := sizes[share] - 1;
+      heap[bases[share]] := heap[bases[share] + sizes[share]];
+    ELSE
+      ids[lane] := next.id; ats[lane] := next.sort_at; costs[lane] := next.cost;
+    END IF;
+    FOR region IN 1 .. 2 LOOP
+      IF region = 1 THEN
+        base := bases[share]; size := sizes[share];
+      ELSE
+        IF sizes[share] = 0 THEN
+          heap[lane_count + 1] := heap[lane_count + share_count];
+          share_count := share_count - 1;
+        ELSE
+          ids[lane_count + share] := ids[heap[bases[share]]]; ats[lane_count + share] := ats[heap[bases[share]]];
+        END IF;
+        base := lane_count + 1; size := share_count;
+      END IF;
+      parent := 0;
+      LOOP
+        child := 2 * parent + 1;
+        EXIT WHEN child >= size;
+        IF child + 1 < size AND (tags[heap[base + child + 1]], ats[heap[base + child + 1]], ids[heap[base + child + 1]])
+            < (tags[heap[base + child]], ats[heap[base + child]], ids[heap[base + child]]) THEN
+          child := child + 1;
+        END IF;
+        EXIT WHEN (tags[heap[base + parent]], ats[heap[base + parent]], ids[heap[base + parent]])
+          <= (tags[heap[base + child]], ats[heap[base + child]], ids[heap[base + child]]);
+        node := heap[base + parent];
+        heap[base + parent] := heap[base + child];
+        heap[base + child] := node;
+        parent := child;
+      END LOOP;
+    END LOOP;
+  END LOOP;
+
+  IF more THEN
+    answer.look_in := interval '0';
+  ELSE
+    answer.look_in := nullif((SELECT min(b.until) FROM (
+      SELECT max({schema}.passes_at(CASE WHEN need_units[n] < 0 THEN costs[l.lane] ELSE need_units[n] END,
+        rooms[need_of[n]], bursts[need_of[n]], flows[need_of[n]], again_ats[need_of[n]], clock)) AS until
+      FROM unnest(blocked) AS l (lane)
+        CROSS JOIN LATERAL generate_series(firsts[rest_of[l.lane]], firsts[rest_of[l.lane] + 1] - 1) AS n
+      GROUP BY l.lane) AS b), 'infinity') - clock;
+  END IF;
+  IF started = '{}' THEN
+    -- Nothing to be durable: the locks alone must not make this wait for the disk.
+    PERFORM set_config('synchronous_commit', 'off', true);
+    RETURN NEXT answer;
+    RETURN;
+  END IF;
+
+  RETURN QUERY UPDATE {schema}.jobs AS j
+  SET state = 'running', session = claim_session, attempt = j.attempt + 1, started_at = clock,
+    lane = coalesce(j.lane, '{}')
+  FROM unnest(started, refusers) WITH ORDINALITY AS s (id, refuser, place)
+  WHERE j.id = s.id
+  RETURNING j.id, j.task, j.queue, j.args, j.attempt, j.failures, j.crashes, j.max_attempts, j.timeout,
+    j.cancel_requested, j.batch_id, j.ordinal, j.sort_at, names[s.refuser],
+    nullif(again_ats[s.refuser], '-infinity'), s.place,
+    NULL::boolean, NULL::interval, NULL::text;
+  UPDATE {schema}.gates AS g SET virtual = virtual_time WHERE g.queue = claim_queue;
+  INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
+  SELECT claim_queue, fair_keys[bases[m.share]], tags[lane_count + m.share]
+  FROM unnest(moved) WITH ORDINALITY AS m (moved, share) WHERE m.moved
+  ON CONFLICT (queue, fair_key) DO UPDATE SET finish = excluded.finish;
+  UPDATE {schema}.rates AS r SET level = rooms[n.number], at = greatest(r.at, clock)
+  FROM unnest(kinds, names, taken) WITH ORDINALITY AS n (kind, name, taken, number)
+  WHERE r.name = n.name AND n.kind = 'rate' AND n.taken > 0 AND bursts[n.number] < 'Infinity' AND grants IS NULL;
+  UPDATE {schema}.breakers AS b SET state = 'half_open', probe_job = j.id, probe_attempt = j.attempt,
+    version = version + 1
+  FROM unnest(probed, probes) AS p (number, job_id) JOIN {schema}.jobs AS j ON j.id = p.job_id
+  WHERE b.key = names[p.number];
+  answer.spent := (SELECT json_object_agg(n.name, n.taken) FROM unnest(kinds, names, taken) AS n (kind, name, taken)
+    WHERE n.kind = 'rate' AND n.taken > 0 AND grants IS NOT NULL);
+  RETURN NEXT answer;
 END
 $$;

@@ -9,12 +9,14 @@ from datetime import timedelta
 
 from headrace.ports.clock import Clock
 from headrace.ports.stores import Stores
+from headrace.stores.postgres.admission import PostgresAdmission
 from headrace.stores.postgres.batch_store import PostgresBatchStore
 from headrace.stores.postgres.control_store import PostgresControlStore
 from headrace.stores.postgres.database import Database, DatabaseOptions
 from headrace.stores.postgres.foreign import PostgresForeignIntake
 from headrace.stores.postgres.inspect import PostgresInspect
 from headrace.stores.postgres.job_store import PostgresJobStore
+from headrace.stores.postgres.limiter import PostgresLimiter
 from headrace.stores.postgres.memo_store import PostgresMemoStore
 from headrace.stores.postgres.migrate import check_version
 from headrace.stores.postgres.notifier import PostgresNotifier
@@ -89,6 +91,8 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         private_sessions=private_sessions,
         foreign=PostgresForeignIntake(database),
         close=close,
+        admission=PostgresAdmission(database, hot),
+        limiter=PostgresLimiter(database),
     )
 
 

@@ -158,11 +158,11 @@ def _lost(server: Server, before: str) -> StorageResetError:
 class Memory:
     """The epochs that this machine's working directory has seen, by namespace, in a file that may be missing.
 
-    It is written only where its directory exists, so that a mere client makes no files.
+    Its directory is made only with `make`, so that a mere client leaves no files behind.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
+    def __init__(self, path: Path | None = None, *, make: bool = False) -> None:
+        self._path, self._make = path, make
 
     def recall(self, server: Server) -> str:
         """Return the epoch that was seen last, or nothing."""
@@ -171,10 +171,12 @@ class Memory:
     def keep(self, server: Server, epoch: str) -> None:
         """Remember an epoch. A file that cannot be written is no reason to fail."""
         known = self._read()
-        if self._path is None or known.get(_name(server)) == epoch or not self._path.parent.is_dir():
+        if self._path is None or known.get(_name(server)) == epoch:
             return
         draft = self._path.with_name(f".{self._path.name}.{uuid4().hex[:8]}")
-        with suppress(OSError):
+        with suppress(OSError):  # no such directory, or not ours to write
+            if self._make:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
             draft.write_text(json.dumps({**known, _name(server): epoch}, indent=1), encoding="utf-8")
             draft.replace(self._path)
 

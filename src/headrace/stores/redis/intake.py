@@ -12,9 +12,7 @@ from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import micros, parse_id, span, spec_fields, to_json
 
 
-async def insert_jobs(
-    namespace: Namespace, jobs: Sequence[NewJob], *, channel: str = "", hint: str = ""
-) -> list[UUID]:
+async def insert_jobs(namespace: Namespace, jobs: Sequence[NewJob], *, channel: str = "", hint: str = "") -> list[UUID]:
     """Insert all of `jobs`, or none when a key conflicts; return, in order, the id under which each is stored."""
     if not jobs:
         return []

@@ -9,11 +9,11 @@ from uuid import UUID
 from headrace.model.errors import FenceLostError
 from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
 from headrace.model.session import LeaderTerm
-from headrace.model.stats import Rescued
+from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.ports.notifier import Notifier
-from headrace.stores.redis import intake
+from headrace.stores.redis import intake, pruning
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import claim_words, claimed_jobs, encode_completions, rescued, span
+from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, encode_completions, rescued, span
 
 
 class RedisJobStore:
@@ -36,7 +36,8 @@ class RedisJobStore:
 
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
         """Return the running jobs that a session holds in a queue, in claim order."""
-        jobs = claimed_jobs(await self._namespace.run("claimed_jobs", session.hex, queue), queue)
+        gated, rows = await self._namespace.run("claimed_jobs", session.hex, queue)
+        jobs = admitted_jobs(rows, queue) if gated else claimed_jobs(rows, queue)
         return sorted(jobs, key=lambda job: (job.sort_at, job.id))
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
@@ -79,6 +80,12 @@ class RedisJobStore:
         """Return the stored steps of a job by name."""
         pairs = await self._namespace.run("load_steps", job_id.hex)
         return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+    async def prune_jobs(
+        self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None
+    ) -> Pruned:
+        """Remove what is older than its retention, in scripts of bounded length."""
+        return await pruning.prune_jobs(self._namespace, retention, limit=limit, queue=queue, term=term)
 
 
 def _accepted(completions: Sequence[Completion], refused: Sequence[int]) -> list[UUID]:

@@ -21,9 +21,9 @@ class Caller(Protocol):
 
 
 class Namespace:
-    """The keys `{NAME}:…` under an epoch. `clock` replaces the server's, for tests."""
+    """The keys `{NAME}:…` under an epoch, None for data that may be thrown away. `clock` replaces the server's."""
 
-    def __init__(self, server: Caller, root: str, epoch: Epoch, clock: Clock | None = None) -> None:
+    def __init__(self, server: Caller, root: str, epoch: Epoch | None, clock: Clock | None = None) -> None:
         self.root = root
         self._server, self._epoch = server, epoch
         self._clock = clock
@@ -37,7 +37,8 @@ class Namespace:
         script = load_script(verb)
         now = "" if self._clock is None else str(micros(self._clock.now()))
         # Every script looks for the second key first: without it the data is not what it was.
-        given: tuple[Word, ...] = (2, self.root, epoch_key(self.root, self._epoch.value), now, *words)
+        keys = [self.root] if self._epoch is None else [self.root, epoch_key(self.root, self._epoch.value)]
+        given: tuple[Word, ...] = (len(keys), *keys, now, *words)
         try:
             return await self._server.call("EVALSHA", script.sha, *given, read=script.reads)
         except RefusedError as error:

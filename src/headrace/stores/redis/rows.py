@@ -96,6 +96,23 @@ def _claimed_job(  # noqa: PLR0913 - a row
     )
 
 
+def admitted_jobs(rows: Sequence[Sequence[Any]], queue: str) -> list[ClaimedJob]:
+    """Return the rows of an admission: those of a claim, with why the job is refused as one more."""
+    jobs = []
+    for *row, refused in rows:
+        job = _claimed_job(queue, *row)
+        job.gated, job.refused = True, None if refused is None else _refusal(refused)
+        jobs.append(job)
+    return jobs
+
+
+def _refusal(text: str) -> str:
+    """Return the words for "UNTIL KEY": until when a breaker is open, 0 while it is being tried."""
+    until, _, key = text.partition(" ")
+    when = "is being tried" if until == "0" else f"tries again at {instant(until):%Y-%m-%d %H:%M:%S} UTC"
+    return f"The circuit breaker {key!r} is open; it {when}."
+
+
 def encode_completions(completions: Sequence[Completion]) -> str:
     """Return completions as the JSON list of `lib/completing.lua`."""
     return to_json([[done.job_id.hex, done.attempt, done.result or "", _ending(done)] for done in completions])

@@ -1,7 +1,8 @@
 """The one loader of Lua: `scripts/VERB.lua`, one script per verb, read once.
 
-A script names the pieces of `scripts/lib/` that it is made of (`-- include keys, bulk`); they are put before it, behind
-the constants that the model defines. Its first line says what the server may let it do: `#!lua flags=…`.
+A script names the pieces of `scripts/lib/` that it is made of (`-- include keys, bulk`), and a piece those that it
+needs itself; they are put before it, behind the constants that the model defines. Its first line says what the server
+may let it do: `#!lua flags=…`.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from headrace.model.priority import HEAD_START_SECONDS
 from headrace.stores.redis.rows import encode_error
 
 _INCLUDE = re.compile(r"^-- include (.+)$", re.MULTILINE)
-#: Before everything else: the epoch that the caller remembers has to be the one of this data.
+#: Before everything else: the epoch that the caller remembers has to be the one of this data. Data that may be thrown
+#: away has none.
 _GUARD = """\
-if redis.call('EXISTS', KEYS[2]) == 0 then
+if KEYS[2] and redis.call('EXISTS', KEYS[2]) == 0 then
   return redis.error_reply('STORAGE_RESET the epoch of this namespace is not there')
 end
 """
@@ -39,12 +41,21 @@ class Script:
 @cache
 def load_script(name: str) -> Script:
     """Return the script `scripts/NAME.lua` with its pieces."""
-    source = _read(f"{name}.lua")
-    shebang, _, body = source.partition("\n")
-    included = _INCLUDE.search(body)
-    pieces = [_read(f"lib/{piece.strip()}.lua") for piece in included[1].split(",")] if included else []
-    text = f"{shebang}\n{_GUARD}{_constants()}{''.join(_COMMENT.sub('', piece) for piece in [*pieces, body])}"
+    shebang, _, body = _read(f"{name}.lua").partition("\n")
+    pieces: dict[str, str] = {}
+    _collect(body, pieces)
+    text = f"{shebang}\n{_GUARD}{_constants()}{''.join(_COMMENT.sub('', piece) for piece in [*pieces.values(), body])}"
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), "no-writes" in shebang)
+
+
+def _collect(text: str, pieces: dict[str, str]) -> None:
+    """Add the pieces that a text names, each behind those that it names itself."""
+    included = _INCLUDE.search(text)
+    for name in included[1].split(", ") if included else []:
+        if name not in pieces:
+            piece = _read(f"lib/{name}.lua")
+            _collect(piece, pieces)
+            pieces[name] = piece
 
 
 def _read(path: str) -> str:

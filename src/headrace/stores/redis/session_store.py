@@ -21,7 +21,7 @@ class RedisSessionStore:
     async def register_session(self, session: NewSession) -> None:
         """Register a session; its lease starts now."""
         process = session.process
-        facts = {
+        facts: dict[str, str | int] = {
             "host": process.host,
             "pid": process.pid,
             "start_time": process.start_time,

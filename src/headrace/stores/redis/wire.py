@@ -47,7 +47,8 @@ class Wire(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._watch: asyncio.TimerHandle | None = None
-        self._ended = asyncio.Event()
+        #: Set once the connection is closed.
+        self.ended = asyncio.Event()
         self.closed: StoreUnavailableError | None = None
 
     # Asking
@@ -108,7 +109,7 @@ class Wire(asyncio.Protocol):
             self._transport.close()
             try:
                 async with asyncio.timeout(2):
-                    await self._ended.wait()
+                    await self.ended.wait()
             except TimeoutError:
                 self._transport.abort()
 
@@ -170,7 +171,7 @@ class Wire(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Tell whoever waits."""
         self._fail(error or "the server closed the connection")
-        self._ended.set()
+        self.ended.set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ WITH gate AS MATERIALIZED (
 ), uncapped AS MATERIALIZED (
   SELECT p.id, p.sort_at FROM gate CROSS JOIN LATERAL (
     SELECT r.id, r.sort_at FROM {schema}.jobs AS r
-    WHERE r.queue = %(queue)s AND r.state = 'ready' AND r.limit_key IS NULL
+    WHERE r.queue = %(queue)s AND r.state = 'ready' AND r.lane IS NULL AND r.limit_key IS NULL
       AND (r.batch_id IS NULL OR r.batch_id <> ALL(gate.cancelling))
     ORDER BY r.sort_at, r.id LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED) AS p
 )

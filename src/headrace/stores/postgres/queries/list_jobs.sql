@@ -1,7 +1,7 @@
 -- Jobs that match, newest first, at a bounded cost: what matches among the newest of each table by id, among the oldest
 -- that are not final (those that run), and what indexes know of a queue (ready, failed, cancelled). Others that match
 -- are not seen: an old success of a rare queue, say. Ids are time-ordered to the millisecond, hence some more than asked.
--- Locks: none. Index: both primary keys, jobs_claim, finished_jobs_failed.
+-- Locks: none. Index: both primary keys, jobs_claim, jobs_waiting, finished_jobs_failed.
 WITH RECURSIVE asked AS MATERIALIZED (
   SELECT %(state)s::text AS state, %(queue)s::text AS queue, %(limit)s::int + 100 AS few,
     CASE WHEN %(state)s::text IS NULL AND %(queue)s::text IS NULL THEN 0 ELSE %(walk)s::int END
@@ -27,8 +27,12 @@ WITH RECURSIVE asked AS MATERIALIZED (
   ORDER BY id DESC LIMIT (SELECT far FROM asked))
   UNION ALL
   (SELECT id, state, queue FROM {schema}.jobs
-  WHERE state = 'ready' AND limit_key IS NULL AND queue = %(queue)s::text AND coalesce(%(state)s::text, 'ready') = 'ready'
+  WHERE state = 'ready' AND lane IS NULL AND queue = %(queue)s::text AND coalesce(%(state)s::text, 'ready') = 'ready'
   ORDER BY sort_at DESC LIMIT (SELECT few FROM asked))
+  UNION ALL
+  (SELECT id, state, queue FROM {schema}.jobs
+  WHERE state = 'ready' AND lane IS NOT NULL AND queue = %(queue)s::text AND coalesce(%(state)s::text, 'ready') = 'ready'
+  ORDER BY lane DESC, sort_at DESC LIMIT (SELECT few FROM asked))
   UNION ALL
   SELECT b.id, p.state, p.queue FROM asked AS a CROSS JOIN pair AS p CROSS JOIN LATERAL (
     SELECT f.id FROM {schema}.finished_jobs AS f

@@ -7,7 +7,7 @@ WITH t AS MATERIALIZED (
 ), live AS MATERIALIZED (
   SELECT j.queue, count(*) FILTER (WHERE j.state = 'scheduled') AS scheduled,
     count(*) FILTER (WHERE j.state = 'ready') AS ready,
-    count(*) FILTER (WHERE j.state = 'ready' AND j.limit_key IS NOT NULL) AS capped,
+    count(*) FILTER (WHERE j.state = 'ready' AND j.lane IS NOT NULL) AS capped,
     count(*) FILTER (WHERE j.state = 'running') AS running,
     count(*) FILTER (WHERE j.state = 'parked') AS parked,
     min(j.sort_at + (%(head_starts)s::interval[])[j.priority + 1]) FILTER (WHERE j.state = 'ready') AS ready_since,

@@ -24,7 +24,7 @@ WITH held AS MATERIALIZED (
   SET state = v.verdict, session = NULL, started_at = NULL, failures = j.failures + v.charged::int,
     crashes = j.crashes + v.lone::int, lone_crashes = v.alone,
     run_at = CASE v.verdict WHEN 'scheduled' THEN v.now + v.delay ELSE j.run_at END,
-    sort_at = CASE WHEN v.released THEN j.sort_at
+    sort_at = CASE WHEN v.released OR j.lane ~ '"key_limit":1[,}]' THEN j.sort_at
       ELSE v.now + v.delay - (%(head_starts)s::interval[])[j.priority + 1] END
   FROM judged AS v
   WHERE j.id = v.id AND v.verdict IN ('ready', 'scheduled')
@@ -39,10 +39,11 @@ WITH held AS MATERIALIZED (
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
-     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, args, error, usage)
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, lane, cost,
+     args, error, usage)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, now, timeout, ordinal, attempt, priority,
     failures + charged::int, crashes + lone::int, max_attempts, at_most_once, cancel_requested, verdict, queue, task,
-    limit_key, args, CASE verdict WHEN 'failed' THEN %(poison)s::json ELSE error END, usage
+    limit_key, lane, cost, args, CASE verdict WHEN 'failed' THEN %(poison)s::json ELSE error END, usage
   FROM judged WHERE verdict IN ('failed', 'cancelled')
   ON CONFLICT (id) DO NOTHING
 )

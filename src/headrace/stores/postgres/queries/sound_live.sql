@@ -1,18 +1,18 @@
 -- What the indexes of a big hot table say of its queues within a bounded number of entries each: ready jobs without a
--- cap and how long the first of them have been so, scheduled jobs (of all queues together), and jobs that ran at the
+-- gate and how long the first of them have been so, scheduled jobs (of all queues together), and jobs that ran at the
 -- last heartbeats, shared out by slots. A count that reached the bound is a lower one.
 -- Locks: none. Index: jobs_claim by one probe per queue, jobs_due; the pages of the entries.
 WITH RECURSIVE waiting AS (
-  (SELECT queue FROM {schema}.jobs WHERE state = 'ready' AND limit_key IS NULL ORDER BY queue LIMIT 1)
+  (SELECT queue FROM {schema}.jobs WHERE state = 'ready' AND lane IS NULL ORDER BY queue LIMIT 1)
   UNION ALL
   SELECT n.queue FROM waiting AS w CROSS JOIN LATERAL (
-    SELECT j.queue FROM {schema}.jobs AS j WHERE j.state = 'ready' AND j.limit_key IS NULL AND j.queue > w.queue
+    SELECT j.queue FROM {schema}.jobs AS j WHERE j.state = 'ready' AND j.lane IS NULL AND j.queue > w.queue
     ORDER BY j.queue LIMIT 1) AS n
 ), ready AS (
   SELECT w.queue, count(*) AS ready, min(j.ready_since) AS ready_since
   FROM waiting AS w CROSS JOIN LATERAL (
     SELECT r.sort_at + (%(head_starts)s::interval[])[r.priority + 1] AS ready_since FROM {schema}.jobs AS r
-    WHERE r.queue = w.queue AND r.state = 'ready' AND r.limit_key IS NULL
+    WHERE r.queue = w.queue AND r.state = 'ready' AND r.lane IS NULL
     ORDER BY r.sort_at, r.id LIMIT %(bound)s::int) AS j
   GROUP BY w.queue
 ), due AS (

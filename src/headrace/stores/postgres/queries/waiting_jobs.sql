@@ -1,10 +1,10 @@
 -- How many jobs of a queue wait, ready or scheduled, counted no further than asked: for bounded queues.
--- Locks: none. Index: jobs_claim, jobs_claim_capped, jobs_scheduled; so many entries of each at most.
+-- Locks: none. Index: jobs_claim, jobs_waiting, jobs_scheduled; so many entries of each at most.
 SELECT count(*) AS waiting FROM (
-  (SELECT FROM {schema}.jobs WHERE queue = %(queue)s::text AND state = 'ready' AND limit_key IS NULL
+  (SELECT FROM {schema}.jobs WHERE queue = %(queue)s::text AND state = 'ready' AND lane IS NULL
   LIMIT %(at_most)s::int)
   UNION ALL
-  (SELECT FROM {schema}.jobs WHERE queue = %(queue)s::text AND state = 'ready' AND limit_key IS NOT NULL
+  (SELECT FROM {schema}.jobs WHERE queue = %(queue)s::text AND state = 'ready' AND lane IS NOT NULL
   LIMIT %(at_most)s::int)
   UNION ALL
   (SELECT FROM {schema}.jobs WHERE queue = %(queue)s::text AND state = 'scheduled' LIMIT %(at_most)s::int)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Cancel a job that has not started, or ask the worker of a running one. Arguments: id. Returns missing, cancelled,
 -- requested or already_final. Keys: job, ready, lane, scheduled, ended, cancels, batch. Complexity: O(log M).
--- include keys, bulk, waiting, running, ending
+-- include ending
 local id = ARGV[2]
 local job = read_job(id)
 if not job then

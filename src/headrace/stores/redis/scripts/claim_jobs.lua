@@ -4,7 +4,7 @@
 -- queue, limit, JSON list of limit keys, place to go on behind (sort_at and id, or empty). Returns rows of a claim.
 -- Keys: sessions, queue, gated, caps, holds, ready, lane, batches:cancelling, job, running, holders, deadlines.
 -- Complexity: O(N log M), M the ready jobs of the queue.
--- include keys, bulk, running, claiming
+-- include claiming
 local rows = claim_jobs(ARGV[2], ARGV[3], tonumber(ARGV[4]), cjson.decode(ARGV[5]), ARGV[6], ARGV[7])
 flush()
 return rows

@@ -2,7 +2,7 @@
 -- End attempts of a session, each under its fence (id, attempt, session, running): final, or sent back.
 -- Arguments: session, JSON list of completions, see lib/completing.lua. Returns the positions of those refused.
 -- Keys: job, running, deadlines, holds, ended, dead, attempts, ready, lane, scheduled, batch. Complexity: O(N log M).
--- include keys, bulk, waiting, running, ending, completing
+-- include completing
 local refused = complete_jobs(ARGV[2], cjson.decode(ARGV[3]))
 flush()
 return refused

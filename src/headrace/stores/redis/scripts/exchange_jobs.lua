@@ -2,7 +2,7 @@
 -- End attempts of a session, and claim others in the same step. Arguments: session, JSON list of completions, queue,
 -- limit, JSON list of limit keys, place to go on behind. Returns {positions refused, rows claimed}.
 -- Keys: those of complete_jobs and claim_jobs. Complexity: O(N log M).
--- include keys, bulk, waiting, running, ending, completing, claiming
+-- include completing, claiming
 local refused = complete_jobs(ARGV[2], cjson.decode(ARGV[3]))
 -- Before the claim: what was sent back may be claimed again, and what ended frees its caps.
 flush()

@@ -3,7 +3,7 @@
 -- with one more failure; failed when those are used up or the job may run only once; cancelled where asked to stop.
 -- Arguments: grace, limit, session and term of the leader. Returns rows of lib/sweeping.lua.
 -- Keys: leader, deadlines, job, running, attempts, ready, lane, ended, dead, batch. Complexity: O(N log M).
--- include keys, bulk, terms, waiting, running, ending, sweeping
+-- include terms, sweeping
 if not leads(ARGV[4], ARGV[5]) then
   return swept
 end

@@ -4,8 +4,8 @@
 -- the group's jobs share; run_ats 0 or microseconds, or an empty list; keys empty texts where a job has none, or an
 -- empty list; then the channel to hint on, if any, and what to say there. Returns {conflict 0 or 1, position, id, …}:
 -- which jobs, counted from 1 over all groups, have their key's stored id.
--- Keys: job, jobs, queues, ready, lane, scheduled, key. Complexity: O(N log M), M the ready jobs of the queue.
--- include keys, bulk, waiting, intake
+-- Keys: job, jobs, queues, ready, lane, scheduled, key, keys. Complexity: O(N log M), M the ready jobs of the queue.
+-- include intake
 local LIFETIME = tonumber(ARGV[3])
 local stored, answer, known, position = {}, {0}, {}, 0
 local groups = cjson.decode(ARGV[2])
@@ -47,6 +47,7 @@ end
 local expires_at = text(NOW + LIFETIME)
 for name, value in pairs(known) do
   call('SET', name, expires_at .. ' ' .. value[1] .. ' ' .. value[2], 'PX', text(LIFETIME / 1000))
+  later('ZADD', ROOT .. 'keys', expires_at, string.sub(name, #ROOT + 5))
 end
 position = 0
 for _, group in ipairs(groups) do

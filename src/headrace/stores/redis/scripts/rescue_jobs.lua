@@ -2,7 +2,7 @@
 -- Take back running jobs of sessions that are missing or have ended: ready at their old place with one more crash;
 -- at-most-once jobs fail, jobs that are asked to stop are cancelled. Arguments: limit. Returns rows of lib/sweeping.lua.
 -- Keys: holders, sessions, running, job, attempts, ready, lane, ended, dead, batch. Complexity: O(H + N log M), H holders.
--- include keys, bulk, waiting, running, ending, sweeping
+-- include sweeping
 local limit, dead = tonumber(ARGV[2]), {}
 for _, holder in ipairs(call('SMEMBERS', ROOT .. 'holders')) do
   local session, queue = string.match(holder, '^(%x+):(.*)$')

@@ -2,7 +2,7 @@
 -- Insert a copy of a failed or cancelled job. Arguments: id, id of the copy. Returns {verdict, detail}: `retried` with
 -- the id of the copy there is, `missing`, `unfit` with the job's state, or `cancelling`, while its batch is.
 -- Keys: those of an insert, dead, batch. Complexity: O(log M).
--- include keys, bulk, waiting, intake, retrying
+-- include retrying
 local id = ARGV[2]
 local row = read_ended(id)
 if not row.state then

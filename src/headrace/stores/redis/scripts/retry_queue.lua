@@ -2,7 +2,7 @@
 -- Insert copies of failed jobs of a queue that were not retried before, oldest first; those of batches being cancelled
 -- are passed over. Arguments: queue, place to begin at, then ids for the copies, ascending. Returns {next place or -1, ids used}.
 -- Keys: dead, those of an insert, batch. Complexity: O(N log M).
--- include keys, bulk, waiting, intake, retrying
+-- include retrying
 local queue, place = ARGV[2], tonumber(ARGV[3])
 local made, wanted = {}, #ARGV - 3
 local ids = call('ZRANGE', ROOT .. 'dead:' .. queue, place, place + wanted - 1)

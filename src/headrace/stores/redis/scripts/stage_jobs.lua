@@ -2,7 +2,7 @@
 -- Move scheduled jobs that are due to ready, those due longest first, at the place of their due time.
 -- Arguments: limit. Returns the queues that gained one.
 -- Keys: queues, scheduled, job, ready, lane. Complexity: O(Q + N log M), Q the queues.
--- include keys, bulk, waiting
+-- include waiting
 local limit, due = tonumber(ARGV[2]), {}
 for _, queue in ipairs(call('SMEMBERS', ROOT .. 'queues')) do
   local found = call('ZRANGE', ROOT .. 'scheduled:' .. queue, '-inf', NOW_TEXT, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
@@ -17,9 +17,9 @@ local queues, names = {}, {}
 for index = 1, math.min(limit, #due) do
   local id, queue = due[index].id, due[index].queue
   local key = job_key(id)
-  local values = call('HMGET', key, 'priority', 'gate', 'limit_key')
-  local job = {state = 'scheduled', queue = queue, priority = values[1], gate = values[2], limit_key = values[3]}
-  local place = text(due[index].run_at - head_start(job))
+  local row = call('HMGET', key, 'priority', 'gate', 'limit_key', 'attempt', 'sort_at')
+  local job = {state = 'scheduled', queue = queue, priority = row[1], gate = row[2], limit_key = row[3], attempt = row[4]}
+  local place = keeps_place(job) and row[5] or text(due[index].run_at - head_start(job))
   leave_waiting(id, job)
   call('HSET', key, 'state', 'ready', 'sort_at', place)
   enter_ready(id, job, place)

@@ -1,7 +1,9 @@
--- Commands on keys that many jobs share, collected and sent once per key: `later` collects, `flush` sends.
--- One command takes at most PART arguments: Lua's stack holds 8,000. PART is even, for pairs of score and member.
+-- Commands on keys that many jobs share, collected and sent once per key: `later` collects, `flush` sends, then calls
+-- what other pieces left in `after_flush`. One command takes at most PART arguments (Lua's stack holds 8,000); PART is
+-- even, for pairs of score and member.
+-- include keys
 local PART = 4000
-local bulk = {}
+local bulk, after_flush = {}, nil
 
 local function later(command, key, ...)
   local name = command .. key
@@ -26,4 +28,7 @@ local function flush()
     call_in_parts(list.command, list.key, list)
   end
   bulk = {}
+  if after_flush then
+    after_flush()
+  end
 end

@@ -1,4 +1,5 @@
 -- Claiming the first ready jobs of a queue that may start now.
+-- include running
 local CLAIMED = {'task', 'args', 'attempt', 'failures', 'crashes', 'max_attempts', 'timeout', 'cancel', 'batch',
   'ordinal', 'sort_at', 'limit_key'}
 -- Ghosts (jobs of batches being cancelled) that one claim removes at most.
@@ -69,7 +70,7 @@ local function next_source(queue, room)
 end
 
 -- Start a job that was taken from its place; returns its row, or nil for a ghost.
-local function start_claimed(id, queue, session, cancelling)
+local function start_claimed(id, queue, session, cancelling, gate)
   local key = job_key(id)
   local row = call('HMGET', key, unpack(CLAIMED))
   local batch = row[9]
@@ -83,7 +84,7 @@ local function start_claimed(id, queue, session, cancelling)
   end
   row[3] = (row[3] or 0) + 1
   call('HSET', key, 'state', 'running', 'session', session, 'attempt', row[3], 'started_at', NOW_TEXT)
-  start(id, {queue = queue, timeout = row[7], limit_key = row[12]}, session)
+  start(id, {queue = queue, timeout = row[7], limit_key = row[12], gate = gate}, session)
   row[12] = id
   return row
 end

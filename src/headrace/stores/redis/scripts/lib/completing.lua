@@ -1,4 +1,5 @@
 -- Applying the completions of one session, each under its fence.
+-- include ending
 
 local function plus(count, more)
   return (count or 0) + (more and 1 or 0)

@@ -1,4 +1,5 @@
 -- Ends of attempts. `read_job` gives what these functions need; each writes the hash and leaves the rest to `flush`.
+-- include waiting, running
 local JOB = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'limit_key', 'gate', 'cancel', 'failures',
   'crashes', 'lone_crashes', 'sort_at', 'priority', 'started_at', 'once', 'max_attempts'}
 -- What is enough for an attempt that succeeds: most do, and a lookup costs.
@@ -48,16 +49,17 @@ local function release(id, job)
   enter_ready(id, job, job.sort_at)
 end
 
--- Send a running job back to wait for its time, or to queue up again.
+-- Send a running job back to wait for its time, or to queue up again; one with an in-order key keeps that and its place.
 local function wait(id, job, delay)
-  leave_running(id, job)
+  local keeps = keeps_place(job)
+  leave_running(id, job, keeps and delay > 0)
   local key, due = job_key(id), text(NOW + delay)
   call('HDEL', key, 'session', 'started_at')
   if delay > 0 then
     call('HSET', key, 'state', 'scheduled', 'run_at', due)
     enter_scheduled(id, job, due)
   else
-    local place = text(NOW - head_start(job))
+    local place = keeps and job.sort_at or text(NOW - head_start(job))
     call('HSET', key, 'state', 'ready', 'sort_at', place)
     enter_ready(id, job, place)
   end

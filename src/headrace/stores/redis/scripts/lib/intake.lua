@@ -1,5 +1,6 @@
 -- Inserting a job. `spec` is what jobs of one call share: `fields` (names and values in turn, the batch among them),
 -- queue, gate, limit_key, batch, and lead (the head start). Returns false for an id that is stored, live or final.
+-- include waiting
 local function insert_job(spec, id, args, run_at, ordinal)
   local key = job_key(id)
   if call('EXISTS', key) == 1 then
@@ -22,6 +23,10 @@ local function insert_job(spec, id, args, run_at, ordinal)
     later('SADD', batch_key(spec.batch, 'live'), id)
   end
   later('ZADD', ROOT .. 'jobs:' .. spec.queue, NOW_TEXT, id)
+  if spec.gate and not spec.gated then
+    -- The first job with a gate gates its queue for good.
+    spec.gated = call('SADD', ROOT .. 'gated', spec.queue)
+  end
   return true
 end
 

@@ -1,4 +1,5 @@
 -- Ending attempts without their worker's word. Rows of the answer: {id, verdict, queue, batch}.
+-- include ending
 local swept = {}
 
 -- `verdict` is ready, failed or cancelled; `count` is the field that rises by one.

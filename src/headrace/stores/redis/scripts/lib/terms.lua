@@ -1,4 +1,5 @@
 -- Whether a session leads in a term that has not ended. An empty session is an operator, who needs no term.
+-- include keys
 local function leads(session, term)
   if session == '' then
     return true

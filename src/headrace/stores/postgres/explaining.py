@@ -1,0 +1,62 @@
+"""Why a job is not running, by the predicate that admits jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from headrace.model.admission import Explanation, WaitReason
+from headrace.model.job import JobState
+from headrace.stores.postgres.database import Database, Row
+
+#: Jobs before it that are counted.
+MAX_AHEAD = 1_000
+
+_REASONS = {
+    "breaker": WaitReason.BREAKER,
+    "rate": WaitReason.RATE,
+    "running": WaitReason.CAP,
+    "key": WaitReason.CAP,
+}
+
+
+async def explain_job(database: Database, job_id: UUID) -> Explanation | None:
+    """Return the one reason, or None for an unknown job."""
+    row = await database.fetch_one("explain_job", job_id=job_id, bound=MAX_AHEAD)
+    if row is None:
+        return None
+    state = JobState(row["state"])
+    if state is not JobState.READY:
+        reason = WaitReason.FINAL if state.final else WaitReason(state.value)
+        return Explanation(job_id, state, reason, until=row["run_at"] if state is JobState.SCHEDULED else None)
+    if row["paused"]:
+        return _because(job_id, WaitReason.PAUSED, row["queue"], {"paused_reason": row["reason"]})
+    if row["cancelling"] is not None:
+        return _because(job_id, WaitReason.CANCELLING, str(row["cancelling"]))
+    ahead = {"ahead": min(row["ahead"], MAX_AHEAD)}
+    if row["gated"]:
+        lane = row["lane"] or "{}"
+        found = await database.fetch_one("find_obstacle", queue=row["queue"], lane=lane, cost=row["cost"])
+        if found is not None:
+            facts = {**_facts(found), **ahead}
+            return Explanation(job_id, state, _REASONS[found["kind"]], found["name"], found["until"], facts)
+    if not row["served"]:
+        return _because(job_id, WaitReason.NO_WORKER, row["queue"], ahead)
+    return _because(job_id, WaitReason.ORDER, None, ahead)
+
+
+def _because(
+    job_id: UUID, reason: WaitReason, subject: str | None, facts: Mapping[str, Any] | None = None
+) -> Explanation:
+    return Explanation(job_id, JobState.READY, reason, subject, facts=facts or {})
+
+
+def _facts(found: Row) -> dict[str, Any]:
+    """Return the numbers of an obstacle."""
+    if found["kind"] == "breaker":
+        return {"state": found["breaker"]}
+    if found["kind"] == "rate":
+        return {"level": found["room"], "units": found["units"]}
+    facts = {"cap": found["cap"], "running": int(found["cap"] - found["room"])}
+    return facts if found["held_by"] is None else {**facts, "held_by": str(found["held_by"])}

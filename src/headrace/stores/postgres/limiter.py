@@ -1,0 +1,41 @@
+"""Token buckets in PostgreSQL: those of the gate, for calls that are not jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from headrace.model.limits import Rate
+from headrace.ports.limiter import Taken
+from headrace.stores.postgres.admission import declare_rates
+from headrace.stores.postgres.database import Database
+
+
+class PostgresLimiter:
+    """`ports.limiter.Limiter`; each verb is one statement."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def declare(self, rates: Mapping[str, Rate]) -> None:
+        """Set rates; a bucket that was not known starts empty."""
+        await declare_rates(self._database, rates, empty=True)
+
+    async def take(self, wanted: Mapping[str, float], *, some: bool = False) -> Taken:
+        """Take all, or of each what is there."""
+        names = sorted(wanted)
+        units = [wanted[name] for name in names]
+        rows = await self._database.fetch("take_units", names=names, units=units, some=some)
+        unknown = frozenset(names) - {row["name"] for row in rows}
+        wait = max((row["wait"] for row in rows), default=timedelta())
+        nothing = not some and (wait > timedelta() or unknown)
+        return Taken({} if nothing else {row["name"]: row["units"] for row in rows}, wait, unknown)
+
+    async def give_back(self, units: Mapping[str, float]) -> None:
+        """Return units; those of unknown buckets are dropped."""
+        names = sorted(units)
+        await self._database.fetch("give_units", names=names, units=[units[name] for name in names])
+
+    async def close_bucket(self, name: str, wait: timedelta) -> None:
+        """Let nothing pass for some time."""
+        await self._database.fetch("close_bucket", name=name, wait=wait)

@@ -1,0 +1,98 @@
+"""The gate on Redis: fair shares, caps, rate limits and breakers. One script per verb."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from headrace.model.admission import Admitted, Explanation, LimitsView, WaitReason
+from headrace.model.breaker import BreakerReport, BreakerState
+from headrace.model.errors import NotFoundError
+from headrace.model.job import Claim, JobState
+from headrace.model.limits import Declared, Rate
+from headrace.stores.redis.limit_rows import breaker_view, cap_view, rate_view, rule_fields, share_view
+from headrace.stores.redis.namespace import Namespace
+from headrace.stores.redis.rows import admitted_jobs, instant, to_json
+
+
+class RedisAdmission:
+    """The admission port on Redis; what runs is counted from sets of running jobs."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+
+    async def admit_jobs(self, claim: Claim, *, grants: Mapping[str, float] | None = None) -> Admitted:
+        """Start what the gate lets pass."""
+        units = "" if grants is None else to_json(dict(grants))
+        gated, *answer = await self._namespace.run("admit_jobs", claim.session.hex, claim.queue, claim.limit, units)
+        if not gated:
+            return Admitted([], gated=False)
+        rows, look_in, spent = answer
+        wait = None if int(look_in) < 0 else timedelta(microseconds=int(look_in))
+        return Admitted(admitted_jobs(rows, claim.queue), look_in=wait, spent=json.loads(spent))
+
+    async def declare_limits(self, declared: Declared) -> None:
+        """Store what an app declares; what operators set stays in force."""
+        facts = {
+            "caps": dict(declared.caps),
+            "rates": {name: [repr(rate.per_second), repr(rate.burst)] for name, rate in declared.rates.items()},
+            "breakers": {key: rule_fields(rule) for key, rule in declared.breakers.items()},
+        }
+        await self._namespace.run("declare_limits", to_json(facts))
+
+    async def report_calls(self, reports: Sequence[BreakerReport]) -> None:
+        """Count endings of attempts behind breakers."""
+        words = [
+            word
+            for one in reports
+            for word in (one.key, f"{one.job_id.hex} {one.attempt}", "1" if one.succeeded else "0")
+        ]
+        if words:
+            await self._namespace.run("report_calls", *words)
+
+    async def explain_job(self, job_id: UUID) -> Explanation | None:
+        """Say why a job is not running."""
+        row = await self._namespace.run("explain_job", job_id.hex)
+        if row is None:
+            return None
+        state, reason, subject, until, facts, ahead = row
+        known = json.loads(facts)
+        if ahead >= 0:
+            known["ahead"] = ahead
+        if "held_by" in known:
+            known["held_by"] = str(UUID(known["held_by"]))
+        if reason == WaitReason.CANCELLING:
+            subject = str(UUID(subject))
+        at = instant(str(until)) if int(until or 0) else None
+        return Explanation(job_id, JobState(state), WaitReason(reason), subject, at, known)
+
+    async def list_limits(self) -> LimitsView:
+        """Return limits as they stand."""
+        caps, rates, breakers, shares = await self._namespace.run("list_limits")
+        return LimitsView(
+            caps=tuple(cap_view(*row) for row in caps),
+            rates=tuple(rate_view(*row) for row in rates),
+            breakers=tuple(breaker_view(key, fields) for key, fields in breakers),
+            shares=tuple(share_view(*row) for row in shares),
+        )
+
+    async def set_cap(self, key: str, cap: int | None) -> None:
+        """Override a cap, or return to the declared one."""
+        await self._namespace.run("set_cap", key, "" if cap is None else cap)
+
+    async def set_rate(self, name: str, rate: Rate | None) -> None:
+        """Override a rate, or return to the declared one."""
+        figures = ("", "") if rate is None else (repr(rate.per_second), repr(rate.burst))
+        await self._namespace.run("set_rate", name, *figures)
+
+    async def set_weight(self, queue: str, fair_key: str, weight: float) -> None:
+        """Set the weight of a fair key in a queue."""
+        await self._namespace.run("set_weight", queue, fair_key, repr(weight))
+
+    async def set_breaker(self, key: str, state: BreakerState) -> None:
+        """Open or close a breaker by hand."""
+        word = "closed" if state is BreakerState.CLOSED else "open"
+        if not await self._namespace.run("set_breaker", key, word):
+            raise NotFoundError(f"There is no circuit breaker {key!r}. It is declared by a worker whose tasks name it.")

@@ -1,0 +1,194 @@
+"""The batch store port on Redis: scatter and aggregate, one script per verb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from headrace.model.batch import (
+    MAX_SETTLE_SLICES,
+    SETTLE_ITEMS,
+    BatchOutcome,
+    BatchState,
+    ClosedBatch,
+    NewBatch,
+    Slice,
+)
+from headrace.model.errors import ConflictError, NotFoundError
+from headrace.model.ids import uuid7, uuid7s
+from headrace.model.session import LeaderTerm
+from headrace.stores.redis.namespace import Namespace
+from headrace.stores.redis.rows import micros, parse_id, span, spec_fields, to_json
+
+#: Batches that one script tries to close, and that one looks at.
+PAGE = 200
+#: Items that one script settles at most: more would hold up everybody else.
+SETTLE_PART = 500
+#: Failed items of a batch for whose copies ids are made beforehand.
+FEW_FAILED = 100
+
+
+def no_batch(batch_id: UUID) -> NotFoundError:
+    """Return the error for a batch that does not exist."""
+    return NotFoundError(f"There is no batch {batch_id}. `headrace batch list` shows those that exist.")
+
+
+class RedisBatchStore:
+    """Durable batches. Workers never write the state of a batch; closing is tried after a completion."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+
+    async def create_batch(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
+        """Create a batch and return its id, or the id of the batch that has its key."""
+        items = {"ids": _ids(len(args or ())), "args": list(args or ())}
+        new = {
+            "spec": spec_fields(batch.spec),
+            "facts": _facts(batch),
+            "run_at": 0 if batch.run_at is None else micros(batch.run_at),
+            "sealed": args is not None,
+        }
+        verdict, stored = await self._namespace.run(
+            "create_batch", batch.id.hex, batch.body_hash, batch.key or "", to_json(new), to_json(items), uuid7().hex
+        )
+        if verdict == "conflict":
+            raise ConflictError(
+                f"The batch {parse_id(stored)} of task {batch.spec.task!r} was submitted before under the key "
+                f"{batch.key!r} with other items or options. Use a new key, or send the first items again."
+            )
+        return parse_id(stored)
+
+    async def append_slice(self, part: Slice) -> bool:
+        """Append items to an open batch; return False when an equal slice is there already."""
+        items = to_json({"ids": _ids(len(part.args)), "args": part.args})
+        verdict = await self._namespace.run("append_slice", part.batch_id.hex, part.first, part.hash, items)
+        if verdict == "missing":
+            raise no_batch(part.batch_id)
+        if verdict not in ("appended", "equal"):
+            raise _refused(part, verdict)
+        return bool(verdict == "appended")
+
+    async def seal_batch(self, batch_id: UUID, *, total: int, key: str | None = None) -> None:
+        """Declare the total. Raises ConflictError when it differs from what was appended or sealed before."""
+        expected = await self._namespace.run("seal_batch", batch_id.hex, total, key or "")
+        if expected == -2:
+            raise no_batch(batch_id)
+        if expected != -1:
+            raise ConflictError(f"The batch holds {expected} items, not {total}. Append what is missing, then seal it.")
+
+    async def reopen_batch(self, batch_id: UUID, *, key: str) -> int:
+        """Open a new round for more items and return the first ordinal to append at."""
+        first, *state = await self._namespace.run("reopen_batch", batch_id.hex, key)
+        if first == -1:
+            rest = "seal it, or wait until it is closed, and try again."
+            raise _in_no_state(batch_id, state[0], rest)
+        return int(first)
+
+    async def retry_failed(self, batch_id: UUID) -> int:
+        """Open a new round of a closed batch with copies of its failed items; return how many."""
+        wanted = FEW_FAILED
+        while True:
+            copied, *detail = await self._namespace.run("retry_failed", batch_id.hex, *_ids(wanted))
+            if copied == -1:
+                raise _in_no_state(batch_id, detail[0], "its failed items can be retried once it is closed.")
+            if copied != -2:
+                return int(copied)
+            wanted = int(detail[0])
+
+    async def close_batches(self, batch_ids: Sequence[UUID]) -> list[ClosedBatch]:
+        """Enforce close policies and close those of `batch_ids` that are sealed and done; return those closed."""
+        closed, stopped = await self._close(batch_ids)
+        for batch_id in stopped:
+            await self._settle(batch_id, SETTLE_ITEMS * MAX_SETTLE_SLICES)
+        # Where nothing ran, settling ended the last of them.
+        return closed + (await self._close(stopped))[0]
+
+    async def _close(self, batch_ids: Sequence[UUID]) -> tuple[list[ClosedBatch], list[UUID]]:
+        """Return the batches that were closed, and those that are being cancelled from now on."""
+        ids = sorted(set(batch_ids))
+        rows: list[list[str]] = []
+        for start in range(0, len(ids), PAGE):
+            page = ids[start : start + PAGE]
+            pairs = [word for batch_id in page for word in (batch_id.hex, uuid7().hex)]
+            rows += await self._namespace.run("close_batches", *pairs)
+        closed = [ClosedBatch(parse_id(row[0]), BatchOutcome(row[1]), row[2] or None) for row in rows if row[1]]
+        return closed, [parse_id(row[0]) for row in rows if not row[1]]
+
+    async def _settle(self, batch_id: UUID, most: int, term: LeaderTerm | None = None) -> int:
+        """Settle a batch being cancelled part by part, up to a bound; return how many items, -1 for no batch."""
+        leader = ("", "") if term is None else (term.session.hex, str(term.term))
+        settled = 0
+        while settled < most:
+            part = min(SETTLE_PART, most - settled)
+            count = await self._namespace.run("settle_cancelled", batch_id.hex, part, *leader)
+            if count < 0:
+                return -1
+            settled += count
+            if count < part:
+                break
+        return settled
+
+    async def cancel_batch(self, batch_id: UUID) -> None:
+        """Start cancelling: nothing of the batch is claimed any more. A closed batch is left as it is."""
+        if not await self._namespace.run("cancel_batch", batch_id.hex):
+            raise no_batch(batch_id)
+
+    async def settle_cancelled(self, batch_id: UUID, *, limit: int) -> int:
+        """Cancel up to `limit` unstarted jobs of a batch being cancelled and ask its running ones to stop."""
+        settled = await self._settle(batch_id, limit)
+        if settled < 0:
+            raise no_batch(batch_id)
+        return settled
+
+    async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
+        """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed."""
+        closed: list[ClosedBatch] = []
+        cursor = "0"
+        while cursor:
+            words = (cursor, PAGE, term.session.hex, str(term.term), span(seal_timeout))
+            cursor, *found = await self._namespace.run("sweep_batches", *words)
+            cursor = "" if cursor == "0" else cursor
+            ids = [parse_id(text) for text in found[::2]]
+            closed += await self.close_batches(ids)
+            # Closing may have begun to cancel some of them, and has settled those.
+            ended = {batch.id for batch in closed}
+            cancelling = [
+                batch_id
+                for batch_id, state in zip(ids, found[1::2], strict=True)
+                if state == BatchState.CANCELLING and batch_id not in ended
+            ]
+            for batch_id in cancelling:
+                await self._settle(batch_id, limit * MAX_SETTLE_SLICES, term)
+            closed += await self.close_batches(cancelling)
+        return closed
+
+
+def _ids(count: int) -> list[str]:
+    """Return new ids in ascending order, so that equal items are claimed in theirs."""
+    return [new.hex for new in uuid7s(count)]
+
+
+def _facts(batch: NewBatch) -> dict[str, Any]:
+    fields = spec_fields(batch.spec)
+    facts: dict[str, Any] = dict(zip(fields[::2], fields[1::2], strict=True))
+    if batch.policy.max_failed is not None:
+        facts["max_failed"] = str(batch.policy.max_failed)
+    if batch.on_close is not None:
+        facts["on_close"] = to_json(spec_fields(batch.on_close))
+    if batch.run_at is not None:
+        facts["run_at"] = str(micros(batch.run_at))
+    return facts
+
+
+def _in_no_state(batch_id: UUID, state: str, rest: str) -> Exception:
+    return ConflictError(f"The batch is {state}: {rest}") if state else no_batch(batch_id)
+
+
+def _refused(part: Slice, verdict: str) -> ConflictError:
+    if verdict == "other":
+        return ConflictError(f"The items from ordinal {part.first} were appended before with other contents.")
+    if verdict == "overlap":
+        return ConflictError(f"Some of the items from ordinal {part.first} were appended before in another slice.")
+    return ConflictError(f"The batch is {verdict}: it takes no further items. Open a new round for them.")

@@ -1,0 +1,73 @@
+"""Removing what is older than its retention, in scripts that are short each."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from headrace.model.job import JobState
+from headrace.model.session import SESSION_RETENTION, LeaderTerm
+from headrace.model.stats import Pruned, Retention
+from headrace.stores.redis.namespace import Namespace
+from headrace.stores.redis.rows import span
+
+#: What one script looks at.
+SLICE = 300
+
+
+async def prune_jobs(
+    namespace: Namespace, retention: Retention, *, limit: int, queue: str | None, term: LeaderTerm | None
+) -> Pruned:
+    """Do what `JobStore.prune_jobs` promises."""
+    pruning = _Pruning(namespace, term)
+    removed = {"jobs": await pruning.ended(retention, limit, queue)}
+    if queue is None:
+        removed["batches"] = await pruning.walk("prune_batches", span(retention.succeeded), limit=limit)
+        for kind, kept in {
+            "keys": timedelta(),
+            "sessions": SESSION_RETENTION,
+            "answers": retention.kept_answers,
+        }.items():
+            removed[kind] = await pruning.index(kind, kept, limit)
+    return Pruned(removed)
+
+
+class _Pruning:
+    def __init__(self, namespace: Namespace, term: LeaderTerm | None) -> None:
+        self._namespace = namespace
+        self._leader = ("", "") if term is None else (term.session.hex, str(term.term))
+
+    async def ended(self, retention: Retention, limit: int, queue: str | None) -> int:
+        """Remove final jobs; those that repeat one that goes in the same call may go too."""
+        names, _ = await self._namespace.run("list_queues")
+        kinds = [
+            (name, state.value, span(getattr(retention, state.value)))
+            for name in sorted(names)
+            if queue in (None, name)
+            for state in (JobState.FAILED, JobState.CANCELLED, JobState.SUCCEEDED)
+        ]
+        removed, before = 0, -1
+        while before < removed < limit:
+            before = removed
+            for kind in kinds:
+                removed += await self.walk("prune_ended", *kind, limit=limit - removed)
+        return removed
+
+    async def walk(self, verb: str, *words: str | int, limit: int) -> int:
+        """Walk what is old enough in slices, past what must stay."""
+        removed = place = 0
+        while removed < limit and place >= 0:
+            rest = (place, SLICE, limit - removed)
+            count, place = await self._namespace.run(verb, *self._leader, *words, *rest)
+            removed += count
+        return removed
+
+    async def index(self, kind: str, kept: timedelta, limit: int) -> int:
+        """Remove what one index by time says is over."""
+        removed = 0
+        while removed < limit:
+            part = min(SLICE, limit - removed)
+            count = await self._namespace.run("prune_index", *self._leader, kind, span(kept), part)
+            removed += count
+            if count < part:
+                break
+        return removed

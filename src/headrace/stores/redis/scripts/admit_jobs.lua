@@ -1,0 +1,69 @@
+#!lua flags=allow-oom
+-- Move jobs of a gated queue to running under a session that lives, as far as the gate lets them pass: shares first, caps,
+-- buckets, breakers. Arguments: session, queue, limit, grants (JSON of units by bucket, or empty). Returns {0} for a queue
+-- without a gate, else {1, rows of a claim with the refusal as one more, microseconds to look again in (-1: no time
+-- brings more), JSON of the units spent of the grants}.
+-- Keys: gated, sessions, queue, classes, fresh, tagged, lanes, heads, tags, virtual, weights, lane, ready, job, running,
+-- holders, holds, keys, caps, bucket, breaker. Complexity: O((N + B) · C · log M): N jobs, B lanes held up by their key, C classes.
+-- include admitting
+local session, queue, limit = ARGV[2], ARGV[3], tonumber(ARGV[4])
+if call('SISMEMBER', ROOT .. 'gated', queue) == 0 then
+  return {0}
+end
+if ARGV[5] ~= '' then
+  grants, spent = cjson.decode(ARGV[5]), {}
+end
+if not alive(session) or paused(queue) then
+  return {1, {}, -1, '{}'}
+end
+-- Jobs without a gate are not watched where they come in: an ungated queue pays nothing.
+settle_lane(queue, gate_of(OPEN_GATE))
+local classes = call('SMEMBERS', ROOT .. 'classes:' .. queue)
+local rows, held, more = {}, {}, false
+
+while not more do
+  local job, tag = next_candidate(queue, classes)
+  if not job then
+    break
+  end
+  local refused = refusal_of(job)
+  local obstacles = obstacles_of(job, refused)
+  if #obstacles > 0 then
+    held[#held + 1] = job
+    stuck[job.gate.text] = true
+    for _, obstacle in ipairs(obstacles) do
+      if obstacle.wide then
+        stuck_classes[job.gate.class] = true
+      end
+    end
+  elseif #rows >= limit then
+    more = true
+  else
+    call('ZREM', lane_key(queue, job.gate), job.id)
+    local gate_text = job.gate.text ~= OPEN_GATE and job.gate.text or nil
+    local row = start_claimed(job.id, queue, session, cancelling, gate_text)
+    take(job, row[3], refused)
+    charge_share(job, tag, classes)
+    settle_lane(queue, job.gate)
+    row[13] = refused or false
+    rows[#rows + 1] = row
+  end
+end
+
+-- When the first of what waits is let through by time alone; asked last, for what started used the room.
+local look_in = more and 0 or -1
+for _, job in ipairs(more and {} or held) do
+  local until_at = 0
+  for _, obstacle in ipairs(obstacles_of(job, refusal_of(job))) do
+    until_at = until_at and obstacle.until_at and math.max(until_at, obstacle.until_at)
+  end
+  if until_at and until_at > 0 and (look_in < 0 or until_at - NOW < look_in) then
+    look_in = until_at - NOW
+  end
+end
+if #rows > 0 then
+  call('SADD', ROOT .. 'holders', session .. ':' .. queue)
+end
+flush()
+write_buckets()
+return {1, rows, text(look_in), spent and next(spent) and cjson.encode(spent) or '{}'}

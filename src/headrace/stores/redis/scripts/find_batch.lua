@@ -1,0 +1,6 @@
+#!lua flags=no-writes
+-- Return the id of the batch that was submitted under a key, or nothing. Arguments: task, key. Keys: key.
+-- Complexity: O(1).
+-- include keys
+local value = call('GET', ROOT .. 'key:batch:' .. ARGV[2] .. ':' .. ARGV[3])
+return value and string.match(value, '^%d+ (%S+)')

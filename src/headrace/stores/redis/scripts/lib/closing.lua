@@ -1,0 +1,59 @@
+-- Closing batches: what their items have become decides, which is the size of sets that name them.
+local function count_of(batch, part)
+  return call('SCARD', batch_key(batch, part))
+end
+
+local function over_policy(batch, max_failed)
+  return max_failed and count_of(batch, 'failed') > tonumber(max_failed)
+end
+
+local function outcome_of(batch, state, over)
+  if over then
+    return 'failed'
+  elseif state == 'cancelling' then
+    return 'cancelled'
+  end
+  local lost = count_of(batch, 'failed') + count_of(batch, 'cancelled')
+  if lost == 0 then
+    return 'succeeded'
+  end
+  local succeeded = call('ZCARD', batch_key(batch, 'ended')) - lost - count_of(batch, 'retried')
+  return succeeded > 0 and 'partial' or 'failed'
+end
+
+-- Insert the callback of a close, if there is one, and return its queue or an empty text.
+local function call_back(batch, on_close, callback)
+  if not on_close then
+    return ''
+  end
+  local spec = spec_of(cjson.decode(on_close))
+  insert_job(spec, callback, '{"args":["' .. uuid_text(batch) .. '"],"kwargs":{}}', 0)
+  note_queue(spec.queue)
+  return spec.queue
+end
+
+-- Close a batch that is sealed (or being cancelled) and has no live item, and return {id, outcome, callback's queue};
+-- one over its policy with live items starts cancelling: {id, '', ''}. Nothing for any other.
+local function close_batch(batch, callback)
+  local key = batch_key(batch)
+  local row = call('HMGET', key, 'state', 'max_failed', 'on_close')
+  local state = row[1]
+  if state ~= 'sealed' and state ~= 'cancelling' then
+    return nil
+  end
+  local over = over_policy(batch, row[2])
+  if count_of(batch, 'live') > 0 then
+    if not over or state ~= 'sealed' then
+      return nil
+    end
+    call('HSET', key, 'state', 'cancelling')
+    call('SADD', ROOT .. 'batches:cancelling', batch)
+    return {batch, '', ''}
+  end
+  local outcome = outcome_of(batch, state, over)
+  call('HSET', key, 'state', 'closed', 'closed_at', NOW_TEXT, 'outcome', outcome)
+  call('SREM', ROOT .. 'batches:unclosed', batch)
+  call('SREM', ROOT .. 'batches:cancelling', batch)
+  call('ZADD', ROOT .. 'batches:closed', NOW_TEXT, batch)
+  return {batch, outcome, call_back(batch, row[3], callback)}
+end

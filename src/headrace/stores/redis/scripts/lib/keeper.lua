@@ -1,0 +1,201 @@
+-- The predicate of the gate: what keeps a job from starting. Admission and explain_job ask the same. `job` has id, queue,
+-- gate (parsed), cost. An obstacle is {reason, subject, until_at (nil: no time ends it), wide, facts}: `wide` says that it
+-- holds up every job of the class.
+-- include running, buckets
+local caps, usages, breakers = {}, {}, {}
+local grants, spent
+
+local function cap_of(name)
+  if caps[name] == nil then
+    caps[name] = tonumber(call('HGET', ROOT .. 'caps:override', name) or call('HGET', ROOT .. 'caps:declared', name) or nil)
+      or false
+  end
+  return caps[name]
+end
+
+-- How many jobs use a cap; that of a queue counts what runs in it.
+local function usage_of(name)
+  if not usages[name] then
+    usages[name] = call('SCARD', ROOT .. 'holds:' .. name)
+    local queue = string.match(name, '^queue:(.*)$')
+    for _, holder in ipairs(queue and call('SMEMBERS', ROOT .. 'holders') or {}) do
+      local session, served = string.match(holder, '^(%x+):(.*)$')
+      if served == queue then
+        usages[name] = usages[name] + call('SCARD', running_key(queue, session))
+      end
+    end
+  end
+  return usages[name]
+end
+
+local function key_usage(queue, gate)
+  local key = keys_key(queue, gate)
+  usages[key] = usages[key] or call('SCARD', key)
+  return usages[key]
+end
+
+-- Names of the caps that a job counts against, sorted.
+local function caps_of(job)
+  local own, names, seen = 'queue:' .. job.queue, {}, {}
+  for _, name in ipairs({own, unpack(job.gate.caps)}) do
+    if not seen[name] then
+      seen[name] = true
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+-- A breaker's rule and record; nil for one that nobody declared.
+local function breaker_of(key)
+  if breakers[key] == nil then
+    local fields = call('HGETALL', ROOT .. 'breaker:' .. key)
+    local breaker = #fields > 0 and {} or false
+    for index = 1, #fields, 2 do
+      breaker[fields[index]] = fields[index + 1]
+    end
+    breakers[key] = breaker
+  end
+  return breakers[key] or nil
+end
+
+local function probe_runs(probe)
+  local id, attempt = string.match(probe, '^(%S+) (%S+)$')
+  local row = call('HMGET', job_key(id), 'state', 'attempt')
+  return row[1] == 'running' and row[2] == attempt
+end
+
+local function passes(breaker)
+  if breaker.state == 'closed' then
+    return true
+  elseif breaker.state == 'open' then
+    return not breaker.retry_at or tonumber(breaker.retry_at) <= NOW
+  end
+  return not breaker.probe or not probe_runs(breaker.probe)
+end
+
+local function retry_time(breaker)
+  return breaker.state == 'open' and tonumber(breaker.retry_at) or nil
+end
+
+-- Breakers that do not let a job pass, by name. An attempt that is the probe itself is no obstacle to itself.
+local function shut_breakers(job)
+  local shut = {}
+  table.sort(job.gate.breakers)
+  for _, key in ipairs(job.gate.breakers) do
+    local breaker = breaker_of(key)
+    if breaker and breaker.probe ~= job.id .. ' ' .. (job.attempt or 0) and not passes(breaker) then
+      shut[#shut + 1] = {key = key, breaker = breaker}
+    end
+  end
+  return shut
+end
+
+-- Why a job has to be failed without running, "UNTIL KEY" (UNTIL 0: its probe is under way); nil if it has not.
+local function refusal_of(job)
+  for _, one in ipairs(shut_breakers(job)) do
+    if one.breaker.on_open == 'fail' then
+      return text(retry_time(one.breaker) or 0) .. ' ' .. one.key
+    end
+  end
+end
+
+-- What a job takes of each bucket there is, by name, and whether that is its own cost; of its queue's one unit.
+local function units_of(job)
+  local units, own = {}, {}
+  local function add(name, amount, costs)
+    if bucket_of(name) then
+      units[name], own[name] = (units[name] or 0) + amount, own[name] or costs
+    end
+  end
+  add('queue:' .. job.queue, 1, false)
+  for name, amount in pairs(job.gate.limits) do
+    local costs = amount == cjson.null
+    add(name, costs and job.cost or amount, costs)
+  end
+  local names = {}
+  for name in pairs(units) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  return names, units, own
+end
+
+local function add_short_buckets(job, found)
+  local names, units, own = units_of(job)
+  for _, name in ipairs(names) do
+    local bucket, amount = bucket_of(name), units[name]
+    local level, wait = bucket.level or 0, nil
+    if grants then
+      level = (grants[name] or 0) - (spent[name] or 0)
+      wait = missing(bucket, level, amount)
+    else
+      wait = wait_for(bucket, amount)
+    end
+    if wait > 0 then
+      local closed = bucket.closed_until and bucket.closed_until > NOW
+      found[#found + 1] = {reason = 'rate', subject = name, until_at = not grants and NOW + wait or nil,
+        wide = not own[name] or level <= 0 or closed, facts = {level = level, units = amount}}
+    end
+  end
+end
+
+local function add_full_caps(job, found)
+  for _, name in ipairs(caps_of(job)) do
+    local cap = cap_of(name)
+    if cap and usage_of(name) >= cap then
+      found[#found + 1] = {reason = 'cap', subject = name, wide = true, facts = {cap = cap, running = usage_of(name)}}
+    end
+  end
+  local gate = job.gate
+  if gate.key and gate.key_limit then
+    local used = key_usage(job.queue, gate)
+    if used >= gate.key_limit then
+      found[#found + 1] = {reason = 'cap', subject = gate.key, facts = {cap = gate.key_limit, running = used}}
+    end
+  end
+end
+
+-- What keeps a job from starting, in the order of their rank. One to be refused needs room under its caps alone.
+local function obstacles_of(job, refused)
+  local found = {}
+  if not refused then
+    for _, one in ipairs(shut_breakers(job)) do
+      found[#found + 1] = {reason = 'breaker', subject = one.key, until_at = retry_time(one.breaker), wide = true,
+        facts = {state = one.breaker.state}}
+    end
+    add_short_buckets(job, found)
+  end
+  add_full_caps(job, found)
+  return found
+end
+
+-- Take the room and the units of a job that was started as `attempt`, and make it the probe of what it tries.
+local function take(job, attempt, refused)
+  for _, name in ipairs(caps_of(job)) do
+    usages[name] = usage_of(name) + 1
+  end
+  if job.gate.key then
+    local key = keys_key(job.queue, job.gate)
+    usages[key] = key_usage(job.queue, job.gate) + 1
+  end
+  if refused then
+    return
+  end
+  local names, units = units_of(job)
+  for _, name in ipairs(names) do
+    if grants then
+      spent[name] = (spent[name] or 0) + units[name]
+    else
+      change_level(bucket_of(name), -units[name])
+    end
+  end
+  for _, key in ipairs(job.gate.breakers) do
+    local breaker = breaker_of(key)
+    if breaker and breaker.state ~= 'closed' then
+      breaker.state, breaker.probe = 'half_open', job.id .. ' ' .. attempt
+      call('HSET', ROOT .. 'breaker:' .. key, 'state', breaker.state, 'probe', breaker.probe)
+    end
+  end
+end

@@ -1,0 +1,77 @@
+-- Who waits at the gate of a queue, in the order in which it looks: shares (fair keys) by start tag, lanes of a share by
+-- the place of their first job. Derived from the lanes, whenever one of them changed at its head. Per class of gates:
+-- `lanes` holds "ID GATE" of each lane's first job, `fresh` the shares whose tag the virtual time has reached, by the
+-- place of their first job, `tagged` the others, by their finish tags.
+-- include bulk, gates
+local function lane_key(queue, gate)
+  if gate.text == OPEN_GATE then
+    return ROOT .. 'ready:' .. queue
+  end
+  return ROOT .. 'lane:' .. queue .. ':' .. gate.text
+end
+
+local function lanes_key(queue, class, fair)
+  return ROOT .. 'lanes:' .. queue .. ':' .. class .. ':' .. fair
+end
+
+local function class_keys(queue, class)
+  return ROOT .. 'fresh:' .. queue .. ':' .. class, ROOT .. 'tagged:' .. queue .. ':' .. class
+end
+
+local virtuals = {}
+local function virtual_of(queue)
+  virtuals[queue] = virtuals[queue] or tonumber(call('GET', ROOT .. 'virtual:' .. queue) or 0)
+  return virtuals[queue]
+end
+
+-- Put a share of a class where its tag and its first job say.
+local function settle_share(queue, class, fair)
+  local fresh, tagged = class_keys(queue, class)
+  local first = call('ZRANGE', lanes_key(queue, class, fair), 0, 0, 'WITHSCORES')
+  if not first[1] then
+    call('ZREM', fresh, fair)
+    call('ZREM', tagged, fair)
+    if call('EXISTS', fresh, tagged) == 0 then
+      call('SREM', ROOT .. 'classes:' .. queue, class)
+    end
+    return
+  end
+  local tag = call('ZSCORE', ROOT .. 'tags:' .. queue, fair)
+  local ahead = tag and tonumber(tag) > virtual_of(queue)
+  call('ZREM', ahead and fresh or tagged, fair)
+  call('ZADD', ahead and tagged or fresh, ahead and tag or first[2], fair)
+  call('SADD', ROOT .. 'classes:' .. queue, class)
+end
+
+-- Take note of the first job of a lane, if it is another than before.
+local function settle_lane(queue, gate)
+  local heads = ROOT .. 'heads:' .. queue
+  local first = call('ZRANGE', lane_key(queue, gate), 0, 0, 'WITHSCORES')
+  local head, before = first[1] and first[2] .. ' ' .. first[1] or false, call('HGET', heads, gate.text)
+  if head == before then
+    return
+  end
+  local lanes = lanes_key(queue, gate.class, gate.fair)
+  if before then
+    call('ZREM', lanes, string.match(before, ' (.*)$') .. ' ' .. gate.text)
+  end
+  if head then
+    call('ZADD', lanes, first[2], first[1] .. ' ' .. gate.text)
+    call('HSET', heads, gate.text, head)
+  else
+    call('HDEL', heads, gate.text)
+  end
+  settle_share(queue, gate.class, gate.fair)
+end
+
+local touched = {}
+local function touch_lane(queue, gate_text)
+  touched[queue .. ':' .. gate_text] = {queue, gate_text}
+end
+
+function after_flush()
+  for _, lane in pairs(touched) do
+    settle_lane(lane[1], gate_of(lane[2]))
+  end
+  touched = {}
+end
