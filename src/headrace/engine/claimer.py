@@ -51,15 +51,18 @@ class Claimer:
         known: Callable[[], set[tuple[UUID, int]]],
         acks_waiting: Callable[[], int],
         admit: Admit | None = None,
+        gate_expected: bool = False,
         on_more: Callable[[], None] = lambda: None,
     ) -> None:
         """`claim` names session, queue and caps; its limit is the number of slots.
 
         `known` returns id and attempt of what runs here or waits for its ack, `acks_waiting` how many wait. `admit`
-        is the store's gate; `on_more` is called when others could start what there is no slot for here.
+        is the store's gate, `gate_expected` says that the code declares one for the queue; `on_more` is called
+        when others could start what there is no slot for here.
         """
         self._jobs = jobs
-        self._supply = Supply(jobs, admit, poll_seconds=poll_interval.total_seconds())
+        poll_seconds = poll_interval.total_seconds()
+        self._supply = Supply(jobs, admit, poll_seconds=poll_seconds, gate_expected=gate_expected)
         self._on_more = on_more
         self._whole_claim = claim
         self._free = claim.limit

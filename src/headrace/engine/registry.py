@@ -19,7 +19,7 @@ from headrace.model.errors import ConfigError
 from headrace.model.gathering import Gather
 from headrace.model.job import JobSpec
 from headrace.model.limits import Declared, Rate
-from headrace.model.queue import QueueRule
+from headrace.model.queue import Fair, QueueRule
 
 
 class RunsIn(StrEnum):
@@ -113,6 +113,12 @@ class Registry:
     def limit_keys(self) -> tuple[str, ...]:
         """Return the caps that tasks count against; a job may wait in another queue than its task's own."""
         return tuple(sorted({key for task in self for key in task.declares.caps}))
+
+    def expects_gate(self, queue: str) -> bool:
+        """Whether tasks of a queue have gates, or the queue itself does."""
+        rule = self.queue_rules.get(queue)
+        declared = rule is not None and bool(rule.declared or rule.fair is Fair.BATCH)
+        return declared or any(task.spec.queue == queue and task.spec.gate is not None for task in self)
 
     def declared(self) -> Declared:
         """Return what all tasks and queues declare. Raises ConfigError for two that do not agree.

@@ -122,7 +122,7 @@ class Shift:
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
             acks_waiting=lambda: self._acks.unsent, admit=self._admit,
-            on_more=lambda: self._tell(queue),
+            gate_expected=self._factory.registry.expects_gate(queue), on_more=lambda: self._tell(queue),
         )  # fmt: skip
 
     async def start(self) -> None:
