@@ -18,6 +18,7 @@ from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
 from headrace.limits import Limits
+from headrace.model.backlog import Backlog
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H", bound=Callable[[Backlog], Any])
 
 Lifespan = Callable[["App"], AbstractAsyncContextManager[Any]]
 
@@ -83,6 +85,8 @@ class App:
         self.registry = Registry()
         self._schedules: dict[str, ScheduleDef] = {}
         self._queue_options: dict[str, QueueOptions] = {}
+        #: Called on the leader; see `on_backlog`.
+        self.backlog_hooks: list[Callable[[Backlog], Any]] = []
         self.lifespan = lifespan
         self._url = url
         self._given_settings = settings
@@ -127,8 +131,8 @@ class App:
             return lambda decorated: self._register(decorated, cast(GatherOptions, options))
         return self._register(function, cast(GatherOptions, options))
 
-    def _register(self, function: Callable[..., Any], options: GatherOptions) -> Task[Any, Any]:
-        definition = define_task(function, options)
+    def _register(self, function: Callable[..., Any], options: TaskOptions) -> Task[Any, Any]:
+        definition = define_task(function, cast(GatherOptions, options))
         self.registry.add(definition)
         return Task(self, definition)
 
@@ -152,6 +156,21 @@ class App:
         if self.is_open:
             self._settle_queues()
         return rule
+
+    def on_backlog(self, hook: H, /) -> H:
+        """Call `hook` with a `Backlog` when the backlog of a queue becomes an alarm, and when it is over.
+
+        It runs in the worker that leads, wherever the app has workers: a coroutine, or a function in a thread, for at
+        most 10 s. Thresholds are `alarm_size` and `alarm_age` of the queue.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> @app.on_backlog
+        ... async def page(backlog) -> None:
+        ...     print(backlog.queue, backlog.ready, backlog.rings)
+        """
+        self.backlog_hooks.append(hook)
+        return hook
 
     def _settle_queues(self) -> None:
         """Let the settings win over what the code declares of queues. Raises ConfigError for what does not fit."""

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.loops.aggregator import Aggregator
+from headrace.engine.loops.backlog_alarm import BacklogAlarm, BacklogHook, declare_alarms
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.pruner import Pruner
@@ -41,6 +42,8 @@ class DutyOptions:
     seal_timeout: timedelta = timedelta(hours=1)
     prune_interval: timedelta = timedelta(seconds=60)
     retention: Retention = field(default_factory=Retention)
+    #: Called when the backlog of a queue becomes an alarm, or is none any more.
+    on_backlog: Sequence[BacklogHook] = ()
 
 
 class Worker:
@@ -74,6 +77,7 @@ class Worker:
             Rescuer(stores, self.telemetry, duties.check_interval),
             Aggregator(stores, self._leadership, interval=duties.aggregate_interval, seal_timeout=duties.seal_timeout),
             Pruner(stores, self._leadership, duties.retention, duties.prune_interval),
+            BacklogAlarm(stores, self._leadership, self.telemetry, hooks=duties.on_backlog),
         ]
         self._scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
         if self._scheduler is not None:
@@ -98,6 +102,7 @@ class Worker:
             loop.start()
 
     async def _declare(self) -> None:
+        await declare_alarms(self._stores, self._factory.registry.queue_rules.values())
         declared = self._factory.registry.declared()
         if self._stores.admission is None:
             if declared.caps:
