@@ -248,8 +248,6 @@ class App:
             max_attempts=definition.spec.max_attempts or 1 + retries,
             timeout=definition.spec.timeout or self.settings.worker.max_processing_time,
         )
-        if self._runtime is not None and self._runtime.stores.admission is None:
-            spec = replace(spec, limit_key=next(iter(definition.declares.caps), None), gate=None)
         self._specs[definition.name] = definition, spec
         return spec
 

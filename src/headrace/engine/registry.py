@@ -110,10 +110,6 @@ class Registry:
         gathers = [task.gather.batch_size for task in self if task.gather and task.spec.queue == queue]
         return max(default, 2 * max(gathers, default=0))
 
-    def limit_keys(self) -> tuple[str, ...]:
-        """Return the caps that tasks count against; a job may wait in another queue than its task's own."""
-        return tuple(sorted({key for task in self for key in task.declares.caps}))
-
     def expects_gate(self, queue: str) -> bool:
         """Whether tasks of a queue have gates, or the queue itself does."""
         rule = self.queue_rules.get(queue)

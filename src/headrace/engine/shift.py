@@ -117,7 +117,7 @@ class Shift:
         return self._options.queues
 
     def _claimer(self, queue: str, slots: int) -> Claimer:
-        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys() if self._admit is None else ())
+        claim = Claim(self.id, queue, slots)
         return Claimer(
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),

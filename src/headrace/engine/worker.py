@@ -104,10 +104,7 @@ class Worker:
     async def _declare(self) -> None:
         await declare_alarms(self._stores, self._factory.registry.queue_rules.values())
         declared = self._factory.registry.declared()
-        if self._stores.admission is None:
-            if declared.caps:
-                await self._stores.control.set_caps(declared.caps)
-        elif declared:
+        if declared and self._stores.admission is not None:
             await self._stores.admission.declare_limits(declared)
 
     async def _begin_shift(self) -> None:

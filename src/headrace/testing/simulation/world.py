@@ -49,7 +49,7 @@ class World:
         self.network.weather = self.scenario.weather
         self.notifier = SimulatedNotifier(self.loop, chance("hints"))
         self.notifier.loss = self.scenario.weather.lost_hints
-        self.stores = across(self.network, stores_over(self.state, self.notifier), chance("keys"))
+        self.stores = across(self.network, stores_over(self.state, self.notifier))
         self.executions = Executions(self.referee)
         self.processes = Processes(
             self.scenario, self.loop, stores=self.stores, table=self.table, referee=self.referee,
