@@ -85,8 +85,6 @@ class App:
         self.registry = Registry()
         self._schedules: dict[str, ScheduleDef] = {}
         self._queue_options: dict[str, QueueOptions] = {}
-        #: Called on the leader; see `on_backlog`.
-        self.backlog_hooks: list[Callable[[Backlog], Any]] = []
         self.lifespan = lifespan
         self._url = url
         self._given_settings = settings
@@ -169,7 +167,7 @@ class App:
         ... async def page(backlog) -> None:
         ...     print(backlog.queue, backlog.ready, backlog.rings)
         """
-        self.backlog_hooks.append(hook)
+        self.registry.backlog_hooks.append(hook)
         return hook
 
     def _settle_queues(self) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -28,8 +27,8 @@ from headrace.engine.worker import DutyOptions, Worker
 from headrace.executors.inline import InlineExecutor
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
-from headrace.model.errors import ConfigError
 from headrace.model.queue import QueueRule
+from headrace.model.errors import ConfigError
 from headrace.model.stats import Retention
 from headrace.ports.executor import Executor
 from headrace.ports.limiter import Limiter
@@ -243,8 +242,8 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         heartbeat_interval=settings.worker.heartbeat_interval,
     )
     return Worker(
-        stores, factory, shift=shift, duties=replace(_duties(settings), on_backlog=app.backlog_hooks), clock=clock,
-        admit=_admit(app), declarations=app.declarations(),
+        stores, factory, shift=shift, duties=_duties(settings), clock=clock, admit=_admit(app),
+        declarations=app.declarations(),
     )  # fmt: skip
 
 

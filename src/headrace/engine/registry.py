@@ -14,6 +14,7 @@ from typing import Any
 from headrace.engine.codec import TaskCodec
 from headrace.engine.gather_codec import GatherCodec
 from headrace.model.backoff import Backoff
+from headrace.model.backlog import Backlog
 from headrace.model.breaker import BreakerRule
 from headrace.model.errors import ConfigError
 from headrace.model.gathering import Gather
@@ -79,6 +80,8 @@ class Registry:
     def __init__(self) -> None:
         self._tasks: dict[str, TaskDef] = {}
         self.queue_rules: dict[str, QueueRule] = {}
+        #: Called when the backlog of a queue becomes an alarm, and when it is over.
+        self.backlog_hooks: list[Callable[[Backlog], Any]] = []
 
     def add(self, task: TaskDef) -> None:
         """Register a task. Raises ConfigError when the name is taken by another function."""

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.loops.aggregator import Aggregator
-from headrace.engine.loops.backlog_alarm import BacklogAlarm, BacklogHook, declare_alarms
+from headrace.engine.loops.backlog_alarm import BacklogAlarm, declare_alarms
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.pruner import Pruner
@@ -42,8 +42,6 @@ class DutyOptions:
     seal_timeout: timedelta = timedelta(hours=1)
     prune_interval: timedelta = timedelta(seconds=60)
     retention: Retention = field(default_factory=Retention)
-    #: Called when the backlog of a queue becomes an alarm, or is none any more.
-    on_backlog: Sequence[BacklogHook] = ()
 
 
 class Worker:
@@ -77,7 +75,7 @@ class Worker:
             Rescuer(stores, self.telemetry, duties.check_interval),
             Aggregator(stores, self._leadership, interval=duties.aggregate_interval, seal_timeout=duties.seal_timeout),
             Pruner(stores, self._leadership, duties.retention, duties.prune_interval),
-            BacklogAlarm(stores, self._leadership, self.telemetry, hooks=duties.on_backlog),
+            BacklogAlarm(stores, self._leadership, self.telemetry, hooks=factory.registry.backlog_hooks),
         ]
         self._scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
         if self._scheduler is not None:
