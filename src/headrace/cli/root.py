@@ -37,6 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "queue": Entry("headrace.cli.queue:queue", "Figures of queues; pause, resume, retry, clean up."),
     "limits": Entry("headrace.cli.limits:limits", "Caps, rate limits, breakers and shares; change them at run time."),
     "dlq": Entry("headrace.cli.dlq:dlq", "Dead letters: what failed, grouped by its error, and running it again."),
+    "schedule": Entry("headrace.cli.schedule:schedule", "What runs by the clock: list, pause, run now, forget."),
     "migrate": Entry("headrace.cli.migrate:migrate", "Apply the migrations that the configured database lacks."),
     "doctor": Entry("headrace.cli.doctor:doctor", "Check the store, the workers and the model, and say what to do."),
     "bench": Entry(
