@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.settings import Settings, load_settings
+from tests.backends.replicated import Pair
 from tests.backends.server import PostgresServer
 from tests.backends.valkey import ValkeyServer
 from tests.faults.redis_witness import is_redis
@@ -86,7 +87,7 @@ class WorkerProcess:
 class Site:
     """Where a test happens."""
 
-    server: PostgresServer | ValkeyServer
+    server: PostgresServer | ValkeyServer | Pair
     #: the schema, or the prefix of a Redis store
     schema: str
     root: Path
