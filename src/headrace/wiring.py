@@ -27,8 +27,8 @@ from headrace.engine.worker import DutyOptions, Worker
 from headrace.executors.inline import InlineExecutor
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
-from headrace.model.queue import QueueRule
 from headrace.model.errors import ConfigError
+from headrace.model.queue import QueueRule
 from headrace.model.stats import Retention
 from headrace.ports.executor import Executor
 from headrace.ports.limiter import Limiter
