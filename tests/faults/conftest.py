@@ -32,6 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 #: For tests of what a site does on every store: `@ON_EVERY_STORE`.
 ON_EVERY_STORE = pytest.mark.parametrize("site", ["postgres", "redis"], indirect=True)
+#: The same where it takes long, and says little of a store that PostgreSQL does not say too.
+ON_EVERY_STORE_SLOWLY = pytest.mark.parametrize(
+    "site", ["postgres", pytest.param("redis", marks=pytest.mark.slow)], indirect=True
+)
+#: The same for those that crash their server: `@CRASHING_EVERY_STORE`.
+CRASHING_EVERY_STORE = pytest.mark.parametrize("fragile_site", ["postgres", "redis"], indirect=True)
 
 
 @pytest.fixture
@@ -66,19 +72,24 @@ def own_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def fragile_site(own_server: PostgresServer, tmp_path: Path) -> AsyncIterator[Site]:
+async def fragile_site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
     """Return a system on a server that may be crashed."""
-    stores = await open_postgres_stores(own_server.dsn, schema="site", auto_migrate=True)
-    await stores.close()
     (tmp_path / "gates").mkdir()
-    async with watched(Site(own_server, "site", tmp_path)) as site:
+    server: PostgresServer | ValkeyServer
+    if getattr(request, "param", "postgres") == "redis":
+        server = request.getfixturevalue("own_valkey")
+        await create_namespace(RedisSite(server.dsn, prefix="site"))
+    else:
+        server = request.getfixturevalue("own_server")
+        await (await open_postgres_stores(server.dsn, schema="site", auto_migrate=True)).close()
+    async with watched(Site(server, "site", tmp_path)) as site:
         yield site
 
 
-@pytest.fixture(params=["everysec"])
+@pytest.fixture
 def own_valkey(request: pytest.FixtureRequest) -> Iterator[ValkeyServer]:
     """Return a Valkey server of the test's own that it may crash; its parameter is `appendfsync`."""
-    server = ValkeyServer(appendfsync=request.param)
+    server = ValkeyServer(appendfsync=getattr(request, "param", "everysec"))
     yield server
     server.remove()
 

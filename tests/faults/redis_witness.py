@@ -184,7 +184,7 @@ def _job_row(job: str, row: dict[str, str]) -> dict[str, Any]:
         "id": UUID(job),
         "task": row.get("task", ""),
         "state": row.get("state", "missing"),
-        "attempt": int(row.get("attempt", 0)),
+        **{name: int(row.get(name, 0)) for name in ("attempt", "failures", "crashes")},
         "session": _id(row.get("session")),
         "batch_id": _id(row.get("batch")),
         "ordinal": int(row["ordinal"]) if "ordinal" in row else None,

@@ -2,7 +2,7 @@
 -- include running, ranks
 local CLAIMED = {'task', 'args', 'attempt', 'failures', 'crashes', 'max_attempts', 'timeout', 'cancel', 'batch',
   'ordinal', 'sort_at', 'limit_key'}
--- Ghosts (jobs of batches being cancelled) that one claim removes at most.
+-- Ghosts (jobs of batches being cancelled) that one claim puts aside at most.
 local MAX_GHOSTS = 10000
 
 local function paused(queue)
@@ -65,6 +65,7 @@ local function start_claimed(id, queue, session, cancelling, gate)
       cancelling[batch] = call('SISMEMBER', ROOT .. 'batches:cancelling', batch) == 1
     end
     if cancelling[batch] then
+      later('ZADD', ROOT .. 'ghosts:' .. queue, row[11], id)
       return nil
     end
   end

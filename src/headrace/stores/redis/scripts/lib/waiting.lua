@@ -38,6 +38,9 @@ local function leave_waiting(id, job)
     return
   end
   later('ZREM', ready_key(job), id)
+  if job.batch then
+    later('ZREM', ROOT .. 'ghosts:' .. job.queue, id)
+  end
   if job.gate then
     touch_lane(job.queue, job.gate)
   end
