@@ -16,12 +16,11 @@ from typing import Any
 
 from headrace.settings import Settings, load_settings
 from tests.backends.server import PostgresServer
-from tests.backends.valkey import ValkeyServer
-from tests.faults.redis_witness import is_redis
 from tests.faults.tasks import GATES, LOG
 from tests.waiting import wait_until_sync
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+APP = "tests.faults.tasks:app"
 LEASE = timedelta(seconds=3)
 #: From a death to the run elsewhere, where only the lease tells of it: lease, sweep, claim, and a busy machine.
 RECOVERY = timedelta(seconds=15)
@@ -86,8 +85,7 @@ class WorkerProcess:
 class Site:
     """Where a test happens."""
 
-    server: PostgresServer | ValkeyServer
-    #: the schema, or the prefix of a Redis store
+    server: PostgresServer
     schema: str
     root: Path
     workers: list[WorkerProcess] = field(default_factory=list)
@@ -95,8 +93,7 @@ class Site:
     @property
     def environment(self) -> dict[str, str]:
         """What processes of this site get beside the environment of the test."""
-        own = {"HEADRACE_URL": self.server.dsn}
-        own["HEADRACE_QUEUE_STREAM_PREFIX" if is_redis(self.server.dsn) else "HEADRACE_QUEUE_SCHEMA"] = self.schema
+        own = {"HEADRACE_URL": self.server.dsn, "HEADRACE_QUEUE_SCHEMA": self.schema}
         return {**LIMITS, **own, LOG: str(self.root / "effects"), GATES: str(self.root / "gates")}
 
     def settings(self, **changes: str) -> Settings:
@@ -105,14 +102,14 @@ class Site:
         return load_settings(environ={**environ, **changes}, file=Path("/nonexistent"))
 
     def start_worker(
-        self, *options: str, isolated: bool = False, environ: Mapping[str, str] | None = None
+        self, *options: str, isolated: bool = False, environ: Mapping[str, str] | None = None, app: str = APP
     ) -> WorkerProcess:
         """Start a worker; `isolated` puts it on a host of its own, as far as processes can see."""
         number = len(self.workers)
         output = self.root / f"worker-{number}.json"
         # The new namespace cannot be seen into from here, nor the other way round; it dies with its first process.
         namespace = ["unshare", "--kill-child=KILL", "-p", "-f", "--mount-proc"] if isolated else []
-        command = [*namespace, sys.executable, "-m", "headrace", "worker", "tests.faults.tasks:app", "--json", *options]
+        command = [*namespace, sys.executable, "-m", "headrace", "worker", app, "--json", *options]
         with output.open("wb") as stdout, output.with_suffix(".log").open("wb") as stderr:
             process = subprocess.Popen(
                 command, stdout=stdout, stderr=stderr, cwd=ROOT,
