@@ -12,7 +12,7 @@ import pytest
 
 from headrace import App
 from headrace.engine import intake
-from headrace.engine.intake import LEAST_SHARE, Intake
+from headrace.engine.intake import LEAST_CREDIT, Intake
 from headrace.model.backlog import Bound, OnFull
 from headrace.model.errors import InvalidInputError, QueueFullError
 from headrace.model.job import JobSpec, NewJob
@@ -239,14 +239,14 @@ class Submitter:
 
 
 @pytest.mark.parametrize("most", [100, 4_000])
-async def test_the_bound_is_overshot_by_no_more_than_the_shares(most: int) -> None:
-    """Eight processes that press at once store no less than the bound and at most seven shares more."""
+async def test_the_bound_is_overshot_by_no_more_than_the_credits(most: int) -> None:
+    """Eight processes that press at once store no less than the bound and at most seven credits more."""
     stores = open_memory_stores()
     submitters = [Submitter(stores, most) for _ in range(8)]
     await asyncio.wait_for(asyncio.gather(*(one.press() for one in submitters)), 30)
-    share = max(LEAST_SHARE, most // 16)
+    credit = max(LEAST_CREDIT, most // 16)
     total = sum(one.stored for one in submitters)
-    assert most <= total <= most + 7 * min(share, most)
+    assert most <= total <= most + 7 * min(credit, most)
 
 
 async def test_a_stream_is_pulled_as_the_backlog_allows(app: App) -> None:
