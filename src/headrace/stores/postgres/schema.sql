@@ -557,7 +557,7 @@ DECLARE
   rooms float8[]; bursts float8[]; flows float8[]; again_ats timestamptz[]; refusing boolean[]; taken float8[];
   started uuid[] := '{}'; refusers int[] := '{}'; probed int[] := '{}'; probes uuid[] := '{}'; blocked int[] := '{}';
   lane int; share int; rest int; refuser int; need int; held boolean; full_up boolean; lasting boolean; more boolean := false;
-  units float8; base int; size int; parent int; child int; node int; next record;
+  units float8; base int; size int; parent int; child int; node int; id uuid; at timestamptz; next record;
 BEGIN
   answer.gated := EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = claim_queue AND q.gated);
   IF NOT answer.gated OR NOT EXISTS (SELECT FROM {schema}.jobs AS j
@@ -601,7 +601,8 @@ BEGIN
     SELECT f.first, f.size, coalesce(x.weight, 1) AS weight, greatest(virtual_time, x.finish) AS tag
     FROM (SELECT k.fair_key, min(k.number)::int AS first, count(*)::int AS size
       FROM unnest(fair_keys) WITH ORDINALITY AS k (fair_key, number) GROUP BY k.fair_key) AS f
-    LEFT JOIN {schema}.shares AS x ON x.queue = claim_queue AND x.fair_key = f.fair_key
+    LEFT JOIN LATERAL (SELECT k.weight, k.finish FROM {schema}.shares AS k
+      WHERE k.queue = claim_queue AND k.fair_key = f.fair_key OFFSET 0) AS x ON true
     ORDER BY tag, ats[f.first], ids[f.first]) AS s;
   heap := ARRAY(SELECT generate_series(1, lane_count + share_count));
 
@@ -676,8 +677,10 @@ BEGIN
         virtual_time := tags[lane_count + share];
         tags[lane_count + share] := virtual_time + costs[lane] / weights[share];
         moved[share] := true;
-        IF key_of[lane] > 0 THEN
-          key_used[key_of[lane]] := key_used[key_of[lane]] + 1;
+        node := key_of[lane];
+        IF node > 0 THEN
+          size := key_used[node] + 1;
+          key_used[node] := size;
         END IF;
         FOR need IN firsts[rest] .. firsts[rest + 1] - 1 LOOP
           node := need_of[need];
@@ -705,8 +708,10 @@ BEGIN
     END IF;
 
     IF next IS NULL THEN
-      sizes[share] := sizes[share] - 1;
-      heap[bases[share]] := heap[bases[share] + sizes[share]];
+      size := sizes[share] - 1;
+      sizes[share] := size;
+      node := heap[bases[share] + size];
+      heap[bases[share]] := node;
     ELSE
       ids[lane] := next.id; ats[lane] := next.sort_at; costs[lane] := next.cost;
     END IF;
@@ -715,10 +720,12 @@ BEGIN
         base := bases[share]; size := sizes[share];
       ELSE
         IF sizes[share] = 0 THEN
-          heap[lane_count + 1] := heap[lane_count + share_count];
+          node := heap[lane_count + share_count];
+          heap[lane_count + 1] := node;
           share_count := share_count - 1;
         ELSE
-          ids[lane_count + share] := ids[heap[bases[share]]]; ats[lane_count + share] := ats[heap[bases[share]]];
+          node := heap[bases[share]]; id := ids[node]; at := ats[node];
+          ids[lane_count + share] := id; ats[lane_count + share] := at;
         END IF;
         base := lane_count + 1; size := share_count;
       END IF;
@@ -732,9 +739,8 @@ BEGIN
         END IF;
         EXIT WHEN (tags[heap[base + parent]], ats[heap[base + parent]], ids[heap[base + parent]])
           <= (tags[heap[base + child]], ats[heap[base + child]], ids[heap[base + child]]);
-        node := heap[base + parent];
-        heap[base + parent] := heap[base + child];
-        heap[base + child] := node;
+        node := heap[base + parent]; need := heap[base + child];
+        heap[base + parent] := need; heap[base + child] := node;
         parent := child;
       END LOOP;
     END LOOP;
