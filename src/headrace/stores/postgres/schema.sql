@@ -551,7 +551,7 @@ DECLARE
   -- by rest: what its lanes need are the needs from firsts[rest] on, up to firsts[rest + 1]
   rest_names text[]; firsts int[]; held_rests boolean[];
   -- by need
-  need_of int[]; need_units float8[];
+  need_rests int[]; need_kinds text[]; need_names text[]; need_of int[]; need_units float8[];
   -- by what is needed
   kinds text[]; names text[]; numbers jsonb;
   rooms float8[]; bursts float8[]; flows float8[]; again_ats timestamptz[]; refusing boolean[]; taken float8[];
@@ -610,8 +610,12 @@ BEGIN
   numbers := (SELECT jsonb_object_agg(r.rest, r.number) FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number));
   rest_of := ARRAY(SELECT (numbers ->> r.rest)::int FROM unnest(rests) WITH ORDINALITY AS r (rest, number) ORDER BY r.number);
   held_rests := array_fill(false, ARRAY[cardinality(rest_names)]);
-  SELECT array_agg(d.kind), array_agg(d.name) INTO kinds, names FROM (SELECT DISTINCT n.kind, n.name
-    FROM unnest(rest_names) AS r (rest) CROSS JOIN LATERAL {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n) AS d;
+  SELECT array_agg(r.number), array_agg(n.kind), array_agg(n.name), array_agg(coalesce(n.units, -1))
+  INTO need_rests, need_kinds, need_names, need_units
+  FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number)
+    CROSS JOIN LATERAL {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n;
+  SELECT array_agg(d.kind), array_agg(d.name) INTO kinds, names
+  FROM (SELECT DISTINCT n.kind, n.name FROM unnest(need_kinds, need_names) AS n (kind, name)) AS d;
   PERFORM FROM {schema}.limits AS l WHERE l.key = ANY(names) ORDER BY l.key COLLATE "C" FOR UPDATE;
   PERFORM FROM {schema}.rates AS r WHERE r.name = ANY(names) AND grants IS NULL ORDER BY r.name FOR UPDATE;
   PERFORM FROM {schema}.breakers AS b WHERE b.key = ANY(names) ORDER BY b.key FOR UPDATE;
@@ -623,17 +627,14 @@ BEGIN
   INTO kinds, names, rooms, bursts, flows, again_ats, refusing, taken, numbers
   FROM (SELECT s.*, row_number() OVER (ORDER BY s.kind, s.name COLLATE "C") AS number
     FROM {schema}.gate_stands(kinds, names, clock, grants) AS s ORDER BY number) AS g;
-  SELECT array_agg(d.need), array_agg(d.units) INTO need_of, need_units FROM (
-    SELECT (numbers ->> (n.kind || ' ' || n.name))::int AS need, coalesce(n.units, -1) AS units
-    FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number)
-    CROSS JOIN LATERAL {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n
-    WHERE numbers ? (n.kind || ' ' || n.name) ORDER BY r.number, need) AS d;
-  firsts := ARRAY(SELECT 1 + coalesce(sum(c.count) OVER (ORDER BY c.number), 0)::int FROM (
-    SELECT 0 AS number, 0 AS count
+  SELECT array_agg(d.rest), array_agg(d.need), array_agg(d.units) INTO need_rests, need_of, need_units FROM (
+    SELECT n.rest, (numbers ->> (n.kind || ' ' || n.name))::int AS need, n.units
+    FROM unnest(need_rests, need_kinds, need_names, need_units) AS n (rest, kind, name, units)
+    WHERE numbers ? (n.kind || ' ' || n.name) ORDER BY n.rest, need) AS d;
+  firsts := ARRAY(SELECT 1 + (sum(sum(c.count)) OVER (ORDER BY c.rest))::int FROM (
+    SELECT r.rest, 0 AS count FROM generate_series(0, cardinality(rest_names)) AS r (rest)
     UNION ALL
-    SELECT r.number, (SELECT count(*) FROM {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n
-      WHERE numbers ? (n.kind || ' ' || n.name)) FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number)) AS c
-    ORDER BY c.number);
+    SELECT n.rest, 1 FROM unnest(need_rests) AS n (rest)) AS c GROUP BY c.rest ORDER BY c.rest);
 
   WHILE share_count > 0 LOOP
     share := heap[lane_count + 1] - lane_count;
