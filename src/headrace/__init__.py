@@ -2,7 +2,7 @@
 
 from headrace.app import App
 from headrace.batch import Batch
-from headrace.engine.context import Context
+from headrace.engine.context import Context, GatherContext
 from headrace.gates import Breaker
 from headrace.handles import JobHandle
 from headrace.model.backoff import Backoff
@@ -26,6 +26,7 @@ __all__ = [
     "Context",
     "Done",
     "Fail",
+    "GatherContext",
     "HeadraceError",
     "JobHandle",
     "Limit",

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 from headrace.batch import Batch
-from headrace.definitions import TaskOptions, define_task
+from headrace.definitions import GatherDecorator, GatherOptions, TaskOptions, define_task
 from headrace.engine.context import Context
 from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
 from headrace.limits import Limits
+from headrace.model.backlog import Backlog
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H", bound=Callable[[Backlog], Any])
 
 Lifespan = Callable[["App"], AbstractAsyncContextManager[Any]]
 
@@ -112,19 +114,23 @@ class App:
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
     @overload
+    def task(
+        self, *, batch_size: int, max_wait: float | str | timedelta = ..., **options: Unpack[TaskOptions]
+    ) -> GatherDecorator: ...
+    @overload
     def task(self, **options: Unpack[TaskOptions]) -> TaskDecorator: ...
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:  # type: ignore[misc]
-        """Register a function as a task; see `TaskOptions` for the options and their defaults.
+        """Register a function as a task; see `TaskOptions` and `GatherOptions` for the options and their defaults.
 
         `async def` runs on the event loop, `def` in a thread, and either in a child process with `cpu=True`. Raises
         InvalidInputError for a wrong option, ConfigError for a name in use.
         """
         if function is None:
-            return lambda decorated: self._register(decorated, cast(TaskOptions, options))
-        return self._register(function, cast(TaskOptions, options))
+            return lambda decorated: self._register(decorated, cast(GatherOptions, options))
+        return self._register(function, cast(GatherOptions, options))
 
     def _register(self, function: Callable[..., Any], options: TaskOptions) -> Task[Any, Any]:
-        definition = define_task(function, options)
+        definition = define_task(function, cast(GatherOptions, options))
         self.registry.add(definition)
         return Task(self, definition)
 
@@ -148,6 +154,21 @@ class App:
         if self.is_open:
             self._settle_queues()
         return rule
+
+    def on_backlog(self, hook: H, /) -> H:
+        """Call `hook` with a `Backlog` when the backlog of a queue becomes an alarm, and when it is over.
+
+        It runs in the worker that leads, wherever the app has workers: a coroutine, or a function in a thread, for at
+        most 10 s. Thresholds are `alarm_size` and `alarm_age` of the queue.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> @app.on_backlog
+        ... async def page(backlog) -> None:
+        ...     print(backlog.queue, backlog.ready, backlog.rings)
+        """
+        self.registry.backlog_hooks.append(hook)
+        return hook
 
     def _settle_queues(self) -> None:
         """Let the settings win over what the code declares of queues. Raises ConfigError for what does not fit."""
@@ -225,8 +246,6 @@ class App:
             max_attempts=definition.spec.max_attempts or 1 + retries,
             timeout=definition.spec.timeout or self.settings.worker.max_processing_time,
         )
-        if self._runtime is not None and self._runtime.stores.admission is None:
-            spec = replace(spec, limit_key=next(iter(definition.declares.caps), None), gate=None)
         self._specs[definition.name] = definition, spec
         return spec
 
@@ -283,8 +302,8 @@ class App:
         """Open the app and work jobs in this process until the block ends.
 
         `queues`: names, or slots by name; default every queue of the app's tasks. `concurrency`: slots per queue
-        where none are given. On leaving, running handlers may end within `grace` (default `[worker]
-        shutdown_grace`); the rest is released, uncharged.
+        where none are given; a queue of tasks with a `batch_size` has at least twice the largest of these. On leaving,
+        running handlers may end within `grace` (default `[worker] shutdown_grace`); the rest is released, uncharged.
         """
         from headrace.wiring import make_worker
 
@@ -303,7 +322,9 @@ class App:
         if isinstance(queues, str):
             raise InvalidInputError("queues", 'must be a list of names or slots by name, such as ["llm"]', queues)
         named = queues if queues is not None else self.registry.queues()
-        slots = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named, default)
+        if not isinstance(named, Mapping):
+            named = {queue: self.registry.slots(queue, default) for queue in named}
+        slots = dict(named)
         for queue, count in slots.items():
             check_name("queue", queue)
             if not isinstance(count, int) or isinstance(count, bool) or count < 1:

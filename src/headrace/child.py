@@ -27,6 +27,7 @@ from headrace.app import App
 from headrace.engine.attempt import Attempt, describe, run_attempt
 from headrace.engine.attempts import call_plainly
 from headrace.engine.context import Context
+from headrace.engine.gathering import call_alone
 from headrace.engine.registry import TaskDef
 from headrace.model.errors import ConfigError
 from headrace.model.job import ClaimedJob, Completion, JobState
@@ -157,12 +158,17 @@ class Child:
 
 
 def _invoke(task: TaskDef, job: ClaimedJob, context: Context) -> Callable[[], Any]:
-    async def invoke() -> Any:
-        args, kwargs = task.codec.decode(job.args, context)
+    async def run(*args: Any, **kwargs: Any) -> Any:
         if inspect.iscoroutinefunction(task.function):
             return await task.function(*args, **kwargs)
         # In a thread, so that `app.sync` works inside sync handlers as it does in a worker.
         return await asyncio.to_thread(call_plainly, task.function, *args, **kwargs)
+
+    async def invoke() -> Any:
+        if task.gather is not None:
+            return await call_alone(task, job.args, context, run)
+        args, kwargs = task.codec.decode(job.args, context)
+        return await run(*args, **kwargs)
 
     return invoke
 

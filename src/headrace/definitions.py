@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, overload
 
+from headrace.engine.context import GatherContext
+from headrace.engine.gather_codec import GatherCodec
 from headrace.engine.registry import RunsIn, TaskDef
 from headrace.gates import Breaker, task_gate
 from headrace.model.backoff import Backoff
 from headrace.model.errors import InvalidInputError
+from headrace.model.gathering import Gather
 from headrace.model.job import JobSpec
 from headrace.model.limits import Limit, Rate, check_cost
 from headrace.model.names import check_name
 from headrace.model.priority import Priority, parse_priority
-from headrace.tasks import check_timeout
+from headrace.tasks import Task, check_timeout
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 Duration = float | str | timedelta
 
@@ -54,7 +60,31 @@ class TaskOptions(TypedDict, total=False):
     cpu: bool
 
 
-def define_task(function: Callable[..., Any], options: TaskOptions) -> TaskDef:
+class GatherDecorator(Protocol):
+    """What `@app.task(batch_size=…)` returns: a task of one entry of the handler's list, and of its result."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[list[T], GatherContext], Coroutine[Any, Any, list[R]]], /
+    ) -> Task[[T], R]: ...
+    @overload
+    def __call__(self, function: Callable[[list[T]], Coroutine[Any, Any, list[R]]], /) -> Task[[T], R]: ...
+    @overload
+    def __call__(self, function: Callable[[list[T], GatherContext], list[R]], /) -> Task[[T], R]: ...
+    @overload
+    def __call__(self, function: Callable[[list[T]], list[R]], /) -> Task[[T], R]: ...
+
+
+class GatherOptions(TaskOptions, total=False):
+    """Options of `@app.task` for a handler that takes jobs together: its argument is a list, and so is its result."""
+
+    #: Most jobs of one call.
+    batch_size: int
+    #: Longest wait of the first of them for the others; default 100 ms.
+    max_wait: Duration
+
+
+def define_task(function: Callable[..., Any], options: GatherOptions) -> TaskDef:
     """Return the checked definition of a task. Raises InvalidInputError."""
     _check_known(options)
     _check_function(function)
@@ -79,15 +109,17 @@ def define_task(function: Callable[..., Any], options: TaskOptions) -> TaskDef:
         backoff=retry or _DEFAULT_BACKOFF,
         declares=declares,
         stall_timeout=None if stall is None else check_timeout(stall, field="stall_timeout"),
+        gather=_check_gather(options),
     )
     if definition.runs_in is RunsIn.PROCESS and not definition.importable:
         rule = "needs a function at the top level of a module, which a child process can import"
         raise InvalidInputError("cpu=True", rule, function.__qualname__)
+    _check_gathers(definition)
     return definition
 
 
-def _check_known(options: TaskOptions) -> None:
-    known = TaskOptions.__annotations__
+def _check_known(options: GatherOptions) -> None:
+    known = GatherOptions.__annotations__
     for name in options:
         if name not in known:
             raise InvalidInputError("task option", f"must be among {', '.join(known)}", name)
@@ -105,6 +137,24 @@ def _check_retry(value: Any) -> Backoff | None:
     if value is None or isinstance(value, Backoff):
         return value
     raise InvalidInputError("retry", "must be a Backoff, such as Backoff.exponential(max_attempts=4)", value)
+
+
+def _check_gather(options: GatherOptions) -> Gather | None:
+    if "batch_size" in options:
+        return Gather.parse(options["batch_size"], options.get("max_wait", "100ms"))
+    if "max_wait" in options:
+        raise InvalidInputError("max_wait", "goes with batch_size, the most jobs of one call", options["max_wait"])
+    return None
+
+
+def _check_gathers(definition: TaskDef) -> None:
+    if definition.gather is None or not isinstance(definition.codec, GatherCodec):
+        return
+    definition.codec.check()
+    if definition.runs_in is RunsIn.PROCESS:
+        raise InvalidInputError("cpu=True", "cannot go with batch_size: a child process runs one job", definition.name)
+    if definition.stall_timeout is not None and definition.stall_timeout <= definition.gather.max_wait:
+        raise InvalidInputError("stall_timeout", "must be longer than max_wait", definition.stall_timeout)
 
 
 def _check_delivery(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from headrace.ports.limiter import Limiter
 if TYPE_CHECKING:
     from headrace.runtime import Runtime
 
+#: Where the wait would be too long, one looks once more after this time: claimers hold units for a moment and give back
+#: what they do not need.
+_LOOK_AGAIN = 0.02
 #: A limiter that says "now" and gives nothing is asked again after this long.
 _LEAST_WAIT = 0.001
 
@@ -172,22 +176,25 @@ class Taking(AbstractAsyncContextManager["Taking"]):
 
     async def _take(self) -> Taking:
         ends_at = _ends_at(self.seconds)
+        surely = False
         while wait := (await self.limits.take_now(self.name, self.units)).total_seconds():
-            if ends_at is not None and asyncio.get_running_loop().time() + wait > ends_at:
+            too_late = asyncio.get_running_loop().time() + wait > ends_at
+            if too_late and surely:
                 raise LimitTimeoutError(
                     f"rate limit {self.name!r} lets {self.units:g} units pass in {wait:.3g} s at the earliest, and "
                     "that is too late; wait longer, or raise the rate"
                 )
-            await asyncio.sleep(wait)
+            surely = too_late
+            await asyncio.sleep(_LOOK_AGAIN if too_late else wait)
         return self
 
 
-def _ends_at(seconds: float | None) -> float | None:
+def _ends_at(seconds: float | None) -> float:
     """Return when waiting ends, by the event loop's clock: after `seconds`, or at the deadline of the attempt."""
     now, context = asyncio.get_running_loop().time(), CURRENT.get()
     left = None if context is None else (context.deadline - datetime.now(UTC)).total_seconds()
     known = [value for value in (seconds, left) if value is not None]
-    return now + min(known) if known else None
+    return now + min(known, default=math.inf)
 
 
 def _check_limit_name(field: str, value: object, kinds: tuple[str, ...]) -> None:

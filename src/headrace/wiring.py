@@ -8,13 +8,14 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SystemClock
 from headrace.engine.attempt import Proceed, compose
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.breaker_reports import BreakerReports
 from headrace.engine.grants import Grants
+from headrace.engine.late_limiter import LateLimiter
 from headrace.engine.loops.loop import Loop
 from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.retry import RetryMiddleware
@@ -27,8 +28,8 @@ from headrace.engine.worker import DutyOptions, Worker
 from headrace.executors.inline import InlineExecutor
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
-from headrace.model.queue import QueueRule
 from headrace.model.errors import ConfigError
+from headrace.model.queue import QueueRule
 from headrace.model.stats import Retention
 from headrace.ports.executor import Executor
 from headrace.ports.limiter import Limiter
@@ -78,9 +79,10 @@ async def _open_limiter(settings: Settings, stores: Stores, stack: AsyncExitStac
         return stores.limiter
     from headrace.stores.redis import open_redis_limiter
 
-    limiter: Any = await open_redis_limiter(settings.limits.url, prefix=settings.queue.stream_prefix)
+    limiter = LateLimiter(lambda: open_redis_limiter(settings.limits.url, prefix=settings.queue.stream_prefix))
     stack.push_async_callback(limiter.close)
-    return cast(Limiter, limiter)
+    await limiter.open()
+    return limiter
 
 
 async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:

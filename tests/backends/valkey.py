@@ -51,6 +51,11 @@ class ValkeyServer:
         return f"redis://127.0.0.1:{self.port}" if self.port else f"unix://{self.socket}"
 
     @property
+    def dsn(self) -> str:
+        """The same, by the name that servers of other stores have for it."""
+        return self.url
+
+    @property
     def pid(self) -> int:
         """Its process id."""
         assert self._process is not None

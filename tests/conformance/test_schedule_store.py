@@ -20,6 +20,7 @@ from headrace.model.schedule import (
     CronRule,
     Declaration,
     Fire,
+    FireRecord,
     Firing,
     Schedule,
     ScheduleView,
@@ -124,6 +125,14 @@ async def test_a_declared_schedule_is_kept_as_it_was_asked_for(schedules: Schedu
     assert [view.declaration for view in views] == [HOURLY, declared]
     assert [(view.paused, view.declared, view.next_at, view.last) for view in views] == [(False, True, None, None)] * 2
     assert [(view.after_at, view.declared_at) for view in views] == [(schedules.now, schedules.now)] * 2
+
+
+async def test_a_rule_that_this_version_does_not_understand_is_read(schedules: Schedules) -> None:
+    """A zone that is unknown here, or an expression of a newer version, keeps no other schedule from being read."""
+    foreign = replace(HOURLY, name="foreign", rule=CronRule("0 0 1 1 * 2030", "Mars/Olympus"))
+    await schedules.declare(HOURLY, foreign)
+    assert sorted(await schedules.due()) == ["foreign", "hourly"]
+    assert (await schedules.view("foreign")).declaration == foreign
 
 
 async def test_a_new_schedule_has_to_be_planned(schedules: Schedules) -> None:
@@ -352,15 +361,16 @@ async def test_a_manual_run_is_beside_the_plan(schedules: Schedules) -> None:
     await schedules.planned()
     schedules.on.clock.advance(HOUR)
     await schedules.store.set_schedule_paused("hourly", paused=True)
-    job = NewJob(SPEC, ARGS)
-    await schedules.store.run_schedule("hourly", job)
-    await schedules.store.run_schedule("hourly", job)  # its answer was lost
-    assert (await schedules.on.job(job.id)).state is JobState.READY
+    run = Fire(schedules.now, NewJob(SPEC, ARGS))
+    schedules.on.clock.advance(SECOND)
+    await schedules.store.run_schedule("hourly", run)
+    await schedules.store.run_schedule("hourly", run)  # its answer was lost
+    assert (await schedules.on.job(run.job.id)).state is JobState.READY
     [record] = await schedules.store.list_fires("hourly", limit=10)
-    assert (record.job_id, record.fire_at, record.manual) == (job.id, schedules.now, True)
+    assert record == FireRecord(run.fire_at, run.job.id, schedules.now, manual=True)
 
     await schedules.store.set_schedule_paused("hourly", paused=False)
-    assert len(await schedules.fire(await schedules.term(), [schedules.now])) == 1
+    assert len(await schedules.fire(await schedules.term(), [run.fire_at])) == 1
     assert len(await schedules.on.stores.inspect.list_jobs(limit=10)) == 2
 
 
@@ -388,7 +398,7 @@ async def test_commands_on_an_unknown_schedule_say_so(schedules: Schedules) -> N
     for command in (
         store.set_schedule_paused("none", paused=True),
         store.set_schedule_paused("none", paused=False),
-        store.run_schedule("none", NewJob(SPEC, ARGS)),
+        store.run_schedule("none", Fire(schedules.now, NewJob(SPEC, ARGS))),
         store.forget_schedule("none"),
     ):
         with pytest.raises(NotFoundError, match="no schedule 'none'"):

@@ -21,7 +21,9 @@ from uuid import UUID
 
 import asyncpg
 
+from headrace.model.errors import HeadraceError
 from tests.backends.server import PostgresServer
+from tests.backends.valkey import ValkeyServer
 from tests.faults import checker
 from tests.faults.campaign_clients import ACKS
 from tests.faults.campaign_nursery import LEADS, nursery, submit, work
@@ -253,7 +255,7 @@ class Campaign:
 
     async def observe(self) -> None:
         """Remember the final rows as they are now: none of them may change any more."""
-        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, HeadraceError):
             for job, digest in (await checker.read_digests(self.site.server.dsn, self.site.schema)).items():
                 self._digests.setdefault(job, digest)
 
@@ -343,12 +345,12 @@ async def campaign(site: Site, seed: int) -> AsyncIterator[Campaign]:
         started.end()
 
 
-def crash(server: PostgresServer, how: signal.Signals) -> None:
-    """Let PostgreSQL crash: SIGQUIT to all of it, or SIGKILL to the postmaster."""
+def crash(server: PostgresServer | ValkeyServer, how: signal.Signals) -> None:
+    """Let the store crash: SIGQUIT to all of PostgreSQL, or SIGKILL to its first process; SIGKILL to Valkey."""
     server.stop(how)
 
 
-def start_again(server: PostgresServer) -> None:
+def start_again(server: PostgresServer | ValkeyServer) -> None:
     """Start it, as soon as what was left of the crashed one lets it."""
 
     def tried() -> bool:
@@ -358,4 +360,4 @@ def start_again(server: PostgresServer) -> None:
             return False
         return True
 
-    wait_until_sync(tried, message="PostgreSQL to start after a crash")
+    wait_until_sync(tried, message="the store to start after a crash")

@@ -17,6 +17,8 @@ from uuid import UUID
 
 import asyncpg
 
+from tests.faults import redis_witness
+from tests.faults.redis_witness import is_redis
 from tests.faults.site import Site
 
 #: Fewer acknowledged jobs, or a smaller share of the planned faults, prove nothing.
@@ -313,6 +315,8 @@ _CONNECTIONS = (
 
 async def read_tables(dsn: str, schema: str) -> Evidence:
     """Return what the tables say."""
+    if is_redis(dsn):
+        return Evidence(**await redis_witness.read_rows(dsn, schema))
     connection = await asyncpg.connect(dsn, server_settings={"search_path": schema})
     try:
         rows: dict[str, Any] = {name: await connection.fetch(text) for name, text in _TABLES.items()}
@@ -325,6 +329,8 @@ async def read_tables(dsn: str, schema: str) -> Evidence:
 
 async def read_digests(dsn: str, schema: str) -> dict[UUID, str]:
     """Return a digest of every final row."""
+    if is_redis(dsn):
+        return await redis_witness.read_digests(dsn, schema)
     connection = await asyncpg.connect(dsn, server_settings={"search_path": schema})
     try:
         return {row["id"]: row["digest"] for row in await connection.fetch(_DIGESTS)}
@@ -334,6 +340,8 @@ async def read_digests(dsn: str, schema: str) -> dict[UUID, str]:
 
 async def read_leader(dsn: str, schema: str) -> UUID | None:
     """Return who leads now."""
+    if is_redis(dsn):
+        return await redis_witness.read_leader(dsn, schema)
     connection = await asyncpg.connect(dsn, server_settings={"search_path": schema})
     try:
         leader: UUID | None = await connection.fetchval(_LEADER)
@@ -344,6 +352,8 @@ async def read_leader(dsn: str, schema: str) -> UUID | None:
 
 async def count_running(dsn: str, schema: str, pid: int) -> int:
     """Return how many jobs run under the sessions of a process."""
+    if is_redis(dsn):
+        return await redis_witness.count_running(dsn, schema, pid)
     connection = await asyncpg.connect(dsn, server_settings={"search_path": schema})
     try:
         count: int = await connection.fetchval(_RUNNING, pid)
@@ -354,6 +364,8 @@ async def count_running(dsn: str, schema: str, pid: int) -> int:
 
 async def read_connections(dsn: str) -> tuple[int, int]:
     """Return how many connections others have to the server, and how many of them are idle in a transaction."""
+    if is_redis(dsn):
+        return await redis_witness.read_connections(dsn)
     connection = await asyncpg.connect(dsn)
     try:
         row = await connection.fetchrow(_CONNECTIONS)

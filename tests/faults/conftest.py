@@ -1,4 +1,4 @@
-"""Every test of this folder has a system of its own on one PostgreSQL server, and leaves nothing running."""
+"""Every test of this folder has a system of its own on one server, and leaves nothing running."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ import pytest
 
 from headrace import App
 from headrace.stores.postgres import open_postgres_stores
+from headrace.stores.redis import RedisSite, create_namespace
+from tests.backends import valkey
 from tests.backends.postgres import empty_schema, stores_on
+from tests.backends.redis import empty_site
 from tests.backends.server import PostgresServer, shared_server
+from tests.backends.valkey import ValkeyServer
 from tests.faults import tasks
 from tests.faults.links import observing, watched
 from tests.faults.site import Site
@@ -26,13 +30,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.faults)
 
 
+#: For tests of what a site does on every store: `@ON_EVERY_STORE`.
+ON_EVERY_STORE = pytest.mark.parametrize("site", ["postgres", "redis"], indirect=True)
+#: The same where it takes long, and says little of a store that PostgreSQL does not say too.
+ON_EVERY_STORE_SLOWLY = pytest.mark.parametrize(
+    "site", ["postgres", pytest.param("redis", marks=pytest.mark.slow)], indirect=True
+)
+#: The same for those that crash their server: `@CRASHING_EVERY_STORE`.
+CRASHING_EVERY_STORE = pytest.mark.parametrize("fragile_site", ["postgres", "redis"], indirect=True)
+
+
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
+async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
     """Return a system whose workers are started by the test; afterwards every connection of theirs must be gone."""
-    async with empty_schema() as schema, stores_on(schema, None):
-        (tmp_path / "gates").mkdir()
-        async with watched(Site(shared_server(), schema, tmp_path)) as site:
+    (tmp_path / "gates").mkdir()
+    if getattr(request, "param", "postgres") == "redis":
+        async with empty_site() as place, watched(Site(valkey.shared_server(), place.prefix, tmp_path)) as site:
             yield site
+        return
+    async with (
+        empty_schema() as schema,
+        stores_on(schema, None),
+        watched(Site(shared_server(), schema, tmp_path)) as site,
+    ):
+        yield site
 
 
 @pytest.fixture
@@ -51,19 +72,41 @@ def own_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def fragile_site(own_server: PostgresServer, tmp_path: Path) -> AsyncIterator[Site]:
+async def fragile_site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
     """Return a system on a server that may be crashed."""
-    stores = await open_postgres_stores(own_server.dsn, schema="site", auto_migrate=True)
-    await stores.close()
     (tmp_path / "gates").mkdir()
-    async with watched(Site(own_server, "site", tmp_path)) as site:
+    server: PostgresServer | ValkeyServer
+    if getattr(request, "param", "postgres") == "redis":
+        server = request.getfixturevalue("own_valkey")
+        await create_namespace(RedisSite(server.dsn, prefix="site"))
+    else:
+        server = request.getfixturevalue("own_server")
+        await (await open_postgres_stores(server.dsn, schema="site", auto_migrate=True)).close()
+    async with watched(Site(server, "site", tmp_path)) as site:
+        yield site
+
+
+@pytest.fixture
+def own_valkey(request: pytest.FixtureRequest) -> Iterator[ValkeyServer]:
+    """Return a Valkey server of the test's own that it may crash; its parameter is `appendfsync`."""
+    server = ValkeyServer(appendfsync=getattr(request, "param", "everysec"))
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+async def fragile_redis(own_valkey: ValkeyServer, tmp_path: Path) -> AsyncIterator[Site]:
+    """Return a system on a Redis store that may be crashed."""
+    await create_namespace(RedisSite(own_valkey.url, prefix="site"))
+    (tmp_path / "gates").mkdir()
+    async with watched(Site(own_valkey, "site", tmp_path)) as site:
         yield site
 
 
 @pytest.fixture
 def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> App:
     """Return the app of the tasks, set up as the worker processes of the test's site are."""
-    name = "fragile_site" if "fragile_site" in request.fixturenames else "site"
+    name = next((name for name in ("fragile_site", "fragile_redis") if name in request.fixturenames), "site")
     site: Site = request.getfixturevalue(name)
     for variable, value in site.environment.items():
         if not variable.startswith("HEADRACE_"):

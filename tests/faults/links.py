@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
+from tests.faults.redis_witness import is_redis, read_connections
 from tests.faults.site import Site
 from tests.waiting import wait_until
 
@@ -51,6 +52,10 @@ async def watched(site: Site) -> AsyncIterator[Site]:
     Each look has a connection of its own: the server may crash in between.
     """
     dsn = site.server.dsn
+    if is_redis(dsn):
+        async with _watched_redis(site, dsn):
+            yield site
+        return
     async with observing(dsn) as observer:
         before = len(await clients(observer))
     try:
@@ -66,3 +71,17 @@ async def watched(site: Site) -> AsyncIterator[Site]:
 
         await wait_until(back, message=f"{before} connections as before")
         assert await idle_in_transaction(observer, seconds=0) == []
+
+
+@asynccontextmanager
+async def _watched_redis(site: Site, dsn: str) -> AsyncIterator[None]:
+    before, _ = await read_connections(dsn)
+    try:
+        yield
+    finally:
+        site.end()
+
+    async def back() -> bool:
+        return (await read_connections(dsn))[0] <= before
+
+    await wait_until(back, message=f"{before} connections as before")

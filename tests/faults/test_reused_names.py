@@ -15,12 +15,13 @@ from headrace.model.batch import BatchOutcome
 from headrace.model.job import Claim, Completion, JobState
 from headrace.model.session import NewSession, ProcessId
 from tests.faults.checker import check
-from tests.faults.conftest import may_unshare
+from tests.faults.conftest import ON_EVERY_STORE_SLOWLY, may_unshare
 from tests.faults.site import RECOVERY, RECOVERY_HERE, Site
 from tests.faults.tasks import effect, wait_at
 from tests.faults.test_workers_die import started
 from tests.waiting import wait_until
 
+pytestmark = ON_EVERY_STORE_SLOWLY
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 
 

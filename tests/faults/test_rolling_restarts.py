@@ -9,9 +9,11 @@ from datetime import timedelta
 import pytest
 
 from tests.faults.campaign import CAPPED_APP, Actor, Campaign, campaign
+from tests.faults.conftest import CRASHING_EVERY_STORE
 from tests.faults.site import Site
 from tests.waiting import wait_until
 
+pytestmark = CRASHING_EVERY_STORE
 SEED = int(os.environ.get("FAULTS_SEED", "1"))
 WORKERS = 3
 #: Every second worker has time for the slow jobs, the others release them.

@@ -14,11 +14,13 @@ import pytest
 from headrace import App, Task
 from headrace.engine.loops.heartbeat import EXIT_LEASE_LOST
 from tests.faults.checker import check
+from tests.faults.conftest import ON_EVERY_STORE_SLOWLY
 from tests.faults.site import LEASE, RECOVERY, Site, WorkerProcess
 from tests.faults.tasks import effect, hold_gil, hold_gil_in_thread, match_for_long, sleep_in_loop
 from tests.faults.test_workers_die import started, stats_of
 from tests.waiting import wait_until
 
+pytestmark = ON_EVERY_STORE_SLOWLY
 #: Leases that a stall lasts.
 LEASES = 5
 #: A worker that is to lose its lease soon.

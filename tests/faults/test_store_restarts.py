@@ -11,9 +11,12 @@ from headrace import App
 from headrace.model.batch import BatchOutcome
 from headrace.model.errors import StoreUnavailableError
 from tests.faults.checker import check
+from tests.faults.conftest import CRASHING_EVERY_STORE
 from tests.faults.site import LEASE, RECOVERY, Site
 from tests.faults.tasks import effect, report, wait_at
 from tests.waiting import wait_until
+
+pytestmark = CRASHING_EVERY_STORE
 
 
 class Submitters:

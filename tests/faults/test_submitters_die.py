@@ -8,10 +8,12 @@ from uuid import UUID
 from headrace import App
 from headrace.model.batch import SLICE_ITEMS, BatchOutcome, BatchState
 from tests.faults.checker import check
+from tests.faults.conftest import ON_EVERY_STORE
 from tests.faults.site import Site
 from tests.faults.tasks import effect, report
 from tests.waiting import wait_until
 
+pytestmark = ON_EVERY_STORE
 #: Streams numbers, slowly after the first slices, and says what it got.
 STREAM = """
 import asyncio, sys

@@ -1,4 +1,4 @@
-"""The machine on the memory store and PostgreSQL side by side: after every rule both read the same."""
+"""The machine on the memory store and a durable one side by side: after every rule both read the same."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 from uuid import UUID
 
-import asyncpg
 from hypothesis.stateful import invariant
 
 from headrace.model.batch import BatchItem, BatchView
 from headrace.model.job import JobView
 from headrace.model.session import SessionView
-from headrace.model.stats import Pruned
 from headrace.ports.stores import Stores
 from headrace.stores.memory import open_memory_stores
-from tests.backends.postgres import empty_schema, stores_on
-from tests.backends.server import shared_server
 from tests.machine.core import Core
 from tests.machine.twin import EVERYTHING, Twin, renamed
 
@@ -33,20 +29,22 @@ class SideBySide(Core):
         self.loop = asyncio.new_event_loop()
         self.opened = AsyncExitStack()
         self.memory = open_memory_stores(self.clock)
-        self.postgres = self.run(self._open_postgres())
-        self.twin = Twin(self.memory, self.postgres)
+        self.other = self.run(self.open_other())
+        self.twin = Twin(self.memory, self.other)
         self.stores = self.twin.stores()
         self.compared: dict[UUID, JobView] = {}
         self.compared_batches: dict[UUID, Any] = {}
 
-    async def _open_postgres(self) -> Stores:
-        self.schema = await self.opened.enter_async_context(empty_schema())
-        self.reader: asyncpg.Connection[Any] = await asyncpg.connect(shared_server().dsn)
-        self.opened.push_async_callback(self.reader.close)
-        return await self.opened.enter_async_context(stores_on(self.schema, self.clock, listen=False))
+    async def open_other(self) -> Stores:
+        """Open the durable store on `self.opened`."""
+        raise NotImplementedError
+
+    async def leader_there(self) -> Any:
+        """Return session, term and end of the last leader of the durable store, or None."""
+        raise NotImplementedError
 
     def close_stores(self) -> None:
-        """Close what was opened and leave the schema to the next example."""
+        """Close what was opened and leave its place to the next example."""
         self.run(self.opened.aclose())
         self.loop.close()
 
@@ -54,18 +52,13 @@ class SideBySide(Core):
         """Run a verb on the machine's own loop."""
         return self.loop.run_until_complete(verb)
 
-    def note_pruned(self, pruned: Pruned) -> None:
-        """Let the next patrol begin at the front: jobs of sessions that are gone may otherwise wait for its turn."""
-        super().note_pruned(pruned)
-        self.postgres.jobs._sweeper._patrol = 0  # type: ignore[attr-defined]
-
     @invariant()
     def both_read_the_same(self) -> None:
         """Compare everything that can be read: of jobs and batches that changed, also what takes a question each."""
         self.run(self._compare())
 
     async def _compare(self) -> None:
-        one, other = self.memory.inspect, self.postgres.inspect
+        one, other = self.memory.inspect, self.other.inspect
         self.same("queues", await one.queue_stats(), await other.queue_stats())
         self.same("sessions", by_id(await one.list_sessions()), by_id(await other.list_sessions()))
         jobs = await one.list_jobs(limit=EVERYTHING)
@@ -74,7 +67,7 @@ class SideBySide(Core):
         self.same("jobs", jobs, there)
         batches = await one.list_batches(limit=EVERYTHING)
         self.same("batches", batches, await other.list_batches(limit=EVERYTHING))
-        self.same("the leader", self._leader(), await self._leader_there())
+        self.same("the leader", self._leader(), await self.leader_there())
         await self._compare_changed(jobs, batches)
 
     async def _compare_changed(self, jobs: Sequence[JobView], batches: Sequence[BatchView]) -> None:
@@ -92,11 +85,11 @@ class SideBySide(Core):
     async def _compare_job(self, job_id: UUID) -> None:
         name = self.twin.names.second[job_id]
         records = await self.memory.inspect.get_attempts(job_id)
-        self.same("attempts", records, await self.postgres.inspect.get_attempts(name))
-        self.same("steps", await self.memory.jobs.load_steps(job_id), await self.postgres.jobs.load_steps(name))
+        self.same("attempts", records, await self.other.inspect.get_attempts(name))
+        self.same("steps", await self.memory.jobs.load_steps(job_id), await self.other.jobs.load_steps(name))
 
     async def _compare_batch(self, batch_id: UUID) -> None:
-        one, other = self.memory.inspect, self.postgres.inspect
+        one, other = self.memory.inspect, self.other.inspect
         self.same("progress", await one.batch_progress(batch_id), await other.batch_progress(batch_id))
         self.same("items", await one.batch_args(batch_id), await other.batch_args(batch_id))
         here = [await read_all(store, batch_id) for store in (one, other)]
@@ -111,10 +104,6 @@ class SideBySide(Core):
     def _leader(self) -> Any:
         row = self.memory.jobs._state.leader  # type: ignore[attr-defined]
         return None if row is None else (row.session, row.term, row.expires_at)
-
-    async def _leader_there(self) -> Any:
-        row = await self.reader.fetchrow(f'SELECT session, term, expires_at FROM "{self.schema}".leader')
-        return None if row is None else tuple(row)
 
 
 async def read_all(inspect: Any, batch_id: UUID) -> list[BatchItem]:

@@ -1,4 +1,4 @@
-"""The memory store and PostgreSQL answer alike and read alike, whatever is done to them."""
+"""The memory store and each durable one answer alike and read alike, whatever is done to them."""
 
 from __future__ import annotations
 
@@ -16,31 +16,51 @@ from headrace.ports.job_store import JobStore
 from headrace.ports.memo_store import MemoStore
 from headrace.ports.session_store import SessionStore
 from tests.machine.core import Core
-from tests.machine.side_by_side import SideBySide
+from tests.machine.durable import WithPostgres, WithRedis
 from tests.machine.twin import Both, Names, Twin
 
 RULES = "".join(file.read_text() for file in sorted(Path(__file__).parent.glob("[!t]*.py")))
 
 
-class Quick(SideBySide):
+class QuickPostgres(WithPostgres):
     """The machine on both stores."""
 
 
-class Long(SideBySide):
+class QuickRedis(WithRedis):
+    """The machine on both stores."""
+
+
+class LongPostgres(WithPostgres):
     """The same, for the long run."""
 
 
-Quick.TestCase.settings = settings(max_examples=50, stateful_step_count=40, database=None, print_blob=True)
-Long.TestCase.settings = settings(max_examples=200, stateful_step_count=60, database=None, print_blob=True)
+class LongRedis(WithRedis):
+    """The same, for the long run."""
 
 
-class TestSideBySide(Quick.TestCase):  # type: ignore[misc,name-defined]
+QUICK = settings(max_examples=50, stateful_step_count=40, database=None, print_blob=True)
+LONG = settings(max_examples=200, stateful_step_count=60, database=None, print_blob=True)
+QuickPostgres.TestCase.settings = QuickRedis.TestCase.settings = QUICK
+LongPostgres.TestCase.settings = LongRedis.TestCase.settings = LONG
+
+
+class TestSideBySide(QuickPostgres.TestCase):  # type: ignore[misc,name-defined]
+    """Random operations get the same answers from both stores and leave both reading the same."""
+
+
+class TestSideBySideOnRedis(QuickRedis.TestCase):  # type: ignore[misc,name-defined]
     """Random operations get the same answers from both stores and leave both reading the same."""
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
-class TestSideBySideAtLength(Long.TestCase):  # type: ignore[misc,name-defined]
+class TestSideBySideAtLength(LongPostgres.TestCase):  # type: ignore[misc,name-defined]
+    """The same over many more operations."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_200)
+class TestSideBySideOnRedisAtLength(LongRedis.TestCase):  # type: ignore[misc,name-defined]
     """The same over many more operations."""
 
 

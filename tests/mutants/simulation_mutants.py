@@ -32,14 +32,16 @@ def mutant(name: str, *edits: tuple[str, str, str], by: str | tuple[str, ...]) -
 
 STALE = "a stale fence changes nothing"
 OWNED = "(job.attempt, job.session) == (attempt, session)"
-LOCKED_COUNT = """    async with state.limit_locks.locked(claim.limit_keys, state.turn):
-        room = _room(state, claim.limit_keys)
-        await state.turn()
+COUNTED = """            usage = count_usage(state)
+            await state.turn()
 """
-COUNTED_BEFORE = """    room = _room(state, claim.limit_keys)
-    async with state.limit_locks.locked(claim.limit_keys, state.turn):
-        await state.turn()
+LOCKED = """    async with state.limit_locks.locked([f"gate:{claim.queue}"], state.turn):
 """
+LIMITS_LOCKED = """        async with state.limit_locks.locked(_limits(state, claim.queue), state.turn):
+"""
+CAP = "nothing over a cap"
+ORDER = "jobs of a key start in order"
+REST = "everything comes to rest"
 
 MUTANTS = (
     mutant(
@@ -128,14 +130,107 @@ MUTANTS = (
         by="closing is prompt",
     ),
     mutant(
-        "lock before count: claimers count first",
-        (f"{MEMORY}/claims.py", LOCKED_COUNT, COUNTED_BEFORE),
-        by="nothing over a cap",
+        "lock before count: admissions count first",
+        (f"{MEMORY}/admitting.py", LOCKED, f"    usage = count_usage(state)\n{LOCKED}"),
+        (f"{MEMORY}/admitting.py", COUNTED, "            await state.turn()\n"),
+        by=(CAP, "so many of a key at a time", ORDER),
+    ),
+    mutant(
+        "locked limits: queues that share a cap count at the same time",
+        (f"{MEMORY}/admitting.py", LIMITS_LOCKED, "        async with state.limit_locks.locked([], state.turn):\n"),
+        by=CAP,
     ),
     mutant(
         "ordered locks: each takes them in the order it was given",
         (f"{MEMORY}/row_locks.py", "for name in sorted(set(names)):", "for name in dict.fromkeys(names):"),
-        by="everything comes to rest",
+        by=REST,
+    ),
+    mutant(
+        "in-order keys: a job that waits for its retry does not keep the key",
+        (f"{MEMORY}/caps.py", "for job in state.keeping.values():", "for job in ():"),
+        by=ORDER,
+    ),
+    mutant(
+        "in-order keys: a job comes back to the end of the line",
+        (f"{MEMORY}/state.py", "kept = job.sort_at if job.keeps_place else None", "kept = None"),
+        by=ORDER,
+    ),
+    mutant(
+        "concurrency keys: they limit nothing",
+        (f"{MEMORY}/gate.py", "if used >= gate.key_limit:", "if False:"),
+        by=("so many of a key at a time", ORDER),
+    ),
+    mutant(
+        "caps: a lowered one does not hold",
+        (
+            f"{MEMORY}/limits.py",
+            "self.cap_overrides.get(key, self.declared_caps.get(key))",
+            "self.declared_caps.get(key) or self.cap_overrides.get(key)",
+        ),
+        by=CAP,
+    ),
+    mutant(
+        "shares: starting a job does not move the tag",
+        (f"{MEMORY}/shares.py", "self.finish[fair_key] = finish_tag(", "finish_tag("),
+        by="shares are even",
+    ),
+    mutant(
+        "rates: starting a job takes no units",
+        (f"{MEMORY}/gate.py", "self._limits.buckets[name].change(-units, self._now)", "pass"),
+        by="never over burst and rate",
+    ),
+    mutant(
+        "rates: time fills no bucket",
+        (f"{MEMORY}/buckets.py", "self.rate.after(self.level, now - self.at)", "self.level"),
+        by=REST,
+    ),
+    mutant(
+        "rates: time before a change counts by the new rate",
+        (
+            f"{MEMORY}/buckets.py",
+            "        bucket.settle(now)\n        bucket.override = rate",
+            "        bucket.override = rate",
+        ),
+        by="never over burst and rate",
+    ),
+    mutant(
+        "breakers: an open one is tried at once",
+        (f"{MEMORY}/breakers.py", "return record.retry_at is None or record.retry_at <= now", "return True"),
+        by="nothing passes an open breaker",
+    ),
+    mutant(
+        "breakers: everything passes one that is tried",
+        (f"{MEMORY}/breakers.py", "or record.probe is None or not runs(*record.probe)", "or True"),
+        by="one probe at a time",
+    ),
+    mutant(
+        "breakers: a dead probe keeps its place",
+        (f"{MEMORY}/breakers.py", "or record.probe is None or not runs(*record.probe)", "or record.probe is None"),
+        by=REST,
+    ),
+    mutant(
+        "gated queues: plain jobs are claimed past the gate",
+        (f"{MEMORY}/claims.py", " or claim.queue in state.limits.gated:", ":"),
+        by="nothing slips past the gate",
+    ),
+    mutant(
+        "gated queues: plain jobs are not admitted",
+        (
+            f"{MEMORY}/admitting.py",
+            "state.ready.of(claim.queue).items() if name in names}",
+            'state.ready.of(claim.queue).items() if name in names - {"{}"}}',
+        ),
+        by=REST,
+    ),
+    mutant(
+        "session expiry: a dead session is admitted for",
+        (f"{MEMORY}/admitting.py", "if not state.alive(claim.session) or claims", "if claims"),
+        by="session expiry",
+    ),
+    mutant(
+        "pauses: a paused queue is admitted from",
+        (f"{MEMORY}/admitting.py", " or claims.paused(state, claim.queue):", ":"),
+        by="paused queues start nothing",
     ),
     mutant(
         "late duplicates: an insert looks only for live jobs",

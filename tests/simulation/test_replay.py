@@ -46,7 +46,7 @@ def test_seeds_differ() -> None:
     """Scenarios reach everything that can happen: weather, mishaps, work, both orders of callbacks."""
     scenarios = [draw(seed) for seed in range(1, 201)]
     assert {mishap.kind for scenario in scenarios for mishap in scenario.mishaps} == {"crash", "freeze", "cut", "stop"}
-    assert len({errand.kind for scenario in scenarios for errand in scenario.errands}) == 8
+    assert len({errand.kind for scenario in scenarios for errand in scenario.errands}) == 10
     assert {scenario.fifo for scenario in scenarios} == {True, False}
     assert {len(scenario.places) for scenario in scenarios} == {1, 2, 3}
     assert {place.rate for scenario in scenarios for place in scenario.places} == {0.92, 1.0, 1.08}

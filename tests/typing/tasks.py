@@ -9,7 +9,19 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, assert_type
 
-from headrace import App, Backoff, Batch, BatchItem, ClosePolicy, Context, Fail, JobHandle, Progress, Task
+from headrace import (
+    App,
+    Backoff,
+    Batch,
+    BatchItem,
+    ClosePolicy,
+    Context,
+    Fail,
+    GatherContext,
+    JobHandle,
+    Progress,
+    Task,
+)
 from headrace.model.batch import BatchView
 from headrace.model.job import CancelAnswer, JobState
 
@@ -47,6 +59,27 @@ async def with_context(ctx: Context, text: str) -> int | Fail:
 @app.task(stall_timeout=5, delivery="at_most_once", concurrency=2)
 async def report(ctx: Context, batch_id: str) -> None:
     """Be a callback with options and a context."""
+
+
+@app.task(batch_size=50, max_wait="100ms", queue="embed")
+async def embed(texts: list[str]) -> list[Summary]:
+    """Take a list: a job is one entry of it."""
+    raise NotImplementedError
+
+
+@app.task(batch_size=50)
+def lengths(texts: list[str], ctx: GatherContext) -> list[int]:
+    """Take a list and the context of the call."""
+    assert_type(ctx.cancelled, bool)
+    return [len(text) for text in texts]
+
+
+async def gathered() -> None:
+    """Enqueue entries."""
+    assert_type(await embed.enqueue("a text"), JobHandle[Summary])
+    assert_type(await lengths.enqueue("a text"), JobHandle[int])
+    await embed.enqueue(["a text"])  # type: ignore[arg-type]
+    app.task(max_wait="1s")  # type: ignore[call-overload]
 
 
 async def enqueue() -> None:

@@ -128,3 +128,9 @@ def suspect(log: str, deadly: bool) -> str:
 def _note(log: str) -> None:
     with Path(log).open("a") as file:
         file.write(f"{os.getpid()}\n")
+
+
+@app.task(batch_size=10, queue="pids")
+async def pids(numbers: list[int]) -> list[list[int]]:
+    """Tell for each job the process and the size of the call."""
+    return [[os.getpid(), len(numbers)] for _ in numbers]

@@ -170,25 +170,18 @@ async def test_a_schedule_lives_on_while_a_worker_has_it() -> None:
     assert not view.declared
 
 
-async def test_a_schedule_that_cannot_fire_holds_up_no_other(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One whose zone is not known here is named in the log, once, while the others go on."""
+async def test_a_schedule_that_cannot_fire_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    """One whose zone is not known on this machine is named in the log, once, while the others go on."""
     site = Site()
-    process = await site.process(replace(HOURLY, name="a", rule=CronRule("0 * * * *", "Asia/Kathmandu")), HOURLY)
-    known = "headrace.engine.cron.find_zone"
-    from headrace.model.schedule import find_zone
-
-    monkeypatch.setattr(known, lambda tz: find_zone("Mars/Olympus" if tz == "Asia/Kathmandu" else tz))
+    process = await site.process(replace(HOURLY, name="a", rule=CronRule("0 * * * *", "Mars/Olympus")), HOURLY)
     for _ in range(65):
         await process.turn()
         site.clock.advance(MINUTE)
     assert len(await site.fired()) == 1
     assert await site.fired("a") == []
-    assert [record.message for record in caplog.records if "cannot fire" in record.message] == [
-        "schedule a cannot fire: tz must be a time zone of the IANA database, such as Europe/Berlin or UTC (a system "
-        "without that database needs `pip install tzdata`), got 'Mars/Olympus'"
-    ]
+    [complaint] = [record.message for record in caplog.records if "cannot fire" in record.message]
+    assert complaint.startswith("schedule a cannot fire: tz must be a time zone of the IANA database")
+    assert "Mars/Olympus" in complaint
 
 
 async def test_the_scheduler_wakes_near_the_next_fire_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import headrace
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
     *("App", "Backoff", "Batch", "BatchItem", "Cancel", "ClosePolicy", "ConfigError", "ConflictError", "Context"),
-    *("Done", "Fail", "HeadraceError", "JobHandle", "Priority", "Progress", "Retry", "Snooze", "Task"),
+    *("Done", "Fail", "GatherContext", "HeadraceError", "JobHandle", "Priority", "Progress", "Retry", "Snooze", "Task"),
 ]
 #: What `import headrace` may load besides the standard library.
 OWN = {"headrace"}

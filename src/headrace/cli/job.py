@@ -1,4 +1,4 @@
-"""`headrace job`: look at one job, cancel it, run it again."""
+"""`headrace job`: look at one job, ask why it waits, cancel it, run it again."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from headrace.cli.output import (
 from headrace.cli.plain import plain
 from headrace.cli.values import IdType
 from headrace.engine.operations import cancel_job, retry_job
-from headrace.engine.queries import show_job, to_json
+from headrace.engine.queries import Explained, explain_job, explain_view, show_job, to_json
 from headrace.model.job import AttemptRecord, CancelAnswer, JobView
+from headrace.ports.stores import Stores
 
 _ID = click.argument("job_id", metavar="ID", type=IdType())
 _ANSWERS = {
@@ -34,14 +35,14 @@ _ANSWERS = {
 
 @click.group()
 def job() -> None:
-    """Look at one job, cancel it, run it again."""
+    """Look at one job, ask why it waits, cancel it, run it again."""
 
 
 @job.command()
 @_ID
 @json_option
 def show(job_id: UUID, as_json: bool) -> None:
-    """Show a job: its state, its attempts with their errors, its arguments and its result.
+    """Show a job: its state and why it waits, its attempts with their errors, its arguments and its result.
 
     Long values are cut; --json writes them whole.
 
@@ -49,20 +50,48 @@ def show(job_id: UUID, as_json: bool) -> None:
     Example:
       headrace job show 01980000-0000-7000-8000-000000000000
     """
-    view, attempts = with_stores(lambda stores: show_job(stores.inspect, job_id))
+
+    async def read(stores: Stores) -> tuple[JobView, list[AttemptRecord], Explained | None]:
+        view, attempts = await show_job(stores.inspect, job_id)
+        return view, attempts, None if view.state.final else await explain_view(stores, view)
+
+    view, attempts, explained = with_stores(read)
+    why = None if explained is None else explained.sentence
     if as_json:
-        print_json(to_json(view) | {"attempts": to_json(attempts)})
+        print_json(to_json(view) | {"why": why, "attempts": to_json(attempts)})
     else:
-        print_facts(_facts(view))
+        print_facts(_facts(view, why))
         _print_attempts(view, attempts)
 
 
-def _facts(view: JobView) -> dict[str, object]:
+@job.command()
+@_ID
+@json_option
+def explain(job_id: UUID, as_json: bool) -> None:
+    """Say the one reason why a job is not running, or what became of it.
+
+    The reason comes from the predicate by which workers take jobs: waiting for its time, behind other jobs, a full
+    cap, a rate limit and when it frees, an open breaker, a paused queue, no worker.
+
+    \b
+    Example:
+      headrace job explain 01980000-0000-7000-8000-000000000000
+    """
+    explained = with_stores(lambda stores: explain_job(stores, job_id))
+    if as_json:
+        document = to_json(explained.explanation)
+        print_json({"job": document.pop("job_id"), **document, "sentence": explained.sentence})
+    else:
+        print_text(explained.sentence)
+
+
+def _facts(view: JobView, why: str | None) -> dict[str, object]:
     batch = None if view.batch_id is None else f"{view.batch_id}, item {view.ordinal}"
     failures = f"{view.failures} of {view.max_attempts} allowed"
     return {
         "job": view.id,
         "state": view.state,
+        "why": why,
         "cancel": "requested" if view.cancel_requested and not view.state.final else None,
         "task": view.task,
         "queue": view.queue,

@@ -94,7 +94,7 @@ def _slots(app: App, options: WorkOptions) -> dict[str, int] | None:
         if queue not in known:
             LOG.warning("no task of %s has the queue %r by default; they have: %s", options.app, queue, known)
     default = options.concurrency or app.settings.worker.concurrency
-    return {queue: slots or default for queue, slots in options.queues.items()}
+    return {queue: slots or app.registry.slots(queue, default) for queue, slots in options.queues.items()}
 
 
 def _announce_start(app: App, worker: Worker, options: WorkOptions) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from headrace.engine.attempt import Attempt, Proceed
 from headrace.engine.context import CURRENT, Context
+from headrace.engine.gathering import TIMER_MARGIN, Arguments, Gatherings
 from headrace.engine.registry import Registry, RunsIn, TaskDef
 from headrace.model.job import ClaimedJob
 from headrace.ports.clock import Clock
@@ -84,6 +85,10 @@ class AttemptFactory:
     max_processing_time: timedelta
     resources: Any = None
     threads: HandlerThreads = field(default_factory=HandlerThreads)
+    gatherings: Gatherings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gatherings = Gatherings(self._run_gathered, self.clock, self.resources)
 
     def make(self, job: ClaimedJob, session: UUID) -> Attempt | None:
         """Return the attempt of a claimed job, or None when its task is not known here."""
@@ -98,6 +103,8 @@ class AttemptFactory:
         )  # fmt: skip
         # A function that no other process can find runs here, whatever it is suspected of.
         suspect = job.crashes >= SUSPECT_CRASHES and task.importable
+        if task.gather is not None and not suspect:
+            return self._make_gathered(task, job, context, session)
         executor = self.alone if suspect else self.executors[task.runs_in]
         invoke = self._invoke_sync if task.runs_in is RunsIn.THREAD else self._invoke_async
         call = Call(
@@ -105,6 +112,30 @@ class AttemptFactory:
             invoke=lambda: invoke(task, job, context, session), on_activity=lambda: context.on_activity(),
         )  # fmt: skip
         return Attempt(job, task, context, executor, call)
+
+    def _make_gathered(self, task: TaskDef, job: ClaimedJob, context: Context, session: UUID) -> Attempt:
+        """Return an attempt that waits for its entry of a call with others."""
+        assert task.gather is not None
+        seconds = (job.timeout or self.max_processing_time).total_seconds()
+        call = Call(
+            job=job, session=session, timeout=seconds + task.gather.max_wait.total_seconds() + TIMER_MARGIN,
+            target=task.target, invoke=lambda: self.gatherings.join(task, job, context, session, seconds),
+            on_activity=lambda: context.on_activity(),
+        )  # fmt: skip
+        return Attempt(job, task, context, self.executors[RunsIn.LOOP], call)
+
+    async def _run_gathered(self, task: TaskDef, job: ClaimedJob, session: UUID, arguments: Arguments) -> Any:
+        args, kwargs = arguments
+        if task.runs_in is RunsIn.LOOP:
+            return await task.function(*args, **kwargs)
+
+        def invoke() -> Any:
+            with self.threads.entered(session):
+                return call_plainly(task.function, *args, **kwargs)
+
+        seconds = (job.timeout or self.max_processing_time).total_seconds()
+        call = Call(job, session, timeout=seconds, target=task.target, invoke=invoke, on_activity=lambda: None)
+        return await self.executors[task.runs_in].run(call)
 
     async def _invoke_async(self, task: TaskDef, job: ClaimedJob, context: Context, _session: UUID) -> Any:
         args, kwargs = task.codec.decode(job.args, context)

@@ -51,15 +51,18 @@ class Claimer:
         known: Callable[[], set[tuple[UUID, int]]],
         acks_waiting: Callable[[], int],
         admit: Admit | None = None,
+        gate_expected: bool = False,
         on_more: Callable[[], None] = lambda: None,
     ) -> None:
-        """`claim` names session, queue and caps; its limit is the number of slots.
+        """`claim` names session and queue; its limit is the number of slots.
 
         `known` returns id and attempt of what runs here or waits for its ack, `acks_waiting` how many wait. `admit`
-        is the store's gate; `on_more` is called when others could start what there is no slot for here.
+        is the store's gate, `gate_expected` says that the code declares one for the queue; `on_more` is called
+        when others could start what there is no slot for here.
         """
         self._jobs = jobs
-        self._supply = Supply(jobs, admit, poll_seconds=poll_interval.total_seconds())
+        poll_seconds = poll_interval.total_seconds()
+        self._supply = Supply(jobs, admit, poll_seconds=poll_seconds, gate_expected=gate_expected)
         self._on_more = on_more
         self._whole_claim = claim
         self._free = claim.limit
@@ -154,8 +157,8 @@ class Claimer:
 
     @property
     def _goes_along(self) -> bool:
-        """Whether claims should go along with acks: gates and caps need their own call, doubts a look at the store."""
-        return self._backlog and not (self._supply.gated or self._must_look or self._whole_claim.limit_keys)
+        """Whether claims should go along with acks: a gate needs a call of its own, doubts a look at the store."""
+        return self._backlog and not (self._supply.gated or self._must_look)
 
     def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
         """Take what an offered claim brought; None says that it was not answered."""

@@ -84,6 +84,8 @@ def _adapter(annotation: Any, field: str) -> Any:
 class TaskCodec:
     """Encodes calls of one function and decodes them for its handler; finds where the Context goes."""
 
+    _context_type: type = Context
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._signature = inspect.signature(function)
@@ -97,9 +99,10 @@ class TaskCodec:
     def _resolve(self) -> dict[str, TypeCodec]:
         """Resolve annotations on first use: names they refer to may be defined after the task."""
         if self._codecs is None:
-            hints = _hints(self._function)
+            hints = self._annotations()
             self._context_name = next(
-                (name for name, kind in hints.items() if _is_context(kind) and name != "return"), None
+                (name for name, kind in hints.items() if name != "return" and _is_context(kind, self._context_type)),
+                None,
             )
             self._result = TypeCodec(_result_type(hints.get("return", Any)))
             self._codecs = {
@@ -110,6 +113,10 @@ class TaskCodec:
             self._simple = self._context_name is None and all(codec.plain for codec in self._codecs.values())
             self._positional = _positional_counts(self._signature_without_context())
         return self._codecs
+
+    def _annotations(self) -> dict[str, Any]:
+        """Return the types of the arguments of one job, and of its result."""
+        return _hints(self._function)
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, field: str = "arguments") -> str:
         """Return the JSON text of a call. Raises InvalidInputError when the call does not fit the signature."""
@@ -224,10 +231,10 @@ async def _encode_async(items: AsyncIterable[Any], encode: Callable[[int, Any], 
         index += 1
 
 
-def _is_context(annotation: Any) -> bool:
+def _is_context(annotation: Any, kind: type) -> bool:
     if typing.get_origin(annotation) in _UNIONS:  # `ctx: Context | None = None`, for plain calls
-        return any(_is_context(part) for part in typing.get_args(annotation))
-    return isinstance(annotation, type) and issubclass(annotation, Context)
+        return any(_is_context(part, kind) for part in typing.get_args(annotation))
+    return isinstance(annotation, type) and issubclass(annotation, kind)
 
 
 def _result_type(annotation: Any) -> Any:

@@ -32,6 +32,38 @@ class Steps(Protocol):
 
 
 @dataclass(slots=True)
+class GatherContext:
+    """One call of a handler for several jobs (`batch_size`), injected by annotation.
+
+    >>> async def handler(texts: list[str], ctx: GatherContext) -> list[int]:
+    ...     return ctx.resources.embed(texts)
+    """
+
+    task: str
+    queue: str
+    #: The jobs, in the order of the list.
+    job_ids: tuple[UUID, ...]
+    #: When the call will be stopped (aware, UTC).
+    deadline: datetime
+    #: What the app's `lifespan` yielded, per worker.
+    resources: Any = field(default=None, repr=False)
+    on_activity: Callable[[], None] = field(default=lambda: None, repr=False)
+    #: Whether this call should end; sync handlers look at it, async ones are cancelled.
+    cancelled: bool = False
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger that names the task."""
+        return logging.LoggerAdapter(LOG, {"task": self.task})
+
+    def progress(self, message: str = "") -> None:
+        """Report that the handler is active: renews the task's stall timer for all its jobs."""
+        if message:
+            self.log.info("%s", message)
+        self.on_activity()
+
+
+@dataclass(slots=True)
 class Context:
     """The attempt, injected into a handler by annotation.
 

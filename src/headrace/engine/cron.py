@@ -47,6 +47,7 @@ class Timetable:
 
     def __init__(self, rule: CronRule) -> None:
         """Check the rule. Raises InvalidInputError naming the field that is wrong, or a rule that never fires."""
+        rule.check()
         self._expression = " ".join(rule.expression.split())
         self._zone = find_zone(rule.tz)
         parts = self._expression.split()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import datetime, timedelta
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from headrace.model.admission import Explanation
 from headrace.model.batch import BatchView, Progress
 from headrace.model.durations import format_duration
-from headrace.model.errors import InvalidInputError, NotFoundError
+from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
+from headrace.model.explaining import Scene, sentence
 from headrace.model.job import AttemptRecord, JobView
 from headrace.ports.inspect import Inspect
+from headrace.ports.stores import Stores
 
 
 def parse_id(field: str, text: str) -> UUID:
@@ -29,6 +32,39 @@ async def show_job(inspect: Inspect, job_id: UUID) -> tuple[JobView, list[Attemp
     if job is None:
         raise NotFoundError(f"no job {job_id}; it may have been pruned after its retention")
     return job, await inspect.get_attempts(job_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why a job is not running: the explanation of the store, and the sentence that people read."""
+
+    job: JobView
+    explanation: Explanation
+    sentence: str
+
+
+async def explain_job(stores: Stores, job_id: UUID) -> Explained:
+    """Say why a job is not running, or what became of it. Raises NotFoundError, ConfigError."""
+    job, _ = await show_job(stores.inspect, job_id)
+    explained = await explain_view(stores, job)
+    if explained is None:
+        raise ConfigError("this store does not say why jobs wait")
+    return explained
+
+
+async def explain_view(stores: Stores, job: JobView) -> Explained | None:
+    """Say why a job that was just read is not running; None where the store cannot say it."""
+    if stores.admission is None:
+        return None
+    why = await stores.admission.explain_job(job.id)
+    if why is None:
+        return None
+    if why.state is not job.state:  # it went on between the two readings
+        job = await stores.inspect.get_job(job.id) or job
+    held_by = why.facts.get("held_by")
+    holder = None if held_by is None else await stores.inspect.get_job(UUID(str(held_by)))
+    now = (await stores.inspect.store_info()).now or datetime.now(UTC)
+    return Explained(job, why, sentence(Scene(job, why, now, holder)))
 
 
 async def show_batch(inspect: Inspect, batch_id: UUID) -> tuple[BatchView, Progress]:

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from headrace.engine.codec import TaskCodec
+from headrace.engine.gather_codec import GatherCodec
+from headrace.model.backlog import Backlog
 from headrace.model.backoff import Backoff
 from headrace.model.breaker import BreakerRule
 from headrace.model.errors import ConfigError
+from headrace.model.gathering import Gather
 from headrace.model.job import JobSpec
 from headrace.model.limits import Declared, Rate
-from headrace.model.queue import QueueRule
+from headrace.model.queue import Fair, QueueRule
 
 
 class RunsIn(StrEnum):
@@ -43,6 +46,8 @@ class TaskDef:
     declares: Declared = field(default_factory=Declared)
     #: The attempt fails when it reports no activity this long; None: no stall timer.
     stall_timeout: timedelta | None = None
+    #: The handler takes jobs together, in a list; None: each alone.
+    gather: Gather | None = None
     codec: TaskCodec = field(init=False)
     #: Where another process finds the function: "module:qualname", or "/path.py:qualname" for a script.
     target: str = field(init=False)
@@ -53,7 +58,8 @@ class TaskDef:
         return "<" not in self.target and not self.target.startswith("__main__:")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "codec", TaskCodec(self.function))
+        codec = TaskCodec(self.function) if self.gather is None else GatherCodec(self.function)
+        object.__setattr__(self, "codec", codec)
         object.__setattr__(self, "target", _target(self.function))
 
 
@@ -74,6 +80,8 @@ class Registry:
     def __init__(self) -> None:
         self._tasks: dict[str, TaskDef] = {}
         self.queue_rules: dict[str, QueueRule] = {}
+        #: Called when the backlog of a queue becomes an alarm, and when it is over.
+        self.backlog_hooks: list[Callable[[Backlog], Any]] = []
 
     def add(self, task: TaskDef) -> None:
         """Register a task. Raises ConfigError when the name is taken by another function."""
@@ -100,9 +108,16 @@ class Registry:
         """Return the queues of all tasks, sorted."""
         return sorted({task.spec.queue for task in self})
 
-    def limit_keys(self) -> tuple[str, ...]:
-        """Return the caps that tasks count against; a job may wait in another queue than its task's own."""
-        return tuple(sorted({key for task in self for key in task.declares.caps}))
+    def slots(self, queue: str, default: int) -> int:
+        """Return the slots of a queue where nobody says: `default`, or room for two gathers of its largest task."""
+        gathers = [task.gather.batch_size for task in self if task.gather and task.spec.queue == queue]
+        return max(default, 2 * max(gathers, default=0))
+
+    def expects_gate(self, queue: str) -> bool:
+        """Whether tasks of a queue have gates, or the queue itself does."""
+        rule = self.queue_rules.get(queue)
+        declared = rule is not None and bool(rule.declared or rule.fair is Fair.BATCH)
+        return declared or any(task.spec.queue == queue and task.spec.gate is not None for task in self)
 
     def declared(self) -> Declared:
         """Return what all tasks and queues declare. Raises ConfigError for two that do not agree.

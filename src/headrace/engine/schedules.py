@@ -9,7 +9,7 @@ from uuid import UUID
 from headrace.engine.cron import timetable
 from headrace.engine.loops.scheduler import NO_SCHEDULES, job_of
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
-from headrace.model.schedule import FireRecord, ScheduleView
+from headrace.model.schedule import Fire, FireRecord, ScheduleView
 from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.stores import Stores
 
@@ -83,7 +83,7 @@ async def run_schedule(stores: Stores, name: str) -> UUID:
     now = (await stores.inspect.store_info()).now
     assert now is not None
     job = job_of(view.declaration, now)
-    await schedule_store(stores).run_schedule(name, job)
+    await schedule_store(stores).run_schedule(name, Fire(now, job))
     stores.notifier.hint(f"queue:{job.spec.queue}")
     return job.id
 

@@ -117,12 +117,12 @@ class Shift:
         return self._options.queues
 
     def _claimer(self, queue: str, slots: int) -> Claimer:
-        claim = Claim(self.id, queue, slots, self._factory.registry.limit_keys() if self._admit is None else ())
+        claim = Claim(self.id, queue, slots)
         return Claimer(
             self._stores.jobs, claim, batch_size=self._options.batch_size, poll_interval=self._options.poll_interval,
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
             acks_waiting=lambda: self._acks.unsent, admit=self._admit,
-            on_more=lambda: self._tell(queue),
+            gate_expected=self._factory.registry.expects_gate(queue), on_more=lambda: self._tell(queue),
         )  # fmt: skip
 
     async def start(self) -> None:
@@ -134,6 +134,7 @@ class Shift:
         self._telemetry.gauge("headrace.sessions.lease_ms", round(self._options.lease.total_seconds() * 1000))
         self._start_heartbeat(sent_at)
         self._acks.start()
+        self._factory.gatherings.open(self.id, is_full=self._is_full, telemetry=self._telemetry)
         for claimer in self._claimers.values():
             claimer.start()
 
@@ -177,6 +178,11 @@ class Shift:
     def settle(self, claim: Claim, jobs: list[ClaimedJob] | None) -> None:
         """Give a claim's answer to its claimer."""
         self._claimers[claim.queue].settle(claim, jobs)
+
+    def _is_full(self, queue: str) -> bool:
+        """Whether no slot of a queue is free that could bring another job to a gather."""
+        running = sum(attempt.job.queue == queue for attempt in self._attempts.values())
+        return running >= self._options.queues[queue]
 
     def _running_batches(self) -> set[UUID | None]:
         running = {attempt.job.batch_id for attempt in self._attempts.values()}
@@ -323,6 +329,7 @@ class Shift:
         for attempt in list(self._attempts.values()):
             attempt.stop(StopReason.LEASE_LOST)
         await self._all_ended.wait()
+        self._factory.gatherings.close(self.id)
         self._report_stopped()
         await self._count_refused()
         await self._acks.stop()
@@ -336,6 +343,7 @@ class Shift:
     async def stop(self, grace: timedelta) -> None:
         """Claim no more, let handlers end within `grace`, release the others uncharged, and close the session."""
         await asyncio.gather(*(claimer.stop() for claimer in self._claimers.values()))
+        self._release_waiting()
         try:
             async with asyncio.timeout(grace.total_seconds()):
                 await self._all_ended.wait()
@@ -346,8 +354,15 @@ class Shift:
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._acks.drain()
         await self._acks.stop()
+        self._factory.gatherings.close(self.id)
         await self._stop_heartbeat()
         await self._stores.sessions.close_session(self.id)
+
+    def _release_waiting(self) -> None:
+        """Release jobs that wait in a gather whose call has not begun."""
+        for fence, attempt in list(self._attempts.items()):
+            if attempt.task.gather is not None and not self._factory.gatherings.has_begun(fence):
+                attempt.stop(StopReason.RELEASED)
 
     async def _release(self) -> None:
         """Stop handlers; those that do not heed it are released as they are, and end with the process."""

@@ -1,7 +1,8 @@
 """Where a claimer gets its jobs: straight from the queue while that has no gate, through the gate from then on.
 
 A queue without a gate pays for it with one call where a claim came back empty, at most twice per poll: once by the
-poll's own timer and once for a hint, so that the first job behind a gate waits for no poll.
+poll's own timer and once for a hint. Where the code declares gates for the queue, each empty claim is followed by that
+call until the first such job has come, which therefore waits for no poll.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ class Supplied:
 class Supply:
     """Takes jobs of one queue. It may be wrong about the gate for one call, never longer."""
 
-    def __init__(self, jobs: JobStore, admit: Admit | None, *, poll_seconds: float) -> None:
+    def __init__(
+        self, jobs: JobStore, admit: Admit | None, *, poll_seconds: float, gate_expected: bool = False
+    ) -> None:
         """`admit` is `Admission.admit_jobs` or takes grants for it; None: this store has no gate."""
         self._jobs = jobs
         self._admit = admit
-        self._poll_seconds = poll_seconds
+        self._pause = 0.0 if gate_expected else poll_seconds * 0.9
         #: Whether the queue was gated when the gate was asked last.
         self.gated = False
         #: When the gate of an ungated queue was asked last, after polls and after hints.
@@ -58,7 +61,7 @@ class Supply:
     def _asks(self, hinted: bool) -> bool:
         """Whether to ask if a queue that gave nothing has got a gate."""
         now = asyncio.get_running_loop().time()
-        if self._admit is None or now - self._asked_at[hinted] < self._poll_seconds * 0.9:
+        if self._admit is None or now - self._asked_at[hinted] < self._pause:
             return False
         self._asked_at[hinted] = now
         return True

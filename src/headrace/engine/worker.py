@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.loops.aggregator import Aggregator
+from headrace.engine.loops.backlog_alarm import BacklogAlarm, declare_alarms
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.pruner import Pruner
@@ -74,6 +75,7 @@ class Worker:
             Rescuer(stores, self.telemetry, duties.check_interval),
             Aggregator(stores, self._leadership, interval=duties.aggregate_interval, seal_timeout=duties.seal_timeout),
             Pruner(stores, self._leadership, duties.retention, duties.prune_interval),
+            BacklogAlarm(stores, self._leadership, self.telemetry, hooks=factory.registry.backlog_hooks),
         ]
         self._scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
         if self._scheduler is not None:
@@ -98,11 +100,9 @@ class Worker:
             loop.start()
 
     async def _declare(self) -> None:
+        await declare_alarms(self._stores, self._factory.registry.queue_rules.values())
         declared = self._factory.registry.declared()
-        if self._stores.admission is None:
-            if declared.caps:
-                await self._stores.control.set_caps(declared.caps)
-        elif declared:
+        if declared and self._stores.admission is not None:
             await self._stores.admission.declare_limits(declared)
 
     async def _begin_shift(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from headrace.model.durations import parse_duration
+from headrace.model.durations import format_duration, parse_duration
 from headrace.model.errors import InvalidInputError
 
 #: An alarm is over once size and age have fallen to this share of their thresholds: one that hovers rings once.
@@ -61,6 +61,11 @@ class Alarm:
     def __bool__(self) -> bool:
         return self.size is not None or self.age is not None
 
+    def __str__(self) -> str:
+        size = None if self.size is None else f"{self.size} jobs"
+        age = None if self.age is None else format_duration(self.age)
+        return " or ".join(part for part in (size, age) if part is not None)
+
     @classmethod
     def parse(cls, size: object = None, age: float | str | timedelta | None = None) -> Alarm:
         """Return the checked alarm. Raises InvalidInputError naming the field.
@@ -90,6 +95,17 @@ class Alarm:
 
 
 NO_ALARM = Alarm()
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """A backlog that became an alarm (`rings`), or is none any more."""
+
+    queue: str
+    ready: int
+    oldest_ready_age: timedelta | None
+    alarm: Alarm
+    rings: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,6 +200,13 @@ class TaskTimeoutError(HeadraceError):
     transient = True
 
 
+class WrongAnswerError(HeadraceError):
+    """The handler gathers jobs (`batch_size`), so it must return a list with one entry for each of them."""
+
+    code = "wrong_answer"
+    transient = True
+
+
 class ExecutorCrashedError(HeadraceError):
     """The process that ran the attempt died (out of memory, a crash in native code, or a kill)."""
 

@@ -55,7 +55,8 @@ class CatchUp(StrEnum):
 class CronRule:
     """When a schedule fires: five fields (minute, hour, day of month, month, day of week) on the clocks of a zone.
 
-    What needs no arithmetic is checked here, the fields themselves by `engine.cron.Timetable`.
+    `check` looks at what needs no arithmetic, `engine.cron.Timetable` at all of it. A stored rule is read unchecked: it
+    may be of a newer version, or of a zone that this machine does not know, and must not keep others from being read.
 
     >>> CronRule("0 3 * * *", "Europe/Berlin").text
     '0 3 * * * Europe/Berlin'
@@ -65,7 +66,8 @@ class CronRule:
     tz: str = "UTC"
     catch_up: CatchUp = CatchUp.SKIP
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise InvalidInputError unless there are five fields, a zone and a policy."""
         _check_expression(self.expression)
         find_zone(self.tz)
         CatchUp.parse(self.catch_up)
@@ -130,8 +132,9 @@ class Declaration:
         """Return the inverse of `encode`. Facts that only a newer version knows are left out."""
         facts = json.loads(text)
         rule = facts["rule"]
-        checked = CronRule(rule["expression"], rule["tz"], CatchUp(rule["catch_up"]))
-        return cls(name, checked, _spec(facts["spec"]), facts["args"])
+        catch_up = rule["catch_up"]
+        known = CatchUp(catch_up) if catch_up in tuple(CatchUp) else CatchUp.SKIP
+        return cls(name, CronRule(rule["expression"], rule["tz"], known), _spec(facts["spec"]), facts["args"])
 
 
 def _spec_facts(spec: JobSpec) -> dict[str, Any]:

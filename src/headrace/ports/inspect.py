@@ -7,15 +7,15 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
-from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.dead_letter import DeadLetterPage, FailedAt
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
+from headrace.ports.inspect_batches import InspectBatches
 
 
-class Inspect(Protocol):
-    """Reads only."""
+class Inspect(InspectBatches, Protocol):
+    """Reads only: jobs, queues, sessions, and the batches of `InspectBatches`."""
 
     async def get_job(self, job_id: UUID) -> JobView | None:
         """Return a job, finished or not."""
@@ -82,35 +82,6 @@ class Inspect(Protocol):
 
     async def list_sessions(self) -> list[SessionView]:
         """Return sessions, live ones first."""
-        ...
-
-    async def get_batch(self, batch_id: UUID) -> BatchView | None:
-        """Return a batch."""
-        ...
-
-    async def find_batch(self, task: str, key: str) -> BatchView | None:
-        """Return the batch that was submitted under `key` for `task`."""
-        ...
-
-    async def list_batches(self, *, limit: int = 50) -> list[BatchView]:
-        """Return batches, newest first."""
-        ...
-
-    async def batch_progress(self, batch_id: UUID) -> Progress:
-        """Count a batch's items by state, in one grouped count. Raises NotFoundError."""
-        ...
-
-    async def read_items(self, batch_id: UUID, *, cursor: str, limit: int) -> ItemPage:
-        """Return finished items after `cursor` ("" for the start) in the order they were recorded.
-
-        Reading on from the returned cursor misses none; items recorded while older writes were still open may be
-        returned again. A malformed cursor raises InvalidInputError. A failed item that was retried is returned
-        again with what its retry gave.
-        """
-        ...
-
-    async def batch_args(self, batch_id: UUID) -> dict[int, str]:
-        """Return the argument text of each item of a batch by ordinal; of a retried one, that of its newest try."""
         ...
 
     async def store_info(self) -> StoreInfo:

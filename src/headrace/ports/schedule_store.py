@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from headrace.model.job import NewJob
-from headrace.model.schedule import Declaration, DueSchedules, FireRecord, Firing, ScheduleView
+from headrace.model.schedule import Declaration, DueSchedules, Fire, FireRecord, Firing, ScheduleView
 from headrace.model.session import LeaderTerm
 
 
@@ -45,8 +44,11 @@ class ScheduleStore(Protocol):
         """
         ...
 
-    async def run_schedule(self, name: str, job: NewJob) -> None:
-        """Insert a job of a schedule now, paused or not, and note it as a manual fire. Raises NotFoundError."""
+    async def run_schedule(self, name: str, fire: Fire) -> None:
+        """Insert a job of a schedule, paused or not, and note it as a manual fire: its time is none of the schedule's.
+
+        A second call with the same job changes nothing. Raises NotFoundError.
+        """
         ...
 
     async def list_schedules(self) -> list[ScheduleView]:

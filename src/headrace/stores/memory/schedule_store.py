@@ -8,12 +8,12 @@ from datetime import datetime
 from uuid import UUID
 
 from headrace.model.errors import NotFoundError
-from headrace.model.job import NewJob
 from headrace.model.schedule import (
     DECLARED_FOR,
     KEPT_FIRES,
     Declaration,
     DueSchedules,
+    Fire,
     FireRecord,
     Firing,
     Schedule,
@@ -99,12 +99,12 @@ class MemoryScheduleStore:
         return [job.id for job in jobs]
 
     @atomic
-    async def run_schedule(self, name: str, job: NewJob) -> None:
+    async def run_schedule(self, name: str, fire: Fire) -> None:
         """Insert a job of a schedule now."""
-        row, now = self._known(name), self._state.now()
-        if job.id not in {run.job_id for run in row.runs}:
-            intake.insert_jobs(self._state, [job])
-            row.note(FireRecord(now, job.id, now, manual=True))
+        row, job_id = self._known(name), fire.job.id
+        if job_id not in {run.job_id for run in row.runs}:
+            intake.insert_jobs(self._state, [fire.job])
+            row.note(FireRecord(fire.fire_at, job_id, self._state.now(), manual=True))
 
     @atomic
     async def list_schedules(self) -> list[ScheduleView]:

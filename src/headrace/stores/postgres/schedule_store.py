@@ -11,12 +11,12 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.errors import NotFoundError
-from headrace.model.job import NewJob
 from headrace.model.schedule import (
     DECLARED_FOR,
     KEPT_FIRES,
     Declaration,
     DueSchedules,
+    Fire,
     FireRecord,
     Firing,
     Schedule,
@@ -71,13 +71,13 @@ class PostgresScheduleStore:
         except _TermOverError:
             return []
 
-    async def run_schedule(self, name: str, job: NewJob) -> None:
+    async def run_schedule(self, name: str, fire: Fire) -> None:
         """Insert a job of a schedule now."""
 
         async def work(tx: Transaction) -> None:
-            if not await tx.fetch("note_manual_fire", name=name, job_id=job.id):
+            if not await tx.fetch("note_manual_fire", name=name, job_id=fire.job.id, fire_at=fire.fire_at):
                 raise _no_schedule(name)
-            await insert_with(tx, [job], retrying=False)
+            await insert_with(tx, [fire.job], retrying=False)
 
         await self._database.run(work)
 

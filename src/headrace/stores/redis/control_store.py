@@ -10,7 +10,7 @@ from headrace.model.errors import ConflictError, InvalidInputError, NotFoundErro
 from headrace.model.ids import uuid7, uuid7s
 from headrace.model.job import CancelAnswer
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import alarm_words, parse_id, queue_state
+from headrace.stores.redis.rows import alarm_words, parse_id, queue_state, to_json
 
 #: Dead letters that one script retries; a longer retry is several.
 RETRY_PART = 1_000
@@ -39,6 +39,14 @@ class RedisControlStore:
         if verdict == "cancelling":
             raise ConflictError("The batch of this job is being cancelled. Retry the job once the batch is closed.")
         return parse_id(detail)
+
+    async def retry_jobs(self, jobs: Mapping[UUID, str | None]) -> dict[UUID, UUID]:
+        """Retry those jobs that can be, in their order and in one step; return the new ids by the old ones."""
+        if not jobs:
+            return {}
+        wanted = to_json([[job_id.hex, text or ""] for job_id, text in jobs.items()])
+        made = await self._namespace.run("retry_jobs", wanted, *(copy.hex for copy in uuid7s(len(jobs))))
+        return {parse_id(old): parse_id(new) for old, new in zip(made[::2], made[1::2], strict=True)}
 
     async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
         """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids."""

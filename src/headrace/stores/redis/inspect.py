@@ -12,6 +12,7 @@ from uuid import UUID
 from headrace.model.backlog import QueueState
 from headrace.model.batch import BatchItem, BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
+from headrace.model.dead_letter import DeadLetterPage, FailedAt
 from headrace.model.errors import InvalidInputError
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.session import SessionView
@@ -24,11 +25,12 @@ from headrace.stores.redis.control_store import RedisControlStore
 from headrace.stores.redis.epoch import LAYOUT, read_identity
 from headrace.stores.redis.listing import find_jobs
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import instant, parse_id, span
+from headrace.stores.redis.rows import instant, micros, parse_id, span
 from headrace.stores.redis.views import (
     attempt_record,
     batch_item,
     batch_view,
+    dead_letter,
     fields,
     final_attempt,
     job_view,
@@ -94,6 +96,22 @@ class RedisInspect:
             for job in await self._read_jobs(ids)
             if state in (None, job.state) and queue in (None, job.queue) and batch_id in (None, job.batch_id)
         ]
+
+    async def dead_letters(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        within: timedelta | None = None,
+        before: FailedAt | None = None,
+        limit: int = 500,
+    ) -> DeadLetterPage:
+        """Return failed jobs that were not retried, newest first."""
+        place = ("", "") if before is None else (str(micros(before[0])), before[1].hex)
+        words = (queue or "", task or "", "" if within is None else span(within), *place, limit)
+        looked_at, last_at, last_id, rows = await self._namespace.run("dead_letters", *words)
+        letters = tuple(dead_letter(*row) for row in rows)
+        return DeadLetterPage(letters, looked_at, (instant(last_at), parse_id(last_id)) if looked_at == limit else None)
 
     async def queue_stats(self) -> list[QueueStats]:
         """Return every queue that has jobs, live workers or a setting, by name. All figures are counts."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from headrace.model.batch import BatchItem, BatchOutcome, BatchState, BatchView, ClosePolicy
-from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.dead_letter import DeadLetter
+from headrace.model.job import AttemptRecord, JobError, JobState, JobView
 from headrace.model.session import ProcessId, SessionView
 from headrace.stores.redis.rows import decode_error, instant, parse_id
 
@@ -44,6 +46,15 @@ def job_view(job_id: str, row: Mapping[str, str]) -> JobView:
         cancel_requested="cancel" in row,
         usage=_optional(row, "usage", json.loads),
     )
+
+
+def dead_letter(  # noqa: PLR0913 - a row
+    job_id: str, finished_at: str, task: str, queue: str, batch: str | None, error: str | None
+) -> DeadLetter:
+    """Return a failed job as a dead letter; its trace is left out."""
+    known = decode_error(error) or JobError("unknown", "")
+    batch_id = None if batch is None else parse_id(batch)
+    return DeadLetter(parse_id(job_id), task, queue, instant(finished_at), replace(known, trace=""), batch_id)
 
 
 def attempt_record(text: str) -> AttemptRecord:

@@ -16,7 +16,6 @@ from random import Random
 from typing import Any
 
 from headrace.model.errors import HeadraceError, StoreUnavailableError
-from headrace.model.job import Claim
 from headrace.ports.stores import Stores
 from headrace.testing.simulation.loop import WORLD, Actor, VirtualLoop
 
@@ -222,8 +221,8 @@ def turn() -> Generator[None, None, None]:
 class Port:
     """A port of the store as its actors see it: every verb goes through the network."""
 
-    def __init__(self, real: Any, network: Network, chance: Random) -> None:
-        self._real, self._network, self._chance = real, network, chance
+    def __init__(self, real: Any, network: Network) -> None:
+        self._real, self._network = real, network
 
     def __getattr__(self, verb: str) -> Any:
         method, network = getattr(self._real, verb), self._network
@@ -231,20 +230,14 @@ class Port:
         async def call(*args: Any, **kwargs: Any) -> Any:
             return await network.call(verb, method, args, kwargs)
 
-        async def claim(claim: Claim) -> Any:
-            # Callers owe no order of the keys: another version of the code may name them in another one.
-            keys = tuple(self._chance.sample(claim.limit_keys, len(claim.limit_keys)))
-            return await network.call(verb, method, (replace(claim, limit_keys=keys),), {})
-
-        chosen = claim if verb == "claim_jobs" else call
-        setattr(self, verb, chosen)
-        return chosen
+        setattr(self, verb, call)
+        return call
 
 
-def across(network: Network, stores: Stores, chance: Random) -> Stores:
+def across(network: Network, stores: Stores) -> Stores:
     """Return stores whose verbs go through the network."""
     ports: dict[str, Any] = {
-        name: Port(getattr(stores, name), network, chance)
+        name: Port(getattr(stores, name), network)
         for name in ("jobs", "batches", "sessions", "control", "inspect", "memo", "admission")
     }
     return replace(stores, **ports)

@@ -20,7 +20,7 @@ from headrace.ports.stores import Stores
 from headrace.testing.simulation.clocks import ActorClock
 from headrace.testing.simulation.executions import EXECUTIONS, Executions
 from headrace.testing.simulation.faults import Network
-from headrace.testing.simulation.handlers import MAIN, SIDE, LoneChild, registry
+from headrace.testing.simulation.handlers import GATED, MAIN, SIDE, LoneChild, registry
 from headrace.testing.simulation.loop import WORLD, Actor, VirtualLoop
 from headrace.testing.simulation.machine import ProcessTable
 from headrace.testing.simulation.referee import Referee
@@ -102,7 +102,7 @@ class Processes:
             max_processing_time=timedelta(seconds=30),
         )  # fmt: skip
         options = ShiftOptions(
-            queues={MAIN: place.slots, SIDE: 2}, batch_size=place.batch_size,
+            queues={MAIN: place.slots, SIDE: 2, GATED: place.gated_slots}, batch_size=place.batch_size,
             poll_interval=timedelta(seconds=place.poll_seconds), lease=timedelta(seconds=LEASE_SECONDS),
             heartbeat_interval=timedelta(seconds=LEASE_SECONDS / 4),
         )  # fmt: skip

@@ -89,6 +89,7 @@ class Rest:
         fates = {f"calls: {fate.value}": world.network.fates.get(fate, 0) for fate in Fate}
         ends = Counter(f"jobs: {row.state.value}" for row in world.state.finished.values())
         return {
-            **fates, **ends, "processes": len(world.processes.actors), "batches": len(world.state.batches),
+            **fates, **ends, **world.gate.counts, "gate: probes": world.breakers.probes,
+            "processes": len(world.processes.actors), "batches": len(world.state.batches),
             "crashed attempts": sum(row.job.crashes for row in world.state.finished.values()),
         }  # fmt: skip

@@ -24,6 +24,8 @@ class Place:
 
     host: str
     slots: int
+    #: Of the queue whose jobs pass a gate.
+    gated_slots: int
     batch_size: int
     poll_seconds: float
     #: Knows the tasks that only newer code has.
@@ -95,7 +97,7 @@ def draw(seed: int) -> Scenario:
 def _place(chance: Random) -> Place:
     slots = chance.choice((1, 2, 4))
     return Place(
-        host=chance.choice("ab"), slots=slots, batch_size=chance.choice((1, 100)),
+        host=chance.choice("ab"), slots=slots, gated_slots=chance.choice((1, 3, 6)), batch_size=chance.choice((1, 100)),
         poll_seconds=chance.choice((0.5, 1.0, 2.0)), new=chance.random() < 0.7, capped=chance.random() < 0.6,
         rate=chance.choice((1.0, 1 - DRIFT, 1 + DRIFT)), offset=chance.choice((0.0, 1e3, -1e3)),
         wrong=chance.choice((0.0, WRONG_SECONDS, -WRONG_SECONDS)),
@@ -145,7 +147,13 @@ PLANS: tuple[Callable[[Random], list[Any]], ...] = (
     lambda chance: ["stubborn", 0, 1.0],
 )
 
-SINGLE_TASKS = ("work", "work", "endless", "endless", "narrow", "single", "once", "rare")
+SINGLE_TASKS = ("work", "work", "endless", "endless", "narrow", "single", "once", "rare", "aside")
+#: Jobs behind gates, by what they have to share.
+GATED_KINDS = (
+    ("narrow", "single", "plain"), ("narrow", "aside", "aside", "metered"), ("metered", "dear"), ("guarded", "plain"),
+    ("brisk", "guarded"), ("shared", "shared-b"), ("shared", "shared-b", "shared-c", "plain"),
+    ("ordered",), ("ordered", "ordered-y"), ("ordered", "shared", "narrow"),
+)  # fmt: skip
 CLEAN_PLANS = PLANS[:4]
 
 
@@ -162,7 +170,9 @@ def draw_plan(chance: Random, task: str) -> list[Any]:
 
 
 def _errands(chance: Random) -> list[Errand]:
-    kinds = ("jobs", "jobs", "twins", "scatter", "stream", "burst", "pause", "cancel", "forge")
+    kinds = (
+        "jobs", "jobs", "twins", "scatter", "stream", "burst", "pause", "cancel", "forge", "gated", "gated", "limit",
+    )  # fmt: skip
     errands = []
     for _ in range(chance.randint(3, 7)):
         at, kind = chance.uniform(0, WORKING_SECONDS * 0.6), chance.choice(kinds)
@@ -185,13 +195,36 @@ def _burst(chance: Random) -> dict[str, Any]:
     return {"tasks": tasks, "plans": plans, "delays": [None] * len(tasks), "after": "", "pause": 0.0}
 
 
+def _gated(chance: Random) -> dict[str, Any]:
+    kinds = chance.choice(GATED_KINDS)
+    tasks = [chance.choice(kinds) for _ in range(chance.choice((3, 6, 6, 12)))]
+    plans = [(chance.choice(CLEAN_PLANS) if chance.random() < 0.6 else chance.choice(PLANS))(chance) for _ in tasks]
+    return {"tasks": tasks, "plans": plans, "delays": [None] * len(tasks), "after": "", "pause": 0.0}
+
+
+#: What may be changed, to what, and the jobs that notice.
+LIMITS = (
+    ("cap", ("task:narrow", 0), ("narrow", "aside")), ("cap", ("task:narrow", 1), ("narrow", "aside", "aside")),
+    ("cap", ("queue:gated", 2), ("plain", "ordered")), ("weight", ("a", 3.0), ("shared", "shared-b")),
+    ("breaker", "guard", ("guarded",)), ("fail", "guard", ("guarded",)), ("fail", "switch", ("brisk",)),
+    ("rate", 0.5, ("metered", "aside")), ("rate", 20.0, ("metered", "dear")),
+)  # fmt: skip
+
+
+def _limit(chance: Random) -> dict[str, Any]:
+    what, value, kinds = chance.choice(LIMITS)
+    tasks = [chance.choice(kinds) for _ in range(chance.choice((2, 5)))]
+    plans = [chance.choice(CLEAN_PLANS)(chance) for _ in tasks]
+    return {"what": what, "value": value, "seconds": chance.choice((0.5, 3.0)), "tasks": tasks, "plans": plans}
+
+
 def _twins(chance: Random) -> dict[str, Any]:
     bodies = [chance.choice(("x", "x", "y")) for _ in range(chance.randint(2, 3))]
     return {"bodies": bodies, "key": chance.choice(("red", "blue")), "gap": chance.choice((0.0, 0.0, 0.01, 1.0))}
 
 
 def _batch(chance: Random) -> dict[str, Any]:
-    task = chance.choice(("work", "work", "narrow", "rare"))
+    task = chance.choice(("work", "work", "narrow", "rare", "shared", "ordered"))
     return {
         "task": task,
         "plans": [draw_plan(chance, task) for _ in range(chance.choice((0, 1, 2, 3, 5, 8)))],
@@ -208,10 +241,12 @@ def _batch(chance: Random) -> dict[str, Any]:
 DETAILS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "jobs": _jobs,
     "burst": _burst,
+    "gated": _gated,
+    "limit": _limit,
     "twins": _twins,
     "scatter": _batch,
     "stream": _batch,
-    "pause": lambda chance: {"queue": chance.choice(("main", "side")), "seconds": chance.choice((0.5, 3.0))},
+    "pause": lambda chance: {"queue": chance.choice(("main", "side", "gated")), "seconds": chance.choice((0.5, 3.0))},
     "cancel": lambda chance: {"count": chance.randint(1, 3)},
     "forge": lambda chance: {"count": chance.randint(1, 4), "leader": chance.random() < 0.3},
 }

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -17,6 +17,7 @@ from headrace.engine.batches import Batches
 from headrace.engine.client import Client
 from headrace.engine.waiters import Waiters
 from headrace.model.batch import BatchState, ClosePolicy, NewBatch
+from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.errors import (
     ConflictError,
     FenceLostError,
@@ -28,9 +29,10 @@ from headrace.model.errors import (
 from headrace.model.job import Completion, JobState, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Retention
+from headrace.ports.admission import Admission
 from headrace.ports.stores import Stores
 from headrace.testing.simulation.clocks import StoreClock
-from headrace.testing.simulation.handlers import SPECS
+from headrace.testing.simulation.handlers import GATED, KINDS, METER, QUEUES, SPECS
 from headrace.testing.simulation.loop import Actor
 from headrace.testing.simulation.scenario import Errand
 
@@ -83,11 +85,11 @@ class Submitter:
         if ids and after:
             await self._follow_up(ids[0], after)
 
-    burst = jobs
+    burst = gated = jobs
 
     def _job(self, task: str, plan: Any, delay: float | None) -> NewJob:
         run_at = None if delay is None else self._clock.now() + timedelta(seconds=delay)
-        return NewJob(SPECS[task], encode(plan), run_at=run_at)
+        return NewJob(KINDS[task], encode(plan), run_at=run_at)
 
     async def _follow_up(self, job_id: UUID, after: str) -> None:
         match after:
@@ -164,6 +166,30 @@ class Submitter:
         await asyncio.sleep(seconds)
         await operations.set_queue_paused(self._stores, queue, paused=False)
 
+    async def limit(self, what: str, value: Any, seconds: float, tasks: list[str], plans: list[Any]) -> None:
+        """Enqueue jobs, and change a limit of theirs for some time, or for good, or tell of calls that failed."""
+        await self.jobs(tasks, plans, [None] * len(tasks), "", seconds / 2)
+        match what:
+            case "cap":
+                await self._gate.set_cap(*value)
+                await asyncio.sleep(seconds)
+                await self._gate.set_cap(value[0], None)
+            case "rate":
+                await self._gate.set_rate("meter", replace(METER, per_second=value))
+                await asyncio.sleep(seconds)
+                await self._gate.set_rate("meter", None)
+            case "weight":
+                await self._gate.set_weight(GATED, *value)
+            case "breaker":
+                await self._gate.set_breaker(value, BreakerState.OPEN)
+            case "fail":
+                await self._gate.report_calls([BreakerReport(value, uuid4(), 1, succeeded=False)] * 3)
+
+    @property
+    def _gate(self) -> Admission:
+        assert self._stores.admission is not None
+        return self._stores.admission
+
     async def cancel(self, count: int) -> None:
         """Cancel jobs that somebody submitted, items of batches among them."""
         for _ in range(count):
@@ -198,8 +224,11 @@ class Submitter:
 
     async def settle(self) -> None:
         """Bring to an end what others left half done: paused queues, batches that nobody seals."""
-        for queue in ("main", "side"):
+        for queue in QUEUES:
             await operations.set_queue_paused(self._stores, queue, paused=False)
+        for cap in ("task:narrow", "queue:gated"):
+            await self._gate.set_cap(cap, None)
+        await self._gate.set_rate("meter", None)
         for view in await self._stores.inspect.list_batches():
             with suppress(HeadraceError):
                 if view.state in (BatchState.OPEN, BatchState.ABANDONED):

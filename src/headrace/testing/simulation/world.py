@@ -9,9 +9,11 @@ from typing import Any
 
 from headrace.stores.memory import stores_over
 from headrace.testing.simulation.batch_rules import BatchRules
+from headrace.testing.simulation.breaker_rules import BreakerRules
 from headrace.testing.simulation.clocks import StoreClock
 from headrace.testing.simulation.executions import Executions
 from headrace.testing.simulation.faults import Network, across, turn
+from headrace.testing.simulation.gate_rules import GateRules
 from headrace.testing.simulation.hints import SimulatedNotifier
 from headrace.testing.simulation.job_rules import JobRules
 from headrace.testing.simulation.lease_rules import LeaseRules
@@ -22,6 +24,7 @@ from headrace.testing.simulation.referee import Referee
 from headrace.testing.simulation.report import Run
 from headrace.testing.simulation.rest import Rest
 from headrace.testing.simulation.scenario import WORKING_SECONDS, Errand, Mishap, draw
+from headrace.testing.simulation.share_rules import ShareRules
 from headrace.testing.simulation.slots import SlotRules
 from headrace.testing.simulation.submitters import Known, Submitter
 from headrace.testing.simulation.watch import WatchedState
@@ -46,7 +49,7 @@ class World:
         self.network.weather = self.scenario.weather
         self.notifier = SimulatedNotifier(self.loop, chance("hints"))
         self.notifier.loss = self.scenario.weather.lost_hints
-        self.stores = across(self.network, stores_over(self.state, self.notifier), chance("keys"))
+        self.stores = across(self.network, stores_over(self.state, self.notifier))
         self.executions = Executions(self.referee)
         self.processes = Processes(
             self.scenario, self.loop, stores=self.stores, table=self.table, referee=self.referee,
@@ -55,12 +58,16 @@ class World:
         self.known = Known()
         self.submitters: list[Submitter] = []
         self._clock, self._chance = clock, chance
+        self.gate, self.breakers = GateRules(self.referee), BreakerRules(self.referee)
         slots = SlotRules(self.referee, self.processes, self.executions)
         self.referee.rules = [
             JobRules(self.referee),
             self.executions,
             LeaseRules(self.referee),
             BatchRules(self.referee),
+            self.gate,
+            self.breakers,
+            ShareRules(self.referee),
         ]
         self.loop.on_idle = slots.look
         self.loop.set_exception_handler(self._on_error)

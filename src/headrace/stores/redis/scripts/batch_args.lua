@@ -1,5 +1,6 @@
 #!lua flags=no-writes
--- Return arguments of items of a batch, a part at a time: first those that live, then those that ended.
+-- Return arguments of items of a batch, a part at a time: first those that live, then those that ended. Of an item that
+-- was retried those of its newest try.
 -- Arguments: batch, `live` or `ended`, cursor, how many. Returns {next cursor or empty, ordinal, arguments, …}.
 -- Keys: batch, job. Complexity: O(log M + N).
 -- include keys
@@ -17,8 +18,8 @@ else
 end
 local found = {following}
 for _, id in ipairs(ids) do
-  local row = call('HMGET', job_key(id), 'ordinal', 'args')
-  if row[1] then
+  local row = call('HMGET', job_key(id), 'ordinal', 'args', 'retried_by')
+  if row[1] and not row[3] then
     found[#found + 1] = row[1]
     found[#found + 1] = row[2]
   end

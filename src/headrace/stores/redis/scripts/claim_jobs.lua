@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Move the first ready jobs of a queue to running under a session that lives, in claim order.
--- Jobs of batches being cancelled are passed over and taken out of the order: they never run. Arguments: session,
+-- Jobs of batches being cancelled are passed over and put aside: they never run. Arguments: session,
 -- queue, limit, JSON list of limit keys, place to go on behind (sort_at and id, or empty). Returns rows of a claim.
 -- Keys: sessions, queue, gated, caps, holds, ready, lane, batches:cancelling, job, running, holders, deadlines.
 -- Complexity: O(N log M), M the ready jobs of the queue.

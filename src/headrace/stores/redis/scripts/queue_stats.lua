@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 -- Figures of queues. Arguments: length of the time that rates are counted over, then queues.
 -- Returns rows {queue, scheduled, ready, running, succeeded, failed, cancelled, came, went, since when one is ready or
--- empty}. Keys: jobs, ready, lane, scheduled, holders, running, ended, caps, job. Complexity: O(Q (log M + K) + H), K
--- the lanes of a queue, H the holders.
+-- empty}. Keys: jobs, ready, ghosts, lane, limited, heads, scheduled, holders, running, ended, job.
+-- Complexity: O(Q (log M + K) + H), K the lanes of a queue, H the holders.
 -- include keys, figures
 local LOOKED_AT, LANES = 200, 1000
 local since = '(' .. text(NOW - ARGV[2])
@@ -26,11 +26,12 @@ end
 for index = 3, #ARGV do
   local queue = ARGV[index]
   local counts, oldest = counts_of(queue, running[queue]), ready_since(ROOT .. 'ready:' .. queue)
-  for _, name in ipairs(call('HKEYS', ROOT .. 'caps')) do
+  oldest = ready_since(ROOT .. 'ghosts:' .. queue, oldest)
+  for _, name in ipairs(call('SMEMBERS', ROOT .. 'limited:' .. queue)) do
     oldest = ready_since(ROOT .. 'lane:' .. queue .. ':limit:' .. name, oldest)
   end
-  for place, lane in ipairs(call('SRANDMEMBER', ROOT .. 'lanes:' .. queue, LANES)) do
-    oldest = ready_since(ROOT .. 'lane:' .. queue .. ':' .. lane, oldest)
+  for _, gate in ipairs(call('HRANDFIELD', ROOT .. 'heads:' .. queue, LANES)) do
+    oldest = ready_since(ROOT .. 'lane:' .. queue .. ':' .. gate, oldest)
   end
   local went = 0
   for _, state in ipairs(FINAL) do

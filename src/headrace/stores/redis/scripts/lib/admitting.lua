@@ -6,7 +6,7 @@ local PAGE = 20
 local MAX_TIES = 100
 local stuck, spent_shares, stuck_classes, cancelling = {}, {}, {}, {}
 
--- The first job of a lane, as `keeper` takes it; ghosts before it are taken out. Nil: the lane is empty.
+-- The first job of a lane, as `keeper` takes it; ghosts before it are put aside. Nil: the lane is empty.
 local function first_job(queue, gate)
   while true do
     local head = call('ZRANGE', lane_key(queue, gate), 0, 0, 'WITHSCORES')
@@ -22,6 +22,7 @@ local function first_job(queue, gate)
         attempt = tonumber(row[3] or 0)}
     end
     call('ZREM', lane_key(queue, gate), head[1])
+    later('ZADD', ROOT .. 'ghosts:' .. queue, head[2], head[1])
     settle_lane(queue, gate)
   end
 end

@@ -1,8 +1,8 @@
 -- Claiming the first ready jobs of a queue that may start now.
--- include running
+-- include running, ranks
 local CLAIMED = {'task', 'args', 'attempt', 'failures', 'crashes', 'max_attempts', 'timeout', 'cancel', 'batch',
   'ordinal', 'sort_at', 'limit_key'}
--- Ghosts (jobs of batches being cancelled) that one claim removes at most.
+-- Ghosts (jobs of batches being cancelled) that one claim puts aside at most.
 local MAX_GHOSTS = 10000
 
 local function paused(queue)
@@ -19,28 +19,14 @@ local function room_of(limit_keys)
   return room
 end
 
--- How many members stand before or at (score, member); the member itself may have gone.
-local function rank_behind(key, score, member)
-  local low = call('ZCOUNT', key, '-inf', '(' .. score)
-  local high = call('ZCOUNT', key, '-inf', score)
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if call('ZRANGE', key, middle, middle)[1] <= member then
-      low = middle + 1
-    else
-      high = middle
-    end
-  end
-  return low
-end
-
 -- Remove and return up to `limit` ids of a set of ready jobs, in order, behind a place if one is given.
 local function pop_ready(key, limit, after_at, after_id)
   local first = 0
   if after_at ~= '' then
     local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
     if head[1] and (tonumber(head[2]) < tonumber(after_at) or head[2] == after_at and head[1] <= after_id) then
-      first = rank_behind(key, after_at, after_id)
+      first = rank_of(key, after_at, after_id)
+      first = first + (call('ZRANGE', key, first, first)[1] == after_id and 1 or 0)
     end
   end
   local ids = call('ZRANGE', key, first, first + limit - 1)
@@ -79,6 +65,7 @@ local function start_claimed(id, queue, session, cancelling, gate)
       cancelling[batch] = call('SISMEMBER', ROOT .. 'batches:cancelling', batch) == 1
     end
     if cancelling[batch] then
+      later('ZADD', ROOT .. 'ghosts:' .. queue, row[11], id)
       return nil
     end
   end

@@ -19,6 +19,8 @@ local function enter_ready(id, job, sort_at)
   later('ZADD', ready_key(job), sort_at, id)
   if job.gate then
     touch_lane(job.queue, job.gate)
+  elseif job.limit_key then
+    later('SADD', ROOT .. 'limited:' .. job.queue, job.limit_key)
   end
 end
 
@@ -36,6 +38,9 @@ local function leave_waiting(id, job)
     return
   end
   later('ZREM', ready_key(job), id)
+  if job.batch then
+    later('ZREM', ROOT .. 'ghosts:' .. job.queue, id)
+  end
   if job.gate then
     touch_lane(job.queue, job.gate)
   end

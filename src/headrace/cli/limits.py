@@ -1,0 +1,314 @@
+"""`headrace limits`: caps, rates, breakers and shares as they stand, and what operators change of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from headrace.app import App
+from headrace.cli.opening import with_app
+from headrace.cli.output import age, json_option, print_json, print_table, print_text
+from headrace.cli.values import NameType
+from headrace.engine.operations import find_queue
+from headrace.model.admission import BreakerView, CapView, LimitsView, RateView, ShareView
+from headrace.model.breaker import BreakerState, OnOpen
+from headrace.model.errors import NotFoundError
+from headrace.model.limits import Rate, queue_cap
+
+#: Shares shown to people; --json has all.
+MOST_SHARES = 50
+_NAME = click.argument("name", metavar="NAME")
+_force = click.option("--force", is_flag=True, show_default=False, help="Also a name that nothing uses yet.")
+_FORCE = "; --force sets it all the same"
+_KINDS = ("caps", "rates", "breakers", "shares")
+
+
+@click.group()
+def limits() -> None:
+    """Caps, rate limits, breakers and shares; change them while workers run.
+
+    What is set here holds for all workers at once and outlives them, until `reset` returns to what code and settings
+    declare.
+    """
+
+
+@limits.command("list")
+@click.option("--kind", type=click.Choice(_KINDS), show_default=False, help="Only limits of this kind.")
+@json_option
+def list_(kind: str | None, as_json: bool) -> None:
+    """List limits: caps with what runs, rates with what is left, breakers, and weights of fair keys.
+
+    \b
+    Examples:
+      headrace limits list
+      headrace limits list --kind rates --json
+    """
+    view, now = with_app(_read)
+    if as_json:
+        print_json({name: _document(view, name, now) for name in _KINDS if kind in (None, name)})
+        return
+    shown = [_print_kind(view, name, now) for name in _KINDS if kind in (None, name)]
+    if not any(shown):
+        print_text("Nothing is limited: no worker has declared a limit, and nobody set one.")
+
+
+async def _read(app: App) -> tuple[LimitsView, datetime]:
+    info = await app.runtime.stores.inspect.store_info()
+    return await app.limits.show(), info.now or datetime.now().astimezone()
+
+
+def _document(view: LimitsView, kind: str, now: datetime) -> list[dict[str, Any]]:
+    match kind:
+        case "caps":
+            return [_fields(cap, "key", "cap", "running", "declared", "override") for cap in view.caps]
+        case "rates":
+            return [
+                _fields(rate, "name", "rate", "level", "closed_until", "declared", "override")
+                | {"free_in": _free_in(rate, now)}
+                for rate in view.rates
+            ]
+        case "breakers":
+            return [{"key": one.key, "state": one.record.state, "record": one.record, "rule": one.rule}
+                    for one in view.breakers]  # fmt: skip
+        case _:
+            return [_fields(share, "queue", "fair_key", "weight", "finish") for share in view.shares]
+
+
+def _fields(value: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _print_kind(view: LimitsView, kind: str, now: datetime) -> bool:
+    """Write one table; return whether there was anything."""
+    columns, rows = _TABLES[kind](view, now)
+    shown = rows[:MOST_SHARES] if kind == "shares" else rows
+    if shown:
+        print_table(columns, shown)
+        left = len(rows) - len(shown)
+        print_text(f"and {left} more; --json has all\n" if left else "")
+    return bool(shown)
+
+
+_Table = tuple[tuple[str, ...], list[tuple[object, ...]]]
+
+
+def _caps(view: LimitsView, _: datetime) -> _Table:
+    def row(cap: CapView) -> tuple[object, ...]:
+        return cap.key, cap.running, "none" if cap.cap is None else cap.cap, _set(cap.declared), _set(cap.override)
+
+    return ("CAP", "RUNNING", "OF", "DECLARED", "SET"), [row(cap) for cap in view.caps]
+
+
+def _rates(view: LimitsView, now: datetime) -> _Table:
+    def row(rate: RateView) -> tuple[object, ...]:
+        burst = "" if rate.rate is None else f"{rate.rate.burst:g}"
+        free = _free_in(rate, now)
+        return (
+            rate.name, shown_rate(rate.rate), burst, f"{rate.level:.1f}", "now" if not free else f"in {age(free)}",
+            shown_rate(rate.declared), shown_rate(rate.override),
+        )  # fmt: skip
+
+    return ("RATE", "LIMIT", "BURST", "LEVEL", "ONE UNIT", "DECLARED", "SET"), [row(rate) for rate in view.rates]
+
+
+def _free_in(view: RateView, now: datetime) -> timedelta:
+    """Return how long until a job of one unit may pass."""
+    closed = timedelta() if view.closed_until is None else max(view.closed_until - now, timedelta())
+    return closed if view.rate is None else max(closed, view.rate.missing(view.level, 1.0))
+
+
+def _breakers(view: LimitsView, now: datetime) -> _Table:
+    def row(one: BreakerView) -> tuple[object, ...]:
+        record, rule = one.record, one.rule
+        ahead = record.retry_at is not None and record.retry_at > now
+        opens = f"{rule.failures} in a row" + (f", {rule.error_rate:.0%} of calls" if rule.error_rate else "")
+        behind = "fail" if rule.on_open is OnOpen.FAIL else "wait"
+        return one.key, record.state, record.failures, record.retry_at if ahead else "", opens, rule.cooldown, behind
+
+    columns = ("BREAKER", "STATE", "FAILURES", "TRIES AGAIN", "OPENS AFTER", "FOR", "JOBS")
+    return columns, [row(one) for one in view.breakers]
+
+
+def _shares(view: LimitsView, _: datetime) -> _Table:
+    def row(share: ShareView) -> tuple[object, ...]:
+        return share.queue, share.fair_key, f"{share.weight:g}"
+
+    return ("QUEUE", "FAIR KEY", "WEIGHT"), [row(share) for share in view.shares]
+
+
+_TABLES: dict[str, Callable[[LimitsView, datetime], _Table]] = {
+    "caps": _caps, "rates": _rates, "breakers": _breakers, "shares": _shares,
+}  # fmt: skip
+
+
+def _set(value: object) -> object:
+    return "" if value is None else value
+
+
+def shown_rate(rate: Rate | None) -> str:
+    """Return a rate as people write it, per the shortest period in which it is a whole number.
+
+    >>> shown_rate(Rate.parse("30/m")), shown_rate(Rate.parse("2/s")), shown_rate(Rate.parse("1000/d"))
+    ('30/m', '2/s', '1000/d')
+    """
+    if rate is None:
+        return ""
+    for seconds, period in ((1, "s"), (60, "m"), (3_600, "h"), (86_400, "d")):
+        amount = rate.per_second * seconds
+        if abs(amount - round(amount)) < 1e-6 and round(amount):
+            return f"{round(amount)}/{period}"
+    return f"{rate.per_second:.6g}/s"
+
+
+@limits.command("set-cap")
+@_NAME
+@click.argument("cap", metavar="N", type=click.IntRange(0, 1_000_000))
+@_force
+@json_option
+def set_cap(name: str, cap: int, force: bool, as_json: bool) -> None:
+    """Let N jobs run at once under task:NAME or queue:NAME; 0 lets none start.
+
+    \b
+    Example:
+      headrace limits set-cap task:render 5
+    """
+
+    async def change(app: App) -> None:
+        if not force:
+            caps = [cap.key for cap in (await app.limits.show()).caps]
+            _check_known("cap", name, [*caps, *await _queue_limits(app)], hint=_FORCE)
+        await app.limits.set_cap(name, cap)
+
+    _change(change)
+    _say({"cap": name, "set": cap}, f"{name}: at most {cap} at once", as_json=as_json)
+
+
+@limits.command("set-rate")
+@_NAME
+@click.argument("rate", metavar="RATE")
+@click.option("--burst", metavar="N", type=float, show_default=False, help="Units at once after a pause.  [default: "
+              "one second's worth, at least 1]")  # fmt: skip
+@_force
+@json_option
+def set_rate(name: str, rate: str, burst: float | None, force: bool, as_json: bool) -> None:
+    """Let RATE units pass a rate limit, such as 60/m (per s, m, h or d).
+
+    NAME is that of a `Limit`, or task:NAME or queue:NAME.
+
+    \b
+    Example:
+      headrace limits set-rate openai 60/m --burst 5
+    """
+    parsed = Rate.parse(rate, burst=burst)
+
+    async def change(app: App) -> None:
+        if not force:
+            rates = [known.name for known in (await app.limits.show()).rates]
+            _check_known("rate limit", name, [*rates, *await _queue_limits(app)], hint=_FORCE)
+        await app.limits.set_rate(name, parsed)
+
+    _change(change)
+    _say({"rate": name, "set": parsed}, f"{name}: {shown_rate(parsed)}, burst {parsed.burst:g}", as_json=as_json)
+
+
+@limits.command("set-weight")
+@click.argument("queue", metavar="QUEUE", type=NameType())
+@click.argument("fair_key", metavar="FAIR_KEY")
+@click.argument("weight", metavar="WEIGHT", type=float)
+@_force
+@json_option
+def set_weight(queue: str, fair_key: str, weight: float, force: bool, as_json: bool) -> None:
+    """Set the weight of a fair key in a queue: twice the weight is twice the share. It is 1 unless set.
+
+    \b
+    Example:
+      headrace limits set-weight llm tenant-7 2
+    """
+
+    async def change(app: App) -> None:
+        if not force:
+            await find_queue(app.runtime.stores.inspect, queue)
+        await app.limits.set_weight(queue, fair_key, weight)
+
+    _change(change)
+    document = {"queue": queue, "fair_key": fair_key, "weight": weight}
+    _say(document, f"{fair_key} has weight {weight:g} in {queue}", as_json=as_json)
+
+
+@limits.command("set-breaker")
+@_NAME
+@click.argument("state", type=click.Choice(["open", "closed"]))
+@json_option
+def set_breaker(name: str, state: str, as_json: bool) -> None:
+    """Open a circuit breaker by hand, for its cooldown, or close it.
+
+    \b
+    Example:
+      headrace limits set-breaker openai closed
+    """
+
+    async def change(app: App) -> None:
+        _check_known("breaker", name, [one.key for one in (await app.limits.show()).breakers])
+        await app.limits.set_breaker(name, BreakerState(state))
+
+    _change(change)
+    _say({"breaker": name, "state": state}, f"breaker {name} is {state}", as_json=as_json)
+
+
+@limits.command()
+@_NAME
+@json_option
+def reset(name: str, as_json: bool) -> None:
+    """Return to what is declared for a cap or rate limit of this name.
+
+    \b
+    Example:
+      headrace limits reset task:render
+    """
+
+    async def change(app: App) -> list[str]:
+        view = await app.limits.show()
+        caps, rates = {cap.key: cap for cap in view.caps}, {rate.name: rate for rate in view.rates}
+        _check_known("cap or rate limit", name, [*caps, *rates])
+        if name in caps:
+            await app.limits.set_cap(name, None)
+        if name in rates:
+            await app.limits.set_rate(name, None)
+        return [kind for kind, found in (("cap", caps), ("rate", rates)) if name in found]
+
+    changed = _change(change)
+    _say({"reset": name, "kinds": changed}, f"{name}: as declared ({' and '.join(changed)})", as_json=as_json)
+
+
+async def _queue_limits(app: App) -> list[str]:
+    """Return the names under which queues that are there can be limited, declared or not."""
+    return [queue_cap(queue.name) for queue in await app.runtime.stores.inspect.queue_stats()]
+
+
+def _check_known(what: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+    """Raise NotFoundError for a name that nothing uses: a slip of the keyboard would be a limit of nothing."""
+    names = set(known)
+    if name not in names:
+        raise NotFoundError(f"no {what} {name!r}; there are: {', '.join(sorted(names)) or 'none'}{hint}")
+
+
+def _change(work: Callable[[App], Awaitable[Any]]) -> Any:
+    """Run a change, and let workers of every queue look at once."""
+
+    async def run(app: App) -> Any:
+        answer = await work(app)
+        for queue in await app.runtime.stores.inspect.queue_stats():
+            app.runtime.stores.notifier.hint(f"queue:{queue.name}")
+        return answer
+
+    return with_app(run)
+
+
+def _say(document: dict[str, Any], text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+    else:
+        print_text(text)

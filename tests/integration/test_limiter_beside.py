@@ -1,0 +1,128 @@
+"""Rate limits counted on a Redis server beside the store: held by all processes, and lost without harm."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headrace import App, Limit
+from headrace.settings import LimitsSettings
+from tests.backends.valkey import ValkeyServer
+from tests.unit.engine_app import QUICK
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def server() -> Iterator[ValkeyServer]:
+    """A server that keeps nothing on disk: what it holds may be thrown away."""
+    made = ValkeyServer(port=True, appendonly="no")
+    yield made
+    made.remove()
+
+
+def limited_app(server: ValkeyServer, started: list[float], **limit: Any) -> Any:
+    """Return an app on the memory store with a task that notes when it starts."""
+    app = App(settings=replace(QUICK, limits=LimitsSettings(url=server.url)))
+
+    @app.task(queue="q", limits=[Limit("api", **limit)])
+    async def call(_number: int) -> None:
+        started.append(time.monotonic())
+
+    @app.task(queue="q")
+    async def free() -> str:
+        return "free"
+
+    return app, call, free
+
+
+async def test_workers_share_the_buckets_of_the_server(server: ValkeyServer) -> None:
+    """Three workers together start 50 jobs a second, not 150, and nearly 50."""
+    started: list[float] = []
+    app, call, _ = limited_app(server, started, rate="50/s", burst=5)
+    async with app.worker(), app.worker(), app.worker():
+        batch = await app.submit(call, range(100))
+        await batch.wait(timeout=20)
+    seconds = started[-1] - started[0]
+    assert seconds + 0.1 >= 95 / 50
+    assert seconds < 95 / 50 * 1.5
+
+
+async def test_units_that_no_job_needed_are_given_back(server: ValkeyServer) -> None:
+    """Idle workers ask for units again and again; what is there for a handler is not less for it."""
+    app, call, free = limited_app(server, [], rate="100/s", burst=8)
+    async with app.worker(), app.worker():
+        await (await call.enqueue(1)).result(timeout=10)
+        await asyncio.sleep(0.1)  # in which the bucket fills
+        await app.limits.set_rate("api", "1/h", burst=8)
+        for _ in range(5):
+            await (await free.enqueue()).result(timeout=10)
+        await app.limits.take("api", 7.5, timeout=10)
+
+
+async def test_a_flushed_server_is_declared_to_again(server: ValkeyServer, caplog: pytest.LogCaptureFixture) -> None:
+    """FLUSHALL in the middle: the buckets are there again, empty, so that the rate is not exceeded, and jobs go on."""
+    started: list[float] = []
+    app, call, _ = limited_app(server, started, rate="50/s", burst=5)
+    async with app.worker(), app.worker():
+        batch = await app.submit(call, range(80))
+        await wait_until(lambda: len(started) > 20)
+        with caplog.at_level(logging.WARNING, "headrace.limits"):
+            server.call("FLUSHALL")
+            await batch.wait(timeout=20)
+    assert "declaring it again" in caplog.text
+    assert started[-1] - started[0] + 0.1 >= 75 / 50
+
+
+async def test_while_the_server_is_away_only_what_has_no_rate_starts(
+    server: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that is stopped holds back the jobs with a rate limit, and no others, until it is back."""
+    started: list[float] = []
+    app, call, free = limited_app(server, started, rate="100/s", burst=2)
+    async with app.worker():
+        await wait_until(lambda: server.call("EXISTS", "{headrace:limits}:bucket:api") == ":1")
+        server.stop(signal.SIGKILL)
+        with caplog.at_level(logging.WARNING, "headrace.limits"):
+            batch = await app.submit(call, range(5))
+            assert await (await free.enqueue()).result(timeout=10) == "free"
+            await wait_until(lambda: "the limiter is away" in caplog.text)
+            await asyncio.sleep(0.1)
+            assert not started
+            server.start()
+            await batch.wait(timeout=20)
+    assert len(started) == 5
+
+
+async def test_an_app_opens_while_the_server_is_away(server: ValkeyServer) -> None:
+    """The store is there, and so is the app: what has no rate runs, the rest as soon as the server is there."""
+    started: list[float] = []
+    app, call, free = limited_app(server, started, rate="100/s", burst=2)
+    server.stop()
+    async with app.worker():
+        batch = await app.submit(call, range(3))
+        assert await (await free.enqueue()).result(timeout=10) == "free"
+        assert not started
+        server.start()
+        await batch.wait(timeout=20)
+
+
+async def test_jobs_larger_than_a_burst_pay_their_debt(server: ValkeyServer) -> None:
+    """Jobs of 30 units at 100 units a second with a burst of 10 start three a second, not ten."""
+    started: list[float] = []
+    app = App(settings=replace(QUICK, limits=LimitsSettings(url=server.url)))
+
+    @app.task(limits=[Limit("tokens", "100/s", burst=10, cost=None)], cost=30)
+    async def call(_number: int) -> None:
+        started.append(time.monotonic())
+
+    async with app.worker():
+        batch = await app.submit(call, range(6))
+        await batch.wait(timeout=20)
+    assert started[-1] - started[0] >= 5 * 0.3 - 0.1

@@ -1,0 +1,150 @@
+"""`headrace limits` on the memory store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace import App, Limit
+from headrace.model.breaker import BreakerRule
+from headrace.model.limits import Declared, Rate
+from tests.unit.cli_runner import CommandLine, as_client, command_line
+
+
+@pytest.fixture
+def headrace(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    """The command line."""
+    with command_line(monkeypatch) as line:
+        yield line
+
+
+@pytest.fixture
+def app(headrace: CommandLine) -> App:
+    """An app whose limits a worker has declared: a cap, a rate and a breaker; its queue has a job."""
+    app = headrace.app()
+
+    @app.task(name="render", queue="llm", concurrency=3, limits=[Limit("openai", "60/m", burst=2)])
+    async def render() -> None: ...
+
+    async def declare() -> None:
+        assert headrace.stores.admission is not None
+        await headrace.stores.admission.declare_limits(
+            Declared(
+                caps={"task:render": 3},
+                rates={"openai": Rate.parse("60/m", burst=2)},
+                breakers={"openai": BreakerRule()},
+            )
+        )
+        await render.options(fair_key="tenant-7").enqueue()
+
+    as_client(app, declare)
+    return app
+
+
+def one(headrace: CommandLine, kind: str) -> dict[str, Any]:
+    """Return the only limit of a kind."""
+    [found] = headrace.json("limits", "list", "--kind", kind)[kind]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_nothing_is_limited_at_first(headrace: CommandLine) -> None:
+    """An empty store has no limits, and says so."""
+    assert headrace.json("limits", "list") == {"caps": [], "rates": [], "breakers": [], "shares": []}
+    assert "Nothing is limited" in headrace.text("limits", "list")
+
+
+@pytest.mark.usefixtures("app")
+def test_limits_are_listed_with_what_is_used(headrace: CommandLine) -> None:
+    """Caps show what runs, rates what is left and when one unit passes, breakers their state."""
+    assert one(headrace, "caps") == {
+        "key": "task:render", "cap": 3, "running": 0, "declared": 3, "override": None,
+    }  # fmt: skip
+    rate = one(headrace, "rates")
+    assert (rate["name"], rate["level"], rate["free_in"]) == ("openai", 2.0, "0s")
+    assert one(headrace, "breakers")["state"] == "closed"
+    text = headrace.text("limits", "list")
+    assert all(word in text for word in ("task:render", "1/s", "5 in a row", "now"))
+
+
+@pytest.mark.usefixtures("app")
+def test_a_cap_is_set_and_reset(headrace: CommandLine) -> None:
+    """An operator's cap holds until it is reset to the declared one."""
+    assert headrace.text("limits", "set-cap", "task:render", 1) == "task:render: at most 1 at once\n"
+    assert (one(headrace, "caps")["cap"], one(headrace, "caps")["declared"]) == (1, 3)
+    assert headrace.json("limits", "reset", "task:render") == {"reset": "task:render", "kinds": ["cap"]}
+    assert one(headrace, "caps")["cap"] == 3
+
+
+@pytest.mark.usefixtures("app")
+def test_a_queue_that_is_there_can_be_capped(headrace: CommandLine) -> None:
+    """A queue with jobs needs no declaration before an operator caps it."""
+    headrace.text("limits", "set-cap", "queue:llm", 2)
+    keys = {cap["key"] for cap in headrace.json("limits", "list")["caps"]}
+    assert keys == {"queue:llm", "task:render"}
+
+
+@pytest.mark.usefixtures("app")
+def test_a_rate_is_set_and_reset(headrace: CommandLine) -> None:
+    """An operator's rate holds with its burst until it is reset."""
+    assert headrace.text("limits", "set-rate", "openai", "2/s", "--burst", 5) == "openai: 2/s, burst 5\n"
+    assert one(headrace, "rates")["rate"] == {"per_second": 2.0, "burst": 5.0}
+    headrace.text("limits", "reset", "openai")
+    assert one(headrace, "rates")["rate"] == {"per_second": 1.0, "burst": 2.0}
+
+
+@pytest.mark.usefixtures("app")
+def test_a_weight_is_set(headrace: CommandLine) -> None:
+    """The weight of a fair key is listed once it is set."""
+    headrace.text("limits", "set-weight", "llm", "tenant-7", 2)
+    assert one(headrace, "shares")["weight"] == 2.0
+    assert "tenant-7" in headrace.text("limits", "list", "--kind", "shares")
+
+
+@pytest.mark.usefixtures("app")
+def test_a_breaker_is_opened_and_closed_by_hand(headrace: CommandLine) -> None:
+    """A breaker that is open says when it tries again."""
+    headrace.text("limits", "set-breaker", "openai", "open")
+    breaker = one(headrace, "breakers")
+    assert (breaker["state"], breaker["record"]["retry_at"] is not None) == ("open", True)
+    assert "open" in headrace.text("limits", "list", "--kind", "breakers")
+    assert headrace.json("limits", "set-breaker", "openai", "closed") == {"breaker": "openai", "state": "closed"}
+    assert one(headrace, "breakers")["state"] == "closed"
+
+
+@pytest.mark.usefixtures("app")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["set-cap", "task:rendr", "1"], 5, "task:render"),
+        (["set-cap", "rendr", "1"], 5, "queue:llm"),
+        (["set-cap", "rendr", "1", "--force"], 2, "task:NAME"),
+        (["set-cap", "task:render", "-1"], 2, ""),
+        (["set-rate", "opnai", "60/m"], 5, "openai"),
+        (["set-rate", "openai", "sixty"], 2, "30/m"),
+        (["set-rate", "openai", "60/m", "--burst", "0"], 2, "burst"),
+        (["set-weight", "lm", "tenant-7", "2"], 5, "llm"),
+        (["set-weight", "llm", "tenant-7", "0"], 2, "weight"),
+        (["set-breaker", "opnai", "open"], 5, "openai"),
+        (["set-breaker", "openai", "ajar"], 2, ""),
+        (["reset", "opnai"], 5, "openai"),
+    ],
+)
+def test_a_slip_is_told_with_what_there_is(headrace: CommandLine, words: list[str], code: int, said: str) -> None:
+    """Unknown names are not found and wrong values refused; nothing is changed then."""
+    before = headrace.json("limits", "list")
+    refused, error = headrace.refusal("limits", *words)
+    assert (refused, said in error["message"]) == (code, True)
+    assert headrace.json("limits", "list") == before
+
+
+@pytest.mark.usefixtures("app")
+def test_a_name_can_be_set_before_it_is_used(headrace: CommandLine) -> None:
+    """With --force a limit is set for what comes later."""
+    headrace.text("limits", "set-cap", "task:later", 1, "--force")
+    headrace.text("limits", "set-rate", "later", "1/s", "--force")
+    listed = headrace.json("limits", "list")
+    assert "task:later" in {cap["key"] for cap in listed["caps"]}
+    assert "later" in {rate["name"] for rate in listed["rates"]}
