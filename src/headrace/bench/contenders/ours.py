@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -110,16 +111,23 @@ class HeadraceRedis(Headrace):
     def __init__(self, order: Order) -> None:
         super().__init__(order)
         os.environ["HEADRACE_URL"] = order.redis
+        # Where the store is remembered: the next measurement empties it.
+        self._directory = tempfile.TemporaryDirectory(prefix="headrace-bench-")
+        os.environ["HEADRACE_DIRECTORY"] = self._directory.name
         self._redis = RedisCounter(order.redis)
 
     async def set_up(self) -> None:
-        """Begin with an empty database."""
+        """Make the namespace in an empty database."""
+        from headrace.stores.redis import RedisSite, create_namespace
+
         await self._redis.empty()
+        await create_namespace(RedisSite(self.order.redis))
 
     async def close(self) -> None:
         """Close the client and the counter."""
         await super().close()
         await self._redis.close()
+        self._directory.cleanup()
 
     async def done(self) -> int:
         """Count the history."""
