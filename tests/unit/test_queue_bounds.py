@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from headrace.model.backlog import Bound, OnFull
 from headrace.model.errors import InvalidInputError, QueueFullError
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.queue import QueueRule
+from headrace.settings import load_settings
 from headrace.stores.memory import open_memory_stores
 from tests.unit.engine_app import quick_app
 from tests.waiting import wait_until
@@ -329,6 +331,23 @@ async def test_a_transaction_is_refused_at_once(app: App, monkeypatch: pytest.Mo
     with pytest.raises(QueueFullError):
         await asyncio.wait_for(work.options(connection=object()).enqueue(3), 5)
     assert inserted == [1]
+
+
+async def test_a_bound_stands_in_the_settings(tmp_path: Path) -> None:
+    """`[queues.NAME]` of headrace.toml bounds a queue, over what the code says."""
+    file = tmp_path / "headrace.toml"
+    file.write_text('[queue]\ntype = "memory"\n[queues.mail]\nmax_waiting = 1\n', encoding="utf-8")
+    app = App(settings=load_settings(environ={}, file=file))
+    app.queue("mail", max_waiting=100, on_full="refuse")
+
+    @app.task(queue="mail")
+    async def send(number: int) -> None:
+        """Be enqueued."""
+
+    async with app:
+        await send.enqueue(1)
+        with pytest.raises(QueueFullError, match="max_waiting = 1"):
+            await send.enqueue(2)
 
 
 @pytest.mark.parametrize(
