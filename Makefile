@@ -6,7 +6,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 ARGS ?=
 JOBS ?= 2
-CHECKED := src tests tools benchmarks
+CHECKED := src tests tools benchmarks examples
 
 export PYTHON
 

@@ -23,6 +23,7 @@ from tests.faults.tasks import GATES, LOG
 from tests.waiting import wait_until_sync
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+APP = "tests.faults.tasks:app"
 LEASE = timedelta(seconds=3)
 #: From a death to the run elsewhere, where only the lease tells of it: lease, sweep, claim, and a busy machine.
 RECOVERY = timedelta(seconds=15)
@@ -106,14 +107,14 @@ class Site:
         return load_settings(environ={**environ, **changes}, file=Path("/nonexistent"))
 
     def start_worker(
-        self, *options: str, isolated: bool = False, environ: Mapping[str, str] | None = None
+        self, *options: str, isolated: bool = False, environ: Mapping[str, str] | None = None, app: str = APP
     ) -> WorkerProcess:
         """Start a worker; `isolated` puts it on a host of its own, as far as processes can see."""
         number = len(self.workers)
         output = self.root / f"worker-{number}.json"
         # The new namespace cannot be seen into from here, nor the other way round; it dies with its first process.
         namespace = ["unshare", "--kill-child=KILL", "-p", "-f", "--mount-proc"] if isolated else []
-        command = [*namespace, sys.executable, "-m", "headrace", "worker", "tests.faults.tasks:app", "--json", *options]
+        command = [*namespace, sys.executable, "-m", "headrace", "worker", app, "--json", *options]
         with output.open("wb") as stdout, output.with_suffix(".log").open("wb") as stderr:
             process = subprocess.Popen(
                 command, stdout=stdout, stderr=stderr, cwd=ROOT,

@@ -131,6 +131,8 @@ PERIODIC = {
     "prune_failed": {"finished_jobs_failed", "finished_jobs_pkey"},
     "list_failed_kinds": {"finished_jobs_failed"},
     "lock_dead_letters": {"finished_jobs_failed", "finished_jobs_retry", "jobs_retry"},
+    "waiting_jobs": {"jobs_claim", "jobs_waiting", "jobs_scheduled"},
+    "queue_states": set(),
     "queue_stats": {"Sample Scan on jobs", "Sample Scan on finished_jobs"},
     "sound_live": {"jobs_claim", "jobs_due"},
     "sound_past": {"finished_jobs_failed", "finished_jobs_succeeded", "finished_jobs_pkey"},

@@ -13,8 +13,8 @@ from typing import Any
 
 from headrace.engine.codec import TaskCodec
 from headrace.engine.gather_codec import GatherCodec
-from headrace.model.backoff import Backoff
 from headrace.model.backlog import Backlog
+from headrace.model.backoff import Backoff
 from headrace.model.breaker import BreakerRule
 from headrace.model.errors import ConfigError
 from headrace.model.gathering import Gather

@@ -551,13 +551,13 @@ DECLARE
   -- by rest: what its lanes need are the needs from firsts[rest] on, up to firsts[rest + 1]
   rest_names text[]; firsts int[]; held_rests boolean[];
   -- by need
-  need_of int[]; need_units float8[];
+  need_rests int[]; need_kinds text[]; need_names text[]; need_of int[]; need_units float8[];
   -- by what is needed
   kinds text[]; names text[]; numbers jsonb;
   rooms float8[]; bursts float8[]; flows float8[]; again_ats timestamptz[]; refusing boolean[]; taken float8[];
   started uuid[] := '{}'; refusers int[] := '{}'; probed int[] := '{}'; probes uuid[] := '{}'; blocked int[] := '{}';
   lane int; share int; rest int; refuser int; need int; held boolean; full_up boolean; lasting boolean; more boolean := false;
-  units float8; base int; size int; parent int; child int; node int; next record;
+  units float8; base int; size int; parent int; child int; node int; id uuid; at timestamptz; next record;
 BEGIN
   answer.gated := EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = claim_queue AND q.gated);
   IF NOT answer.gated OR NOT EXISTS (SELECT FROM {schema}.jobs AS j
@@ -601,7 +601,8 @@ BEGIN
     SELECT f.first, f.size, coalesce(x.weight, 1) AS weight, greatest(virtual_time, x.finish) AS tag
     FROM (SELECT k.fair_key, min(k.number)::int AS first, count(*)::int AS size
       FROM unnest(fair_keys) WITH ORDINALITY AS k (fair_key, number) GROUP BY k.fair_key) AS f
-    LEFT JOIN {schema}.shares AS x ON x.queue = claim_queue AND x.fair_key = f.fair_key
+    LEFT JOIN LATERAL (SELECT k.weight, k.finish FROM {schema}.shares AS k
+      WHERE k.queue = claim_queue AND k.fair_key = f.fair_key OFFSET 0) AS x ON true
     ORDER BY tag, ats[f.first], ids[f.first]) AS s;
   heap := ARRAY(SELECT generate_series(1, lane_count + share_count));
 
@@ -609,8 +610,12 @@ BEGIN
   numbers := (SELECT jsonb_object_agg(r.rest, r.number) FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number));
   rest_of := ARRAY(SELECT (numbers ->> r.rest)::int FROM unnest(rests) WITH ORDINALITY AS r (rest, number) ORDER BY r.number);
   held_rests := array_fill(false, ARRAY[cardinality(rest_names)]);
-  SELECT array_agg(d.kind), array_agg(d.name) INTO kinds, names FROM (SELECT DISTINCT n.kind, n.name
-    FROM unnest(rest_names) AS r (rest) CROSS JOIN LATERAL {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n) AS d;
+  SELECT array_agg(r.number), array_agg(n.kind), array_agg(n.name), array_agg(coalesce(n.units, -1))
+  INTO need_rests, need_kinds, need_names, need_units
+  FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number)
+    CROSS JOIN LATERAL {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n;
+  SELECT array_agg(d.kind), array_agg(d.name) INTO kinds, names
+  FROM (SELECT DISTINCT n.kind, n.name FROM unnest(need_kinds, need_names) AS n (kind, name)) AS d;
   PERFORM FROM {schema}.limits AS l WHERE l.key = ANY(names) ORDER BY l.key COLLATE "C" FOR UPDATE;
   PERFORM FROM {schema}.rates AS r WHERE r.name = ANY(names) AND grants IS NULL ORDER BY r.name FOR UPDATE;
   PERFORM FROM {schema}.breakers AS b WHERE b.key = ANY(names) ORDER BY b.key FOR UPDATE;
@@ -622,17 +627,14 @@ BEGIN
   INTO kinds, names, rooms, bursts, flows, again_ats, refusing, taken, numbers
   FROM (SELECT s.*, row_number() OVER (ORDER BY s.kind, s.name COLLATE "C") AS number
     FROM {schema}.gate_stands(kinds, names, clock, grants) AS s ORDER BY number) AS g;
-  SELECT array_agg(d.need), array_agg(d.units) INTO need_of, need_units FROM (
-    SELECT (numbers ->> (n.kind || ' ' || n.name))::int AS need, coalesce(n.units, -1) AS units
-    FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number)
-    CROSS JOIN LATERAL {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n
-    WHERE numbers ? (n.kind || ' ' || n.name) ORDER BY r.number, need) AS d;
-  firsts := ARRAY(SELECT 1 + coalesce(sum(c.count) OVER (ORDER BY c.number), 0)::int FROM (
-    SELECT 0 AS number, 0 AS count
+  SELECT array_agg(d.rest), array_agg(d.need), array_agg(d.units) INTO need_rests, need_of, need_units FROM (
+    SELECT n.rest, (numbers ->> (n.kind || ' ' || n.name))::int AS need, n.units
+    FROM unnest(need_rests, need_kinds, need_names, need_units) AS n (rest, kind, name, units)
+    WHERE numbers ? (n.kind || ' ' || n.name) ORDER BY n.rest, need) AS d;
+  firsts := ARRAY(SELECT 1 + (sum(sum(c.count)) OVER (ORDER BY c.rest))::int FROM (
+    SELECT r.rest, 0 AS count FROM generate_series(0, cardinality(rest_names)) AS r (rest)
     UNION ALL
-    SELECT r.number, (SELECT count(*) FROM {schema}.gate_needs(claim_queue, r.rest::jsonb) AS n
-      WHERE numbers ? (n.kind || ' ' || n.name)) FROM unnest(rest_names) WITH ORDINALITY AS r (rest, number)) AS c
-    ORDER BY c.number);
+    SELECT n.rest, 1 FROM unnest(need_rests) AS n (rest)) AS c GROUP BY c.rest ORDER BY c.rest);
 
   WHILE share_count > 0 LOOP
     share := heap[lane_count + 1] - lane_count;
@@ -676,8 +678,10 @@ BEGIN
         virtual_time := tags[lane_count + share];
         tags[lane_count + share] := virtual_time + costs[lane] / weights[share];
         moved[share] := true;
-        IF key_of[lane] > 0 THEN
-          key_used[key_of[lane]] := key_used[key_of[lane]] + 1;
+        node := key_of[lane];
+        IF node > 0 THEN
+          size := key_used[node] + 1;
+          key_used[node] := size;
         END IF;
         FOR need IN firsts[rest] .. firsts[rest + 1] - 1 LOOP
           node := need_of[need];
@@ -705,8 +709,10 @@ BEGIN
     END IF;
 
     IF next IS NULL THEN
-      sizes[share] := sizes[share] - 1;
-      heap[bases[share]] := heap[bases[share] + sizes[share]];
+      size := sizes[share] - 1;
+      sizes[share] := size;
+      node := heap[bases[share] + size];
+      heap[bases[share]] := node;
     ELSE
       ids[lane] := next.id; ats[lane] := next.sort_at; costs[lane] := next.cost;
     END IF;
@@ -715,10 +721,12 @@ BEGIN
         base := bases[share]; size := sizes[share];
       ELSE
         IF sizes[share] = 0 THEN
-          heap[lane_count + 1] := heap[lane_count + share_count];
+          node := heap[lane_count + share_count];
+          heap[lane_count + 1] := node;
           share_count := share_count - 1;
         ELSE
-          ids[lane_count + share] := ids[heap[bases[share]]]; ats[lane_count + share] := ats[heap[bases[share]]];
+          node := heap[bases[share]]; id := ids[node]; at := ats[node];
+          ids[lane_count + share] := id; ats[lane_count + share] := at;
         END IF;
         base := lane_count + 1; size := share_count;
       END IF;
@@ -732,9 +740,8 @@ BEGIN
         END IF;
         EXIT WHEN (tags[heap[base + parent]], ats[heap[base + parent]], ids[heap[base + parent]])
           <= (tags[heap[base + child]], ats[heap[base + child]], ids[heap[base + child]]);
-        node := heap[base + parent];
-        heap[base + parent] := heap[base + child];
-        heap[base + child] := node;
+        node := heap[base + parent]; need := heap[base + child];
+        heap[base + parent] := need; heap[base + child] := node;
         parent := child;
       END LOOP;
     END LOOP;
