@@ -31,6 +31,7 @@ from tests.integration.postgres_setup import (
     register,
     schema_stores,
 )
+from tests.waiting import wait_until
 
 #: How long claimers race in a test of every run.
 RACE = 1.5
@@ -163,11 +164,11 @@ async def test_a_job_that_somebody_holds_is_passed_over() -> None:
 async def test_enqueueing_waits_for_no_other_once_a_queue_is_gated() -> None:
     """Only the first job with a gate writes the row of its queue; others do not even lock it."""
     spec = JobSpec("work", gate=Gate(fair_key="a"))
-    async with schema_stores(lock_timeout=timedelta(seconds=1)) as (schema, stores):
+    async with schema_stores(lock_timeout=timedelta(seconds=20)) as (schema, stores):
         await enqueue(stores, 1, spec)
         async with connection() as other, other.transaction():
             await other.execute(f'SELECT FROM "{schema}".queues FOR UPDATE')
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(3):
                 await enqueue(stores, 1, spec)
                 await enqueue(stores, 5, spec)
 
@@ -200,6 +201,53 @@ async def test_what_runs_already_counts_under_a_new_cap_of_its_queue() -> None:
         assert (await admit(stores, session)).jobs == []
         await stores.jobs.complete_jobs(session, done([running]))
         assert len((await admit(stores, session)).jobs) == 1
+
+
+async def test_plain_jobs_that_admission_started_count_under_the_cap_of_their_queue() -> None:
+    """Jobs without a gate that run in a gated queue are known by their lane, one admission after the other."""
+    async with schema_stores() as (_, stores):
+        session = await register(stores)
+        await gate_of(stores).declare_limits(Declared(caps={"queue:default": 2}))
+        await enqueue(stores, 5)
+        assert [len((await admit(stores, session, 1)).jobs) for _ in range(4)] == [1, 1, 0, 0]
+
+
+async def test_lanes_of_one_key_start_one_job_together() -> None:
+    """Of two lanes with the same concurrency key one admission starts no more than the key allows."""
+    async with schema_stores() as (_, stores):
+        session = await register(stores)
+        for cap in ("task:a", "task:b"):
+            await enqueue(stores, 3, JobSpec("work", gate=Gate(key="k", key_limit=1, caps=(cap,))))
+        assert len((await admit(stores, session)).jobs) == 1
+        assert len((await admit(stores, session)).jobs) == 0
+
+
+async def test_callers_that_wait_for_a_bucket_see_what_the_one_before_left() -> None:
+    """Three that take at the same moment wait for the row, and each goes by the level that it finds then."""
+    async with schema_stores() as (schema, stores):
+        assert stores.limiter is not None
+        limiter = stores.limiter
+        await gate_of(stores).declare_limits(Declared(rates={"api": Rate(0.001, 2.0)}))
+        async with connection() as other:
+            held = other.transaction()
+            await held.start()
+            await other.execute(f'SELECT FROM "{schema}".rates FOR UPDATE')
+            takers = [asyncio.create_task(limiter.take({"api": 1.0})) for _ in range(3)]
+            await all_wait(schema, len(takers))
+            await held.rollback()
+        taken = [(await taker).units for taker in takers]
+        assert sorted(taken, key=len) == [{}, {"api": 1.0}, {"api": 1.0}]
+
+
+async def all_wait(schema: str, count: int) -> None:
+    """Wait until so many statements on a schema wait for a lock."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 in query) > 0"
+    async with connection() as opened:
+
+        async def waiting() -> bool:
+            return bool(await opened.fetchval(query, schema) == count)
+
+        await wait_until(waiting, message="all calls to wait for a lock")
 
 
 async def test_reports_that_race_are_all_counted() -> None:
