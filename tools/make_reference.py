@@ -81,7 +81,17 @@ def configuration() -> str:
         section = getattr(root, item.name)
         if dataclasses.is_dataclass(section):
             parts.append(table(item.name, section, (type(section).__doc__ or "").strip()))
+    parts.append(named_table(settings.QueueTable()))
     return "\n".join(parts)
+
+
+def named_table(values: Any) -> str:
+    """Return the section of tables that a file may have many of: no defaults, and nothing of the environment."""
+    about = comments(inspect.getsource(type(values)))
+    heading, _, rest = (type(values).__doc__ or "").strip().partition(": ")
+    rows = [f"| `{item.name}` | {about[item.name]} |" for item in dataclasses.fields(values)]
+    lines = [f"## {heading}", "", rest[0].upper() + rest[1:], "", "| key | meaning |", "|---|---|", *rows]
+    return "\n".join(lines) + "\n"
 
 
 def table(section: str, values: Any, title: str) -> str:
@@ -92,7 +102,7 @@ def table(section: str, values: Any, title: str) -> str:
     lines += ["| key | default | environment | meaning |", "|---|---|---|---|"]
     for item in dataclasses.fields(values):
         default = getattr(values, item.name)
-        if not dataclasses.is_dataclass(default):
+        if not dataclasses.is_dataclass(default) and item.name != "queues":
             names = ", ".join(f"`{name}`" for name in variables(section, item.name))
             meaning = about.get(item.name, "").replace("|", "\\|")
             lines.append(f"| `{item.name}` | {shown(default)} | {names} | {meaning} |")

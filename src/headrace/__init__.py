@@ -7,7 +7,7 @@ from headrace.gates import Breaker
 from headrace.handles import JobHandle
 from headrace.model.backoff import Backoff
 from headrace.model.batch import BatchItem, ClosePolicy, Progress
-from headrace.model.errors import ConfigError, ConflictError, HeadraceError
+from headrace.model.errors import ConfigError, ConflictError, HeadraceError, QueueClosedError, QueueFullError
 from headrace.model.limits import Limit, Rate
 from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
 from headrace.model.priority import Priority
@@ -32,6 +32,8 @@ __all__ = [
     "Limit",
     "Priority",
     "Progress",
+    "QueueClosedError",
+    "QueueFullError",
     "Rate",
     "Retry",
     "Snooze",

@@ -14,11 +14,12 @@ from uuid import UUID
 from headrace.batch import Batch
 from headrace.definitions import GatherDecorator, GatherOptions, TaskOptions, define_task
 from headrace.engine.context import Context
+from headrace.engine.draining import drain_queue, resume_queue
 from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
 from headrace.limits import Limits
-from headrace.model.backlog import Backlog
+from headrace.model.backlog import Backlog, Drained
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
@@ -357,6 +358,31 @@ class App:
         """Return the batch submitted for `task` under `key`, if there is one."""
         view = await self.runtime.stores.inspect.find_batch(task.name, key)
         return None if view is None else Batch(self, view.id)
+
+    async def drain(
+        self, queue: str, *, timeout: float | str | timedelta | None = None,
+        on_look: Callable[[Drained], None] | None = None,
+    ) -> Drained:  # fmt: skip
+        """Let no more jobs into a queue, and wait until those it has are done; return what is left at `timeout`.
+
+        Within a second every process that enqueues into it gets QueueClosedError. Retries of what was accepted run.
+        The queue stays closed until `resume`. `on_look` is told how far it is. Raises ConflictError when the queue is
+        paused, or opened meanwhile.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> async def main() -> None:
+        ...     async with app:
+        ...         print((await app.drain("llm", timeout="10s")).done)
+        >>> import asyncio; asyncio.run(main())
+        True
+        """
+        limit = None if timeout is None else parse_duration(timeout, field="timeout")
+        return await drain_queue(self.runtime.stores, check_name("queue", queue), timeout=limit, on_look=on_look)
+
+    async def resume(self, queue: str) -> None:
+        """Claim jobs of a paused queue again, and let jobs into one that was drained."""
+        await resume_queue(self.runtime.stores, check_name("queue", queue))
 
     def job(self, job_id: UUID | str) -> JobHandle[Any]:
         """Return a handle on a job by id. Raises InvalidInputError for what is no id."""

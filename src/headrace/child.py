@@ -26,7 +26,7 @@ from uuid import UUID
 from headrace.app import App
 from headrace.engine.attempt import Attempt, describe, run_attempt
 from headrace.engine.attempts import call_plainly
-from headrace.engine.context import Context
+from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import call_alone
 from headrace.engine.registry import TaskDef
 from headrace.model.errors import ConfigError
@@ -168,6 +168,7 @@ def _invoke(task: TaskDef, job: ClaimedJob, context: Context) -> Callable[[], An
         if task.gather is not None:
             return await call_alone(task, job.args, context, run)
         args, kwargs = task.codec.decode(job.args, context)
+        CURRENT.set(context)
         return await run(*args, **kwargs)
 
     return invoke

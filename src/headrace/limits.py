@@ -132,17 +132,11 @@ class Limits:
 
     @property
     def _admission(self) -> Admission:
-        admission = self._runtime().stores.admission
-        if admission is None:
-            raise NotFoundError("this store has no limits")
-        return admission
+        return self._runtime().stores.admission
 
     @property
     def _limiter(self) -> Limiter:
-        limiter = self._runtime().limiter
-        if limiter is None:
-            raise NotFoundError("this store has no rate limits")
-        return limiter
+        return self._runtime().limiter
 
     def _hint(self, key: str) -> None:
         """Let workers look now at queues that a change may concern; others find it with their next poll."""

@@ -27,7 +27,7 @@ class Runtime:
     llm: Any
     close_others: Any
     #: The buckets of rate limits: in a server beside the store, or the store's own.
-    limiter: Limiter | None = None
+    limiter: Limiter
     #: What is declared of queues, by name; what is declared later counts at once.
     queue_rules: dict[str, QueueRule] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)

@@ -73,7 +73,7 @@ async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | N
     )  # fmt: skip
 
 
-async def _open_limiter(settings: Settings, stores: Stores, stack: AsyncExitStack) -> Limiter | None:
+async def _open_limiter(settings: Settings, stores: Stores, stack: AsyncExitStack) -> Limiter:
     """Return the limiter that the settings name; without one the store's own."""
     if not settings.limits.url:
         return stores.limiter
@@ -231,7 +231,9 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
             RunsIn.PROCESS: ProcessExecutor(child_command()),
         },
         alone=ProcessExecutor(child_command(), reuse=False),
-        proceed=compose([RetryMiddleware(), _breakers(stores), limit_time, meter_usage]),
+        proceed=compose(
+            [RetryMiddleware(), BreakerMiddleware(BreakerReports(stores.admission)), limit_time, meter_usage]
+        ),
         clock=clock,
         max_processing_time=settings.worker.max_processing_time,
         resources=resources,
@@ -249,15 +251,11 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
     )  # fmt: skip
 
 
-def _breakers(stores: Stores) -> BreakerMiddleware:
-    return BreakerMiddleware(None if stores.admission is None else BreakerReports(stores.admission))
-
-
-def _admit(app: App) -> Admit | None:
-    """Return how jobs are admitted where rate limits are counted beside the store."""
+def _admit(app: App) -> Admit:
+    """Return how jobs are admitted: by the store, or with units of a limiter beside it."""
     stores, limiter = app.runtime.stores, app.runtime.limiter
-    if limiter is None or limiter is stores.limiter or stores.admission is None:
-        return None
+    if limiter is stores.limiter:
+        return stores.admission.admit_jobs
     return Grants(limiter, stores.admission, app.registry).admit_jobs
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from headrace import App
-from headrace.engine.intake import LEAST_SHARE, Intake
+from headrace.engine.intake import LEAST_CREDIT, Intake
 from headrace.model.backlog import Bound
 from headrace.model.errors import QueueFullError
 from headrace.model.job import JobState, NewJob
@@ -95,7 +95,7 @@ async def _crashes(stores: Any, job: NewJob) -> int:
     return int(view.crashes)
 
 
-async def test_eight_processes_overshoot_by_their_shares_at_most() -> None:
+async def test_eight_processes_overshoot_by_their_credits_at_most() -> None:
     """Eight intakes that press into one bounded queue stop near its bound, with the store's own count."""
     most = 200
     async with schema_stores() as (_, stores):
@@ -115,7 +115,7 @@ async def test_eight_processes_overshoot_by_their_shares_at_most() -> None:
 
         stored = sum(await asyncio.gather(*(press() for _ in range(8))))
         assert await stores.inspect.waiting_jobs("default", at_most=10_000) == stored
-    assert most <= stored <= most + 7 * LEAST_SHARE
+    assert most <= stored <= most + 7 * LEAST_CREDIT
 
 
 async def test_a_full_queue_refuses_inside_a_transaction_and_leaves_it_usable() -> None:

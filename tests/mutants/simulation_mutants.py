@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     mutant(
         "session expiry: a dead session claims",
-        (f"{MEMORY}/claims.py", "if not state.alive(claim.session) or (", "if ("),
+        (f"{MEMORY}/claims.py", "if not state.alive(claim.session) or paused(", "if paused("),
         by="session expiry",
     ),
     mutant(

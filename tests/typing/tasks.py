@@ -14,14 +14,17 @@ from headrace import (
     Backoff,
     Batch,
     BatchItem,
+    Breaker,
     ClosePolicy,
     Context,
     Fail,
     GatherContext,
     JobHandle,
+    Limit,
     Progress,
     Task,
 )
+from headrace.model.admission import LimitsView
 from headrace.model.batch import BatchView
 from headrace.model.job import CancelAnswer, JobState
 
@@ -72,6 +75,30 @@ def lengths(texts: list[str], ctx: GatherContext) -> list[int]:
     """Take a list and the context of the call."""
     assert_type(ctx.cancelled, bool)
     return [len(text) for text in texts]
+
+
+app.queue("llm", concurrency=20, rate_limit="30/m", fair="batch")
+app.queue("llm", fair="tenant")  # type: ignore[arg-type]
+
+
+@app.task(queue="llm", limits=[Limit("api", "60/m")], breaker=Breaker("api", cooldown="10s"), rate_limit="5/s", cost=2)
+async def limited(text: str) -> int:
+    """Take from a rate while it runs."""
+    await app.limits.take("api", 2)
+    async with app.limits.take("api", 10, timeout="5s") as taken:
+        await taken.give_back(3)
+    return 1
+
+
+async def limits() -> None:
+    """Show and change limits."""
+    assert_type(await app.limits.show(), LimitsView)
+    await app.limits.set_cap("queue:llm", None)
+    await app.limits.set_rate("api", "60/m", burst=3)
+    await app.limits.set_weight("llm", "acme", 2)
+    await app.submit(limited, ["a"], fair_key="acme", concurrency_key="u", key_limit=2, cost=3)
+    await app.submit(limited, ["a"], fair_key=7)  # type: ignore[arg-type]
+    await limited.options(fair_key="acme").enqueue(7)  # type: ignore[arg-type]
 
 
 async def gathered() -> None:

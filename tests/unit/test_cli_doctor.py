@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from headrace.cli import checks
+from headrace.model.backlog import Alarm
 from headrace.model.errors import HeadraceError, NotAllowedError, StoreUnavailableError, StoreVersionError
 from headrace.model.stats import StoreInfo
 from tests.unit.cli_runner import CommandLine, as_client, command_line, working
@@ -108,6 +110,16 @@ def test_jobs_that_nobody_works_on_are_told(headrace: CommandLine) -> None:
     text = headrace.text("doctor")
     assert "sums is paused (night) with 1 ready jobs" in text
     assert "headrace queue resume sums" in text
+
+
+def test_a_closed_queue_and_a_backlog_are_told(headrace: CommandLine) -> None:
+    """A queue that refuses who enqueues and one whose backlog is an alarm are warnings."""
+    enqueue(headrace)
+    asyncio.run(headrace.stores.control.set_queue_closed("sums", closed=True))
+    asyncio.run(headrace.stores.control.set_alarms({"sums": Alarm(1)}))
+    text = headrace.text("doctor")
+    assert "sums is closed, since it was drained" in text
+    assert "sums has a backlog of 1 jobs, its alarm is at 1 jobs" in text
 
 
 @pytest.mark.parametrize(

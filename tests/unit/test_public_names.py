@@ -11,8 +11,9 @@ import headrace
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
-    *("App", "Backoff", "Batch", "BatchItem", "Cancel", "ClosePolicy", "ConfigError", "ConflictError", "Context"),
-    *("Done", "Fail", "GatherContext", "HeadraceError", "JobHandle", "Priority", "Progress", "Retry", "Snooze", "Task"),
+    *("App", "Backoff", "Batch", "BatchItem", "Breaker", "Cancel", "ClosePolicy", "ConfigError", "ConflictError"),
+    *("Context", "Done", "Fail", "GatherContext", "HeadraceError", "JobHandle", "Limit", "Priority", "Progress"),
+    *("QueueClosedError", "QueueFullError", "Rate", "Retry", "Snooze", "Task"),
 ]
 #: What `import headrace` may load besides the standard library.
 OWN = {"headrace"}

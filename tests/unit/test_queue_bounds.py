@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,11 +13,12 @@ import pytest
 
 from headrace import App
 from headrace.engine import intake
-from headrace.engine.intake import LEAST_SHARE, Intake
+from headrace.engine.intake import LEAST_CREDIT, Intake
 from headrace.model.backlog import Bound, OnFull
 from headrace.model.errors import InvalidInputError, QueueFullError
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.queue import QueueRule
+from headrace.settings import load_settings
 from headrace.stores.memory import open_memory_stores
 from tests.unit.engine_app import quick_app
 from tests.waiting import wait_until
@@ -239,14 +241,14 @@ class Submitter:
 
 
 @pytest.mark.parametrize("most", [100, 4_000])
-async def test_the_bound_is_overshot_by_no_more_than_the_shares(most: int) -> None:
-    """Eight processes that press at once store no less than the bound and at most seven shares more."""
+async def test_the_bound_is_overshot_by_no_more_than_the_credits(most: int) -> None:
+    """Eight processes that press at once store no less than the bound and at most seven credits more."""
     stores = open_memory_stores()
     submitters = [Submitter(stores, most) for _ in range(8)]
     await asyncio.wait_for(asyncio.gather(*(one.press() for one in submitters)), 30)
-    share = max(LEAST_SHARE, most // 16)
+    credit = max(LEAST_CREDIT, most // 16)
     total = sum(one.stored for one in submitters)
-    assert most <= total <= most + 7 * min(share, most)
+    assert most <= total <= most + 7 * min(credit, most)
 
 
 async def test_a_stream_is_pulled_as_the_backlog_allows(app: App) -> None:
@@ -329,6 +331,23 @@ async def test_a_transaction_is_refused_at_once(app: App, monkeypatch: pytest.Mo
     with pytest.raises(QueueFullError):
         await asyncio.wait_for(work.options(connection=object()).enqueue(3), 5)
     assert inserted == [1]
+
+
+async def test_a_bound_stands_in_the_settings(tmp_path: Path) -> None:
+    """`[queues.NAME]` of headrace.toml bounds a queue, over what the code says."""
+    file = tmp_path / "headrace.toml"
+    file.write_text('[queue]\ntype = "memory"\n[queues.mail]\nmax_waiting = 1\n', encoding="utf-8")
+    app = App(settings=load_settings(environ={}, file=file))
+    app.queue("mail", max_waiting=100, on_full="refuse")
+
+    @app.task(queue="mail")
+    async def send(number: int) -> None:
+        """Be enqueued."""
+
+    async with app:
+        await send.enqueue(1)
+        with pytest.raises(QueueFullError, match="max_waiting = 1"):
+            await send.enqueue(2)
 
 
 @pytest.mark.parametrize(

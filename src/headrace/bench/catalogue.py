@@ -95,7 +95,7 @@ CONTENDERS: Mapping[str, Entry] = {
         kind=Kind.OURS,
         about="one `headrace worker` process, default settings (10 slots); bulk by `app.submit`, 10,000 a call",
         target=f"{_CONTENDERS}.ours:Headrace",
-        workloads=("drain", "enqueue", "latency", "scatter", "memory", "kill", "kill-apart"),
+        workloads=("drain", "enqueue", "latency", "scatter", "memory", "kill", "kill-apart", "gated"),
     ),
     "headrace-400": Entry(
         kind=Kind.OURS,
@@ -115,7 +115,7 @@ CONTENDERS: Mapping[str, Entry] = {
         target=f"{_CONTENDERS}.ours:HeadraceRedis",
         needs=("redis",),
         redis=True,
-        workloads=("drain", "enqueue", "latency", "scatter", "kill"),
+        workloads=("drain", "enqueue", "latency", "scatter", "kill", "gated"),
     ),
     "headrace-redis-100": Entry(
         kind=Kind.OURS,
@@ -262,6 +262,18 @@ WORKLOADS: Mapping[str, Workload] = {
     "kill": Workload(
         about="kill -9 amid jobs of 10 ms, another worker of the same machine takes over",
         target=f"{_HERE}.takeover:takeover", figures=_KILL, slow=True,
+    ),
+    "gated": Workload(
+        about="drains of gated queues beside plain ones, with and without 50,000 jobs behind a key that is taken",
+        target=f"{_HERE}.gated:gated",
+        figures=(
+            Figure("beside", "plain queue beside a gated one, of plain", "×"),
+            Figure("behind", "other keys, without ÷ with 50,000 behind one", "×", more_is_better=False),
+            Figure("fair", "eight fair shares, of plain", "×"),
+            Figure("keys", "twenty keys, of plain", "×"),
+            Figure("plain", "plain", "jobs/s"),
+        ),
+        slow=True,
     ),
     "kill-apart": Workload(
         about="the same, the dead worker in a pid namespace of its own, as on another machine",

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from headrace.bench.contenders.base import Contender
 from headrace.bench.order import Order
@@ -44,18 +46,30 @@ class Look:
 async def drain(contender: Contender, order: Order) -> dict[str, float]:
     """Measure one worker process on `order.jobs` waiting jobs."""
     await contender.fill(order.jobs)
+    return await drain_filled(contender, order)
+
+
+async def drain_filled(contender: Contender, order: Order, *, before: int = 0) -> dict[str, float]:
+    """Measure one worker process until `order.jobs` more than `before` are done."""
+
+    async def look(worker: WorkerProcess) -> Look:
+        worker.check()
+        done = await contender.done() - before
+        cpu = [cpu_seconds(pid) or 0.0 for pid in (worker.pid, order.server_pid)]
+        return Look(time.monotonic(), done, *cpu)
+
     async with working(contender) as worker:
-        first = await _first(contender, worker, order)
+        first = await _first(partial(look, worker))
         if first.done >= order.jobs:
             raise TooFewJobsError(str(TooFewJobsError.__doc__))
-        last = await _last(contender, worker, order, first)
+        last = await _last(partial(look, worker), order, first)
         return {**_figures(first, last, order), "first_done_seconds": first.at - worker.started_at}
 
 
-async def _first(contender: Contender, worker: WorkerProcess, order: Order) -> Look:
+async def _first(looking: Callable[[], Awaitable[Look]]) -> Look:
     deadline = time.monotonic() + STALLED_SECONDS
     while True:
-        look = await _look(contender, worker, order)
+        look = await looking()
         if look.done > 0:
             return look
         if look.at > deadline:
@@ -63,11 +77,11 @@ async def _first(contender: Contender, worker: WorkerProcess, order: Order) -> L
         await asyncio.sleep(CLOSEST)
 
 
-async def _last(contender: Contender, worker: WorkerProcess, order: Order, first: Look) -> Look:
+async def _last(looking: Callable[[], Awaitable[Look]], order: Order, first: Look) -> Look:
     look, moved_at = first, first.at
     while look.done < order.jobs:
         await asyncio.sleep(pause(first, look, order.jobs))
-        before, look = look, await _look(contender, worker, order)
+        before, look = look, await looking()
         moved_at = look.at if look.done > before.done else moved_at
         if look.at - moved_at > STALLED_SECONDS:
             raise StalledError(f"stuck at {look.done} of {order.jobs} done for {STALLED_SECONDS:g} s")
@@ -80,13 +94,6 @@ def pause(first: Look, now: Look, jobs: int) -> float:
     if not rate:
         return CLOSEST
     return min(max((jobs - now.done) / rate / 2, CLOSEST), RAREST)
-
-
-async def _look(contender: Contender, worker: WorkerProcess, order: Order) -> Look:
-    worker.check()
-    done = await contender.done()
-    cpu = [cpu_seconds(pid) or 0.0 for pid in (worker.pid, order.server_pid)]
-    return Look(time.monotonic(), done, *cpu)
 
 
 def _figures(first: Look, last: Look, order: Order) -> dict[str, float]:

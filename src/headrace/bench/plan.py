@@ -17,6 +17,7 @@ class Sizes:
     drain: int = 20_000
     deep: int = 50_000
     bulk: int = 50_000
+    gated: int = 10_000
     scatter: int = 1_000
     waiting: int = 10_000
     kill: int = 2_000
@@ -32,6 +33,7 @@ class Sizes:
             "drain-deep": self.deep,
             "statements-deep": self.deep,
             "enqueue": self.bulk,
+            "gated": self.gated,
             "scatter": self.scatter,
             "memory": self.waiting,
             "kill": self.kill,
@@ -49,7 +51,7 @@ class Sizes:
 
 
 QUICK = Sizes(
-    drain=5_000, deep=12_500, bulk=10_000, scatter=300, waiting=2_000, kill=500, enqueue_seconds=0.3,
+    drain=5_000, deep=12_500, bulk=10_000, gated=2_000, scatter=300, waiting=2_000, kill=500, enqueue_seconds=0.3,
     latency_seconds=1.0,
 )  # fmt: skip
 

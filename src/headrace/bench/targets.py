@@ -99,6 +99,14 @@ TARGETS: tuple[Target, ...] = (
         name="graphile-worker at 55,000 waiting (its own figure of a quiet machine)", bound=19_800, unit="jobs/s",
         level=Level.GOAL, of=("drain-deep", "headrace-400", ""),
     ),
+    Target(name="a plain queue beside a gated one", bound=0.95, of=("gated", "headrace", "beside")),
+    Target(
+        name="50,000 jobs behind one key slow other keys", bound=1.3, at_least=False,
+        of=("gated", "headrace", "behind"),
+    ),
+    Target(
+        name="the same on the Redis store", bound=1.3, at_least=False, of=("gated", "headrace-redis", "behind"),
+    ),
     Target(
         name="the Redis store against taskiq", bound=2,
         of=("drain", "headrace-redis-100", ""), to=("drain", "taskiq", ""),

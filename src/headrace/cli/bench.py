@@ -47,7 +47,7 @@ class BenchOptions:
     "--only",
     metavar="NAME,…",
     show_default=False,
-    help="Only these: drain, drain-deep, enqueue, latency, scatter, memory, kill, kill-apart.  [default: all]",
+    help="Only these: drain, drain-deep, enqueue, latency, scatter, memory, gated, kill, kill-apart.  [default: all]",
 )
 @click.option("--peers", metavar="all|none|NAME,…", default="all", help="Which other job systems to measure.")
 @click.option("--rounds", type=click.IntRange(1, 99), show_default=False, help="[default: 3; 1 with --quick]")

@@ -172,7 +172,9 @@ async def _workers(stores: Stores, _: Settings) -> list[Finding]:
 async def _queues(stores: Stores, _: Settings) -> list[Finding]:
     queues = await stores.inspect.queue_stats()
     troubles = [finding for queue in queues for finding in _troubles(queue)]
-    return troubles or [_ok("queues", f"{len(queues)} known, none is paused or waits without a worker")]
+    return troubles or [
+        _ok("queues", f"{len(queues)} known, none is paused, closed, alarmed or without a worker")
+    ]
 
 
 def _troubles(queue: QueueStats) -> Iterator[Finding]:
@@ -180,6 +182,12 @@ def _troubles(queue: QueueStats) -> Iterator[Finding]:
         why = f" ({queue.paused_reason})" if queue.paused_reason else ""
         message = f"{queue.name} is paused{why} with {queue.ready} ready jobs"
         yield Finding("queues", Status.WARN, message, f"headrace queue resume {queue.name}")
+    if queue.closed:
+        message = f"{queue.name} is closed, since it was drained: who enqueues is refused"
+        yield Finding("queues", Status.WARN, message, f"headrace queue resume {queue.name}")
+    if queue.alarmed:
+        message = f"{queue.name} has a backlog of {queue.ready} jobs, its alarm is at {queue.alarm}"
+        yield Finding("queues", Status.WARN, message, "add workers, or ask why jobs wait: headrace job explain ID")
     if queue.ready and not queue.live_workers:
         message = f"{queue.name} has {queue.ready} ready jobs, the oldest for {age(queue.oldest_ready_age)}, no worker"
         yield Finding("queues", Status.WARN, message, f"headrace worker MODULE:app --queue {queue.name}")

@@ -14,6 +14,7 @@ from headrace.cli.plain import plain
 from headrace.cli.values import DurationType, NameType
 from headrace.engine import operations
 from headrace.engine.draining import drain_queue, resume_queue
+from headrace.engine.exposition import expose
 from headrace.model.backlog import Drained, QueueState
 from headrace.model.stats import QueueStats, Retention
 from headrace.ports.stores import Stores
@@ -34,15 +35,22 @@ def queue() -> None:
 
 @queue.command()
 @click.argument("name", metavar="[QUEUE]", type=NameType(), required=False)
+@click.option("--prometheus", is_flag=True, show_default=False, help="Write metrics in the text format of Prometheus.")
 @json_option
-def stats(name: str | None, as_json: bool) -> None:
+def stats(name: str | None, prometheus: bool, as_json: bool) -> None:
     """Show how many jobs are in which state, how old the oldest ready one is, rates of the last minute, workers.
+
+    The state of a queue is ok, or: paused (nothing is claimed), closed (nothing is enqueued), alarm (its backlog is
+    one by alarm_size or alarm_age), no worker (jobs are ready, and nobody serves it).
 
     \b
     Examples:
       headrace queue stats
       headrace queue stats llm --json
+      headrace queue stats --prometheus > /var/lib/node_exporter/headrace.prom
     """
+    if prometheus and as_json:
+        raise click.UsageError("--prometheus and --json are two formats: choose one")
 
     async def read(stores: Stores) -> list[QueueStats]:
         if name is None:
@@ -50,7 +58,9 @@ def stats(name: str | None, as_json: bool) -> None:
         return [await operations.find_queue(stores.inspect, name)]
 
     queues = with_stores(read)
-    if as_json:
+    if prometheus:
+        click.echo(expose(queues), nl=False)
+    elif as_json:
         print_json(queues if name is None else queues[0])
     elif not queues:
         print_text("No queue has jobs, workers or a setting yet.")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
+import operator
+import types
 import typing
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +29,10 @@ class GatherCodec(TaskCodec):
         if len(items) != 1:
             rule = "takes one list, and besides it at most a GatherContext, when it has a batch_size"
             raise InvalidInputError("task", rule, f"{self._name}{self._signature}")
-        return {name: self._entry(name, kind) if name in (*items, "return") else kind for name, kind in hints.items()}
+        entries = {name: self._entry(name, kind) for name, kind in hints.items() if name in (*items, "return")}
+        if "return" in entries:
+            entries["return"] = _without_errors(entries["return"])
+        return hints | entries
 
     @property
     def _name(self) -> str:
@@ -73,3 +79,12 @@ class GatherCodec(TaskCodec):
         names = {name: values if name != self._context_name else context for name in self._signature.parameters}
         whole = inspect.BoundArguments(self._signature, names)
         return whole.args, whole.kwargs
+
+
+def _without_errors(annotation: Any) -> Any:
+    """Return the type of an entry that is no exception instance: those are never stored."""
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return annotation
+    parts = typing.get_args(annotation)
+    kept = [part for part in parts if not (isinstance(part, type) and issubclass(part, Exception))]
+    return functools.reduce(operator.or_, kept) if kept else Any

@@ -1,10 +1,9 @@
 """The intake: who enqueues is refused, or waits, where a queue is full or closed.
 
-Whether a queue is closed is read for all queues together, at most once a second and behind the enqueues while these
-keep coming. The backlog of a bounded queue is counted at most every `ASK_SECONDS`, or after every `share` jobs where
-there was room for more; what is enqueued in between is taken off a local credit. So an unbounded queue pays a look
-into a dict, and a bounded one is overshot by at most (submitting processes - 1) x the larger of the share and their
-largest call.
+Whether a queue is closed is read for all queues together, about once a second, and behind the enqueues while these keep
+coming. The backlog of a bounded queue is counted at most every `ASK_SECONDS`, and sooner only when the credit that a
+count gave is used up and there was room for more. So an unbounded queue pays a look into a dict, and a bounded one is
+overshot by at most (submitting processes - 1) x the larger of the credit and their largest call.
 
 Not guaranteed: the bound itself. It is a brake, not a lock: a lock would make all that enqueue wait for each other.
 """
@@ -31,13 +30,13 @@ LOG = logging.getLogger("headrace.intake")
 #: Which queues are closed is believed this long: with the time an insert takes, a second.
 BELIEVED_SECONDS = 0.9
 #: From this age on it is read anew behind the enqueue that notices.
-REFRESH_SECONDS = 0.4
+REFRESH_SECONDS = 0.7
 #: How often the backlog of a full queue is counted; rarer where counting takes long.
 ASK_SECONDS = 0.1
 #: Counting takes at most this part of the time.
 ASK_LOAD = 0.05
 #: The least that is let in on one count, where there is room: small bounds would make each job wait for a count.
-LEAST_SHARE = 64
+LEAST_CREDIT = 64
 #: A stream that waits so long for room says so.
 PATIENT_SECONDS = 10.0
 
@@ -157,7 +156,7 @@ class _Room:
         self.bound = bound
         self._stores = stores
         self._queue = queue
-        self._share = max(LEAST_SHARE, bound.max_waiting // 16)
+        self._most_credit = max(LEAST_CREDIT, bound.max_waiting // 16)
         #: What may still be let in on the last count, and the room it found less what was let in since.
         self._credit = self._room = 0
         self._asked_at = -math.inf
@@ -194,7 +193,7 @@ class _Room:
             fresh = now - self._asked_at < self._interval
             if not fresh or self._credit < need <= self._room:
                 await self._ask()
-                # A call larger than the share may have all the room that was just seen.
+                # A call larger than the credit may have all the room that was just seen.
                 self._credit = max(self._credit, min(need, self._room))
             if need > self._credit:
                 return False
@@ -210,7 +209,7 @@ class _Room:
         self._asked_at = sent_at
         self._interval = max(ASK_SECONDS, (loop.time() - sent_at) / ASK_LOAD)
         self._room = most - waiting
-        self._credit = min(self._room, self._share)
+        self._credit = min(self._room, self._most_credit)
 
     def next_ask_in(self) -> float:
         """Return the seconds until the queue may be counted again."""

@@ -54,8 +54,6 @@ async def explain_job(stores: Stores, job_id: UUID) -> Explained:
 
 async def explain_view(stores: Stores, job: JobView) -> Explained | None:
     """Say why a job that was just read is not running; None where the store cannot say it."""
-    if stores.admission is None:
-        return None
     why = await stores.admission.explain_job(job.id)
     if why is None:
         return None

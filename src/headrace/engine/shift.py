@@ -72,7 +72,7 @@ class Shift:
         factory: AttemptFactory,
         options: ShiftOptions,
         *,
-        admit: Admit | None,
+        admit: Admit,
         clock: Clock,
         telemetry: Telemetry,
         on_lost: Callable[[], None],

@@ -56,7 +56,7 @@ class Worker:
     ) -> None:  # fmt: skip
         """`admit` admits jobs with units of a limiter beside the store; None: the store counts its own."""
         self._stores = stores
-        self._admit = stores.admission.admit_jobs if admit is None and stores.admission is not None else admit
+        self._admit = admit or stores.admission.admit_jobs
         self._factory = factory
         self._shift_options = shift
         self._clock = clock
@@ -102,7 +102,7 @@ class Worker:
     async def _declare(self) -> None:
         await declare_alarms(self._stores, self._factory.registry.queue_rules.values())
         declared = self._factory.registry.declared()
-        if declared and self._stores.admission is not None:
+        if declared:
             await self._stores.admission.declare_limits(declared)
 
     async def _begin_shift(self) -> None:

@@ -73,12 +73,13 @@ class Alarm:
         >>> Alarm.parse(1_000, "5m").age
         datetime.timedelta(seconds=300)
         """
-        if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
-            raise InvalidInputError("alarm_size", "must be a whole number of at least 1", size)
+        whole = isinstance(size, int) and not isinstance(size, bool)
+        if size is not None and (not whole or not 1 <= size <= MAX_WAITING):  # type: ignore[operator]
+            raise InvalidInputError("alarm_size", f"must be a whole number from 1 to {MAX_WAITING:,}", size)
         oldest = None if age is None else parse_duration(age, field="alarm_age")
         if oldest is not None and oldest <= timedelta():
             raise InvalidInputError("alarm_age", "must be longer than zero", age)
-        return cls(size, oldest)
+        return cls(size, oldest)  # type: ignore[arg-type]
 
     def rings(self, size: int, age: timedelta | None, *, before: bool = False) -> bool:
         """Return whether a backlog is an alarm; one that was (`before`) stays so down to 80 % of the thresholds.

@@ -36,8 +36,8 @@ class Stores:
     #: None where the store is not the caller's database.
     foreign: ForeignIntake | None
     close: Callable[[], Awaitable[None]]
-    admission: Admission | None = None
+    admission: Admission
     #: Buckets in the store itself; one beside it (Redis) is opened apart and takes its place.
-    limiter: Limiter | None = None
+    limiter: Limiter
     #: None: the store keeps no schedules.
     schedules: ScheduleStore | None = None

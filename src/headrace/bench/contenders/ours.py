@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headrace.batch import Batch
 from headrace.bench.contenders.base import Contender
 from headrace.bench.contenders.postgres import Counter
 from headrace.bench.contenders.redis import RedisCounter
 from headrace.bench.order import Order
 
 APP = "headrace.bench.contenders.ours_tasks:app"
+#: Those of its tasks.
+QUEUES = ("default", "fair", "keys")
 
 
 class Headrace(Contender):
@@ -58,6 +62,17 @@ class Headrace(Contender):
         for start in range(0, count, 10_000):
             await asyncio.gather(*(found.enqueue(number) for number in range(start, min(start + 10_000, count))))
 
+    async def enqueue_behind(self, task: str, count: int, gates: Sequence[Mapping[str, Any]]) -> None:
+        """Enqueue jobs by turns under the options of each gate, as `fill_with` does."""
+        calls = [self._app.find_task(task).options(**gate) for gate in gates]
+        for start in range(0, count, 10_000):
+            numbers = range(start, min(start + 10_000, count))
+            await asyncio.gather(*(calls[number % len(calls)].enqueue(number) for number in numbers))
+
+    async def submit(self, task: str, count: int, **options: Any) -> Batch:
+        """Submit a batch under options."""
+        return await self._app.submit(self._app.find_task(task), range(count), **options)
+
     async def done(self) -> int:
         """Count the history."""
         return await self._counter.count()
@@ -96,20 +111,27 @@ class HeadraceRedis(Headrace):
     def __init__(self, order: Order) -> None:
         super().__init__(order)
         os.environ["HEADRACE_URL"] = order.redis
+        # Where the store is remembered: the next measurement empties it.
+        self._directory = tempfile.TemporaryDirectory(prefix="headrace-bench-")
+        os.environ["HEADRACE_DIRECTORY"] = self._directory.name
         self._redis = RedisCounter(order.redis)
 
     async def set_up(self) -> None:
-        """Begin with an empty database."""
+        """Make the namespace in an empty database."""
+        from headrace.stores.redis import RedisSite, create_namespace
+
         await self._redis.empty()
+        await create_namespace(RedisSite(self.order.redis))
 
     async def close(self) -> None:
         """Close the client and the counter."""
         await super().close()
         await self._redis.close()
+        self._directory.cleanup()
 
     async def done(self) -> int:
         """Count the history."""
-        return await self._redis.members("{headrace}:ended:succeeded:default")
+        return sum([await self._redis.members(f"{{headrace}}:ended:succeeded:{queue}") for queue in QUEUES])
 
 
 class HeadraceRedisWide(HeadraceRedis):

@@ -34,6 +34,22 @@ async def doze(number: int) -> None:
     await asyncio.sleep(1)
 
 
+@app.task(name="shared", queue="fair")
+async def shared(number: int) -> None:
+    """Do nothing, in a queue of fair shares."""
+
+
+@app.task(name="keyed", queue="keys")
+async def keyed(number: int) -> None:
+    """Do nothing, in a queue of jobs with concurrency keys."""
+
+
+@app.task(name="hold", queue="keys", timeout="1h")
+async def hold(number: int) -> None:
+    """Take a slot and a key until the worker ends."""
+    await asyncio.sleep(3_600)
+
+
 @app.task(name="closed")
 async def closed(batch_id: str) -> None:
     """Note when the callback of a batch starts."""

@@ -23,6 +23,7 @@ from headrace.stores.redis.limiter import RedisLimiter
 from headrace.stores.redis.memo_store import RedisMemoStore
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.notifier import RedisNotifier
+from headrace.stores.redis.schedule_store import RedisScheduleStore
 from headrace.stores.redis.session_store import RedisSessionStore
 
 #: What `consumer_group` is unless somebody chooses: it then leaves the names of keys alone.
@@ -100,6 +101,7 @@ async def open_redis_stores(
         close=close,
         admission=RedisAdmission(namespace),
         limiter=RedisLimiter(namespace),
+        schedules=RedisScheduleStore(namespace),
     )
 
 

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 from headrace.engine.attempt import compose
 from headrace.engine.attempts import AttemptFactory
+from headrace.engine.breaker_reports import BreakerReports
+from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.retry import RetryMiddleware
 from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.middleware.usage import meter_usage
@@ -98,7 +100,7 @@ class Processes:
         factory = AttemptFactory(
             registry=registry(new=new or place.new, capped=new or place.capped),
             jobs=self._stores.jobs, executors={RunsIn.LOOP: InlineExecutor()},
-            alone=child, proceed=compose([RetryMiddleware(), limit_time, meter_usage]), clock=clock,
+            alone=child, proceed=compose([RetryMiddleware(), self._breakers(), limit_time, meter_usage]), clock=clock,
             max_processing_time=timedelta(seconds=30),
         )  # fmt: skip
         options = ShiftOptions(
@@ -107,6 +109,9 @@ class Processes:
             heartbeat_interval=timedelta(seconds=LEASE_SECONDS / 4),
         )  # fmt: skip
         return Worker(self._stores, factory, shift=options, duties=self._duties(), clock=clock)
+
+    def _breakers(self) -> BreakerMiddleware:
+        return BreakerMiddleware(BreakerReports(self._stores.admission))
 
     def _child_crashes(self) -> bool:
         import random

@@ -99,7 +99,7 @@ def _place(chance: Random) -> Place:
     return Place(
         host=chance.choice("ab"), slots=slots, gated_slots=chance.choice((1, 3, 6)), batch_size=chance.choice((1, 100)),
         poll_seconds=chance.choice((0.5, 1.0, 2.0)), new=chance.random() < 0.7, capped=chance.random() < 0.6,
-        rate=chance.choice((1.0, 1 - DRIFT, 1 + DRIFT)), offset=chance.choice((0.0, 1e3, -1e3)),
+        rate=chance.choice((1.0, 1 - DRIFT, 1 - DRIFT, 1 + DRIFT)), offset=chance.choice((0.0, 1e3, -1e3)),
         wrong=chance.choice((0.0, WRONG_SECONDS, -WRONG_SECONDS)),
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ PLANS: tuple[Callable[[Random], list[Any]], ...] = (
     lambda chance: ["stubborn", 0, 1.0],
 )
 
-SINGLE_TASKS = ("work", "work", "endless", "endless", "narrow", "single", "once", "rare", "aside")
+SINGLE_TASKS = ("work", "work", "endless", "endless", "endless", "narrow", "single", "once", "rare", "aside")
 #: Jobs behind gates, by what they have to share.
 GATED_KINDS = (
     ("narrow", "single", "plain"), ("narrow", "aside", "aside", "metered"), ("metered", "dear"), ("guarded", "plain"),
@@ -164,17 +164,18 @@ def draw_plan(chance: Random, task: str) -> list[Any]:
         case "once":
             return chance.choice(CLEAN_PLANS)(chance)
         case "endless":
-            return ["slow", 0, chance.choice((0.5, 2 * LEASE_SECONDS))]
+            return ["slow", 0, chance.choice((0.5, 2 * LEASE_SECONDS, 2 * LEASE_SECONDS))]
         case _:
             return chance.choice(PLANS)(chance)
 
 
 def _errands(chance: Random) -> list[Errand]:
     kinds = (
-        "jobs", "jobs", "twins", "scatter", "stream", "burst", "pause", "cancel", "forge", "gated", "gated", "limit",
+        "jobs", "jobs", "jobs", "twins", "scatter", "stream", "burst", "pause", "cancel", "forge", "gated", "gated",
+        "limit",
     )  # fmt: skip
     errands = []
-    for _ in range(chance.randint(3, 7)):
+    for _ in range(chance.randint(3, 8)):
         at, kind = chance.uniform(0, WORKING_SECONDS * 0.6), chance.choice(kinds)
         errands.append(Errand(at, chance.randrange(2), kind, DETAILS[kind](chance)))
     return errands

@@ -187,7 +187,6 @@ class Submitter:
 
     @property
     def _gate(self) -> Admission:
-        assert self._stores.admission is not None
         return self._stores.admission
 
     async def cancel(self, count: int) -> None:

@@ -1,0 +1,74 @@
+"""Figures for Prometheus: its format, and rules and reference that name metrics there are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from headrace.engine.exposition import JOBS, METRICS, expose
+from headrace.model.stats import QueueStats
+from tests.unit.cli_runner import CommandLine, as_client, command_line
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LINE = re.compile(r'[a-z_]+\{queue="[^"]+"(,state="[a-z]+")?\} [0-9.e+]+')
+
+QUEUE = QueueStats(
+    name="llm", scheduled=1, ready=7, running=2, parked=0, succeeded=5, failed=1, cancelled=0,
+    oldest_ready_age=timedelta(minutes=2), rate_in=0.5, rate_out=1.25, live_workers=3, paused=False, closed=True,
+    alarm_size=7,
+)  # fmt: skip
+
+
+@pytest.fixture
+def headrace(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    """The command line."""
+    with command_line(monkeypatch) as line:
+        yield line
+
+
+def test_every_figure_is_a_line_with_its_queue() -> None:
+    """The text has a help and a type per metric and a sample per queue; flags are 0 or 1."""
+    lines = expose([QUEUE]).splitlines()
+    samples = [line for line in lines if not line.startswith("#")]
+    assert all(LINE.fullmatch(line) for line in samples), samples
+    assert f'{JOBS}{{queue="llm",state="ready"}} 7' in samples
+    assert 'headrace_queue_oldest_ready_seconds{queue="llm"} 120' in samples
+    assert 'headrace_queue_closed{queue="llm"} 1' in samples
+    assert 'headrace_queue_paused{queue="llm"} 0' in samples
+    assert 'headrace_queue_alarmed{queue="llm"} 1' in samples
+    assert len([line for line in lines if line.startswith("# TYPE")]) == len(METRICS) + 1
+    assert expose([QUEUE]).endswith("\n")
+
+
+def test_the_command_writes_them(headrace: CommandLine) -> None:
+    """`queue stats --prometheus` writes the same for the queues there are."""
+    app = headrace.app()
+
+    @app.task(queue="sums")
+    async def double(number: int) -> int:
+        return 2 * number
+
+    as_client(app, lambda: double.enqueue(1))
+    assert 'headrace_queue_jobs{queue="sums",state="ready"} 1\n' in headrace.text("queue", "stats", "--prometheus")
+    assert headrace("queue", "stats", "--prometheus", "--json").exit_code == 2
+
+
+def test_rules_and_reference_name_the_metrics_there_are() -> None:
+    """Every metric of deploy/alerts.yml is one that is written, and docs/reference/metrics.md has them all."""
+    rules = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))
+    reference = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    known = {JOBS, *METRICS}
+    assert {name for name in known if f"`{name}" not in reference} == set()
+    found = [rule for group in rules["groups"] for rule in group["rules"]]
+    assert len(found) >= 5
+    for rule in found:
+        named = set(re.findall(r"headrace_[a-z_]+", rule["expr"]))
+        assert named
+        assert named <= known, rule["alert"]
+        assert rule["annotations"]["summary"]
+        assert rule["annotations"]["action"]
