@@ -14,7 +14,9 @@ from uuid import UUID
 import pytest
 
 from headrace.model.batch import NewBatch
-from headrace.model.job import Completion, JobSpec, JobState, NewJob
+from headrace.model.breaker import BreakerRule
+from headrace.model.job import Claim, Completion, JobSpec, JobState, NewJob
+from headrace.model.limits import Declared, Gate, Rate
 from headrace.ports.stores import Stores
 from tests.backends.server import shared_server
 from tests.integration.postgres_setup import ARGS, SPEC, claim, connection, done, enqueue, register, schema_stores
@@ -109,6 +111,45 @@ async def test_capped_claimers_lock_limits_in_one_order() -> None:
             return await claim(stores, sessions[direction], 100, limit_keys=keys[::direction])
 
         await cross(schema, 'SELECT FROM "{schema}".limits WHERE key = $1 FOR UPDATE', keys[COUNT // 2], take)
+
+
+@pytest.mark.parametrize("kind", ["limits", "rates", "breakers"])
+async def test_admissions_lock_what_lanes_need_in_one_order(kind: str) -> None:
+    """Admissions of two queues whose jobs came in opposite orders take caps, buckets and breakers by their names."""
+    async with schema_stores() as (schema, stores):
+        assert stores.admission is not None
+        admission = stores.admission
+        names = [f"k{number}" for number in range(COUNT)]
+        await admission.declare_limits(
+            Declared(dict.fromkeys(names, 1), dict.fromkeys(names, Rate(1, 1)), dict.fromkeys(names, BreakerRule()))
+        )
+        sessions = {direction: await register(stores) for direction in (1, -1)}
+        for direction in sessions:
+            for name in names[::direction]:
+                gate = Gate(f"{direction}{names.index(name) * direction + 50}", caps=(name,), limits=((name, 1.0),),
+                            breakers=(name,))  # fmt: skip
+                await enqueue(stores, 1, JobSpec("gated", f"q{direction}", gate=gate))
+
+        async def take(direction: int) -> object:
+            return await admission.admit_jobs(Claim(sessions[direction], f"q{direction}", 100))
+
+        column = "name" if kind == "rates" else "key"
+        held = f'SELECT FROM "{{schema}}".{kind} WHERE {column} = $1 FOR UPDATE'
+        await cross(schema, held, names[COUNT // 2], take)
+
+
+async def test_takers_of_units_lock_buckets_in_one_order() -> None:
+    """Callers that take from the same buckets take their rows by name."""
+    async with schema_stores() as (schema, stores):
+        assert stores.limiter is not None
+        limiter = stores.limiter
+        names = [f"k{number}" for number in range(COUNT)]
+        await limiter.declare(dict.fromkeys(names, Rate(1, 1)))
+
+        async def take(direction: int) -> object:
+            return await limiter.take(dict.fromkeys(names[::direction], 1.0), some=True)
+
+        await cross(schema, 'SELECT FROM "{schema}".rates WHERE name = $1 FOR UPDATE', names[COUNT // 2], take)
 
 
 async def limited_jobs(stores: Stores, keys: list[str]) -> dict[int, UUID]:

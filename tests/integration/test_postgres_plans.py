@@ -71,10 +71,11 @@ async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
     """Claims walk the claim indexes, endings the primary key under the fence: no scan, hash join or other index."""
     async with database(pinned=True) as opened:
         connection = await opened.connect()
-        for loaded in (False, True):
-            if loaded:
+        for scene in ("empty", "analysed while empty", "loaded"):
+            if scene == "loaded":
                 await connection.execute(LOAD.format(schema=opened.schema))
-                await connection.execute(f'ANALYZE "{opened.schema}".jobs')
+            if scene != "empty":
+                await connection.execute(f'ANALYZE "{opened.schema}".jobs, "{opened.schema}".finished_jobs')
             text = await plan(opened, name, connection)
             assert used(text) <= HOT[name], text
             assert used(text) & {"jobs_pkey", "jobs_batch"}, text

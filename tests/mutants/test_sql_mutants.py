@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 
 from tests.backends.server import LENT, shared_server
+from tests.mutants import gate_mutants, sql_mutants
 from tests.mutants.child import REPORT
 from tests.mutants.mutated import Edit, mutated_package
-from tests.mutants.sql_mutants import MUTANTS, Mutant
+from tests.mutants.sql_mutants import Mutant
 
+MUTANTS = (*sql_mutants.MUTANTS, *gate_mutants.MUTANTS)
 CHECKOUT = Path(__file__).parents[2]
 #: Errors of the database or of the way to it.
 BROKEN = ("asyncpg.", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError", "builtins.NameError")
@@ -44,6 +46,14 @@ EVERY_RUN = {
     "endings lock in the order of the call",
     "closers lock in the order of the call",
     "insert_job notifies inside its transaction",
+    "claims reach into gated queues",
+    "the gate is not locked",
+    "caps are not locked",
+    "plain jobs that were admitted are not counted",
+    "a job that waits for its next run gives its key away",
+    "an idle flow saves up",
+    "a job dearer than the burst never starts",
+    "a probe that is gone keeps its place",
 }
 
 

@@ -1,15 +1,15 @@
 -- Close the batches that are sealed (or being cancelled) and have no live job, and insert their callbacks; those whose
 -- policy is exceeded while jobs are live start cancelling. Returns both; those being cancelled have no outcome.
 -- A closer that waited for the row of another writer checks `changes`: its count of live jobs would be stale.
--- OFFSET 0 keeps the planner from reading a whole table once to answer such a question for every batch.
+-- OFFSET 0 keeps the planner from reading a whole table once for all such questions, or a key in order for a merge join.
 -- Locks: the batch rows, in the order given (the caller sorts by id); the new callback rows.
 -- Index: primary key, jobs_batch, finished_jobs_unsuccessful, finished_jobs_items.
 WITH asked AS MATERIALIZED (
   SELECT b.id, b.changes, a.callback_id, EXISTS (SELECT FROM {schema}.jobs AS j WHERE j.batch_id = b.id OFFSET 0) AS live,
     b.max_failed IS NOT NULL AND b.max_failed < (SELECT count(*) FROM {schema}.finished_jobs AS f
       WHERE f.batch_id = b.id AND f.state = 'failed'
-        AND NOT EXISTS (SELECT FROM {schema}.jobs AS r WHERE r.retry_of = f.id)
-        AND NOT EXISTS (SELECT FROM {schema}.finished_jobs AS r WHERE r.retry_of = f.id)) AS exceeded
+        AND NOT EXISTS (SELECT FROM {schema}.jobs AS r WHERE r.retry_of = f.id OFFSET 0)
+        AND NOT EXISTS (SELECT FROM {schema}.finished_jobs AS r WHERE r.retry_of = f.id OFFSET 0)) AS exceeded
   FROM unnest(%(ids)s::uuid[], %(callback_ids)s::uuid[]) AS a (id, callback_id)
     JOIN {schema}.batches AS b ON b.id = a.id
   WHERE b.state IN ('sealed', 'cancelling')
@@ -25,7 +25,7 @@ WITH asked AS MATERIALIZED (
     WHEN b.state = 'cancelling' THEN 'cancelled'
     WHEN NOT EXISTS (SELECT FROM {schema}.finished_jobs AS f
       WHERE f.batch_id = b.id AND f.state <> 'succeeded'
-        AND NOT EXISTS (SELECT FROM {schema}.finished_jobs AS r WHERE r.retry_of = f.id) OFFSET 0) THEN 'succeeded'
+        AND NOT EXISTS (SELECT FROM {schema}.finished_jobs AS r WHERE r.retry_of = f.id OFFSET 0) OFFSET 0) THEN 'succeeded'
     WHEN EXISTS (SELECT FROM {schema}.finished_jobs AS f WHERE f.batch_id = b.id AND f.state = 'succeeded' OFFSET 0)
       THEN 'partial'
     ELSE 'failed' END
