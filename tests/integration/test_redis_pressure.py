@@ -22,6 +22,7 @@ from headrace.stores.redis.faults import StoreFullError
 from tests.backends.redis import new_prefix, stores_on
 from tests.backends.valkey import ValkeyServer
 from tests.conformance.scenario import SPEC
+from tests.waiting import wait_until
 
 #: An argument of some size: a server of a few megabytes is soon full of these.
 LARGE = f'{{"args":["{"x" * 20_000}"],"kwargs":{{}}}}'
