@@ -9,7 +9,7 @@ from uuid import uuid4
 from hypothesis.stateful import initialize, invariant
 
 from headrace.model.batch import BatchState
-from headrace.model.job import Claim, Completion, JobState, JobView
+from headrace.model.job import Completion, JobState, JobView
 from tests.machine.batches import UNSEALED
 from tests.machine.operators import Operators
 from tests.machine.world import ALL, KEYS, LEASE, QUEUES, SECOND, first_callback, look
@@ -111,7 +111,8 @@ class Core(Operators):
         """Let everything go on without faults, and look whether it ends."""
         for queue in QUEUES:
             self.run(self.stores.control.set_queue_paused(queue, paused=False))
-        self.run(self.stores.control.set_caps(dict.fromkeys(KEYS, ALL)))
+        for key in KEYS:
+            self.run(self.stores.admission.set_cap(key, None))
         for batch_id in self.batches:
             if self.batch_state(batch_id) in UNSEALED:
                 self.run(self.stores.batches.seal_batch(batch_id, total=self.lengths[batch_id]))
@@ -129,7 +130,7 @@ class Core(Operators):
         self.start_worker()
         session = self.workers[-1]
         for queue in (*QUEUES, "callbacks"):
-            jobs = self.run(self.stores.jobs.claim_jobs(Claim(session, queue, ALL, KEYS)))
+            jobs = self.take(session, queue, ALL)
             done = [Completion(job.id, job.attempt, JobState.SUCCEEDED) for job in jobs]
             assert len(self.run(self.stores.jobs.complete_jobs(session, done))) == len(jobs)
         term = self.run(self.stores.sessions.lead(uuid4(), lease=LEASE))

@@ -73,7 +73,7 @@ class Operators(Workers):
     @rule(key=st.sampled_from(KEYS), cap=st.integers(0, 3))
     def cap(self, key: str, cap: int) -> None:
         """Set a cap."""
-        self.run(self.stores.control.set_caps({key: cap}))
+        self.run(self.stores.admission.set_cap(key, cap))
         self.caps[key] = cap
 
     # The waits add up to leases, delays, timeouts and retentions, so that sweeps meet the very instants of their ends.
@@ -166,7 +166,7 @@ class Operators(Workers):
         with pytest.raises(FenceLostError):
             self.run(jobs.save_step(none, attempt=1, session=self.workers[0], name="s", value="1"))
         assert self.run(jobs.complete_jobs(self.workers[0], [Completion(none, 1, JobState.SUCCEEDED)])) == []
-        assert self.run(jobs.claim_jobs(Claim(none, "left", 5, KEYS))) == []
+        assert self.run(jobs.claim_jobs(Claim(none, "left", 5))) == []
         assert self.run(batches.close_batches([none])) == []
         assert not self.run(sessions.renew_session(none, lease=LEASE, stats={})).alive
         self._sweep_under(LeaderTerm(none, 1))

@@ -143,7 +143,7 @@ class Twin:
 
     def stores(self) -> Stores:
         """Return the ports through which both are asked."""
-        ports = ("jobs", "batches", "sessions", "control", "inspect", "memo")
+        ports = ("jobs", "batches", "sessions", "control", "inspect", "memo", "admission")
         asked: Any = {name: Both(getattr(self.first, name), getattr(self.second, name), self) for name in ports}
         return replace(self.first, **asked)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Coroutine
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
@@ -16,7 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from headrace.model.batch import BatchState, ClosedBatch
 from headrace.model.ids import uuid7
-from headrace.model.job import ClaimedJob, JobSpec, JobState, JobView, NewJob
+from headrace.model.job import Claim, ClaimedJob, JobSpec, JobState, JobView, NewJob
+from headrace.model.limits import Gate
 from headrace.model.llm import StoredAnswer
 from headrace.model.session import LeaderTerm
 from headrace.ports.stores import Stores
@@ -32,7 +34,7 @@ KEYS = ("red", "blue")
 QUEUES = ("left", "right")
 CALLBACKS = (
     JobSpec("callback", "callbacks"),
-    JobSpec("callback", "left", 0, 1, 5 * SECOND, at_most_once=True, limit_key="red"),
+    JobSpec("callback", "left", 0, 1, 5 * SECOND, at_most_once=True),
 )
 
 #: Most of the work meets in one queue, under few keys: that is where operations get into each other's way.
@@ -45,8 +47,9 @@ specs = st.builds(
     max_attempts=st.integers(1, 3),
     timeout=st.sampled_from([None, 5 * SECOND]),
     at_most_once=st.booleans(),
-    limit_key=st.sampled_from([None, None, *KEYS]),
-)
+    gate=st.sampled_from([None, None, *(Gate(caps=(key,)) for key in KEYS)]),
+    # The left queue stays one without a gate.
+).map(lambda spec: spec if spec.queue == "right" else replace(spec, gate=None))
 callbacks = st.sampled_from([None, *CALLBACKS])
 counts = st.integers(1, 4)
 some = st.integers(0, 10_000)
@@ -144,10 +147,16 @@ class World(RuleBasedStateMachine):
         """Whether the lease of a session runs."""
         return any(view.id == session and view.alive for view in look(self.memory.inspect.list_sessions()))
 
-    def running(self) -> Counter[str | None]:
-        """Count what runs by limit key, which no read model shows."""
-        state = self.memory.jobs._state  # type: ignore[attr-defined]
-        return Counter(job.spec.limit_key for job in state.jobs.values() if job.state is JobState.RUNNING)
+    def running(self) -> Counter[str]:
+        """Count what runs by cap."""
+        return Counter({cap.key: cap.running for cap in look(self.memory.admission.list_limits()).caps})
+
+    def take(self, session: UUID, queue: str, limit: int) -> list[ClaimedJob]:
+        """Start jobs of a queue as a worker does: through its gate, or without one."""
+        admitted = self.run(self.stores.admission.admit_jobs(Claim(session, queue, limit)))
+        claimed = self.run(self.stores.jobs.claim_jobs(Claim(session, queue, limit)))
+        assert not (admitted.gated and claimed)
+        return admitted.jobs if admitted.gated else claimed
 
     def owns(self, session: UUID, job_id: UUID, attempt: int) -> bool:
         """Whether an attempt still runs its job."""

@@ -170,7 +170,7 @@ async def _run_shipped(connection: Any, name: str, **values: Any) -> list[Any]:
 async def _fill_shipped(run: Callable[..., Awaitable[Any]], count: int) -> None:
     await run(
         "insert_jobs", ids=uuid7s(count), args=[ARGS] * count, run_ats=[None] * count, queue=QUEUE,
-        task="noop", priority=4, max_attempts=4, timeout=timedelta(minutes=5), at_most_once=False, limit_key=None,
+        task="noop", priority=4, max_attempts=4, timeout=timedelta(minutes=5), at_most_once=False, lane=None, cost=None,
         head_start=timedelta(),
     )  # fmt: skip
 
