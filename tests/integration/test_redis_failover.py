@@ -84,7 +84,7 @@ def cluster(stack: ExitStack) -> Servers:
     nodes = [start(stack, cluster_port=str(free_port()), **settings) for _ in range(6)]
     for node in nodes:
         for other in nodes:
-            node.call("CLUSTER", "MEET", "127.0.0.1", other.port)
+            node.call("CLUSTER", "MEET", "127.0.0.1", other.port, other.settings["cluster-port"])
     for number in range(3):
         bounds = (SLOTS * number // 3, SLOTS * (number + 1) // 3 - 1)
         assert nodes[number].call("CLUSTER", "ADDSLOTSRANGE", *bounds) == "+OK"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Coroutine
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
@@ -17,8 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from headrace.model.batch import BatchState, ClosedBatch
 from headrace.model.ids import uuid7
-from headrace.model.job import Claim, ClaimedJob, JobSpec, JobState, JobView, NewJob
-from headrace.model.limits import Gate
+from headrace.model.job import ClaimedJob, JobSpec, JobState, JobView, NewJob
 from headrace.model.llm import StoredAnswer
 from headrace.model.session import LeaderTerm
 from headrace.ports.stores import Stores
@@ -30,14 +28,15 @@ ALL = 1_000_000
 SECOND = timedelta(seconds=1)
 LEASE = timedelta(seconds=12)
 ARGS = '{"args":[],"kwargs":{}}'
-KEYS = ("red", "blue")
 QUEUES = ("left", "right")
+#: Queues whose jobs pass a gate.
+GATES = ("gate", "door")
 CALLBACKS = (
     JobSpec("callback", "callbacks"),
     JobSpec("callback", "left", 0, 1, 5 * SECOND, at_most_once=True),
 )
 
-#: Most of the work meets in one queue, under few keys: that is where operations get into each other's way.
+#: Most of the work meets in one queue: that is where operations get into each other's way.
 queues = st.sampled_from(["left", "left", "left", "right"])
 specs = st.builds(
     JobSpec,
@@ -47,9 +46,7 @@ specs = st.builds(
     max_attempts=st.integers(1, 3),
     timeout=st.sampled_from([None, 5 * SECOND]),
     at_most_once=st.booleans(),
-    gate=st.sampled_from([None, None, *(Gate(caps=(key,)) for key in KEYS)]),
-    # The left queue stays one without a gate.
-).map(lambda spec: spec if spec.queue == "right" else replace(spec, gate=None))
+)
 callbacks = st.sampled_from([None, *CALLBACKS])
 counts = st.integers(1, 4)
 some = st.integers(0, 10_000)
@@ -111,7 +108,6 @@ class World(RuleBasedStateMachine):
         self.closings: Counter[UUID] = Counter()
         self.announced: set[UUID] = set()
         self.paused: set[str] = set()
-        self.caps: dict[str, int] = {}
         self.terms: list[LeaderTerm] = []
 
     def open_stores(self) -> None:
@@ -146,17 +142,6 @@ class World(RuleBasedStateMachine):
     def alive(self, session: UUID) -> bool:
         """Whether the lease of a session runs."""
         return any(view.id == session and view.alive for view in look(self.memory.inspect.list_sessions()))
-
-    def running(self) -> Counter[str]:
-        """Count what runs by cap."""
-        return Counter({cap.key: cap.running for cap in look(self.memory.admission.list_limits()).caps})
-
-    def take(self, session: UUID, queue: str, limit: int) -> list[ClaimedJob]:
-        """Start jobs of a queue as a worker does: through its gate, or without one."""
-        admitted = self.run(self.stores.admission.admit_jobs(Claim(session, queue, limit)))
-        claimed = self.run(self.stores.jobs.claim_jobs(Claim(session, queue, limit)))
-        assert not (admitted.gated and claimed)
-        return admitted.jobs if admitted.gated else claimed
 
     def owns(self, session: UUID, job_id: UUID, attempt: int) -> bool:
         """Whether an attempt still runs its job."""
