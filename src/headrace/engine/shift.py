@@ -284,7 +284,8 @@ class Shift:
 
     def _make_room(self, sent: list[Completion]) -> None:
         ended = [self._gated.pop((completion.job_id, completion.attempt), None) for completion in sent]
-        for queue in {queue for queue in ended if queue is not None}:
+        # In an order that is the same in every process: simulations replay.
+        for queue in dict.fromkeys(queue for queue in ended if queue is not None):
             self._claimers[queue].make_room()
 
     def _tell(self, queue: str) -> None:

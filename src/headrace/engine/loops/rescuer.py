@@ -49,7 +49,7 @@ class Rescuer(Loop):
 
 async def follow_up(stores: Stores, rescued: Rescued) -> None:
     """After the commit of a sweep: hint the queues that gained jobs, close batches that lost their last."""
-    for queue in rescued.queues:
+    for queue in sorted(rescued.queues):
         stores.notifier.hint(f"queue:{queue}")
     if rescued.failed:
         stores.notifier.hint("done")

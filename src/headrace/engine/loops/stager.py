@@ -24,5 +24,5 @@ class Stager(Loop):
 
     async def step(self) -> None:
         """Stage once."""
-        for queue in await self._stores.jobs.stage_jobs(limit=STAGE_LIMIT):
+        for queue in sorted(await self._stores.jobs.stage_jobs(limit=STAGE_LIMIT)):
             self._stores.notifier.hint(f"queue:{queue}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
+from headrace.model.stats import Rescued
 from headrace.testing.simulation.faults import Fate, Network, Observer, Request
 from headrace.testing.simulation.loop import VirtualLoop
 from headrace.testing.simulation.report import Trace
@@ -92,7 +94,9 @@ class Referee(Observer):
 
 
 def _brief(result: object) -> object:
-    """Return what a trace shows of an answer: it must not change later, and be short."""
+    """Return what a trace shows of an answer: it must not change later, be short, and the same in every process."""
     if isinstance(result, list | tuple):
         return [getattr(item, "id", item) for item in result]
-    return result
+    if isinstance(result, Rescued):
+        return replace(result, queues=sorted(result.queues), batches=sorted(result.batches))  # type: ignore[arg-type]
+    return sorted(result) if isinstance(result, frozenset) else result
