@@ -198,7 +198,7 @@ async def shares(dsn: str) -> None:
     """Print Jain's index of eight equal flows of unequal backlogs under four racing claimers."""
     async with bench(dsn, "shares") as opened:
         for flow in range(8):
-            await opened.load(f'{{"fair":"{flow}"}}', 1, 1_000 * (flow + 1))
+            await opened.load(f'{{"fair":"{flow}"}}', 1, 3_000 * (flow + 1))
         served: Counter[str] = Counter()
         stop = time.monotonic() + 5
 

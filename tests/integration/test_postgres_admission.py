@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,9 +20,10 @@ from headrace.model.job import Claim, JobSpec, NewJob
 from headrace.model.limits import Declared, Gate, Rate
 from headrace.ports.admission import Admission
 from headrace.ports.stores import Stores
-from headrace.stores.postgres.database import PINNED_PLANS
+from headrace.stores.postgres.database import PINNED_PLANS, Database, DatabaseOptions
 from headrace.stores.postgres.migrate import known_migrations
 from headrace.stores.postgres.queries import load_query, read_sql
+from tests.backends.postgres import empty_schema
 from tests.integration.postgres_setup import (
     ARGS,
     connection,
@@ -30,6 +32,7 @@ from tests.integration.postgres_setup import (
     new_schema_name,
     register,
     schema_stores,
+    shared_server,
 )
 from tests.waiting import wait_until
 
@@ -279,6 +282,21 @@ async def test_an_admission_of_nothing_waits_for_no_disk() -> None:
             await opened.execute("SET LOCAL synchronous_commit = on")
             await opened.fetch(query.numbered, *query.arguments(values))
             assert await opened.fetchval("SHOW synchronous_commit") == "off"
+
+
+async def test_our_statements_read_what_was_committed_while_they_waited() -> None:
+    """A server whose transactions keep one snapshot by default changes nothing: counts behind a lock must be fresh."""
+    stricter = "options=-c%20default_transaction_isolation=serializable"
+    async with empty_schema() as schema:
+        options = DatabaseOptions(f"{shared_server().dsn}&{stricter}", schema=schema)
+        for pooled in (False, True):
+            opened = Database(replace(options, pooled=pooled))
+            found = await opened.run(lambda tx: tx._connection.fetchval("SHOW transaction_isolation"))
+            own = await opened.connect()
+            found = [found, "" if pooled else await own.fetchval("SHOW transaction_isolation")]
+            await own.close()
+            await opened.close()
+            assert found == ["read committed", "" if pooled else "read committed"]
 
 
 async def test_jobs_of_the_release_before_get_their_lanes() -> None:

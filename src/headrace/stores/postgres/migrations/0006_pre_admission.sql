@@ -218,11 +218,11 @@ LANGUAGE sql STABLE AS $$
         AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
       ORDER BY j.lane, j.sort_at, j.id LIMIT 1) AS n
   )
-  SELECT h.lane, coalesce(g.gate ->> 'fair', ''), g.gate ->> 'key', (g.gate ->> 'key_limit')::int,
+  SELECT h.lane, coalesce(g.gate ->> 'fair', ''), g.gate ->> 'key', coalesce((g.gate ->> 'key_limit')::int, 2147483647),
     (g.gate - '{fair,key,key_limit}'::text[])::text, h.id, h.sort_at, coalesce(h.cost, 1)
   FROM head AS h CROSS JOIN LATERAL (SELECT h.lane::jsonb AS gate) AS g
   UNION ALL
-  (SELECT '', '', NULL, NULL, '{}', j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  (SELECT '', '', NULL, 2147483647, '{}', j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
   WHERE j.queue = gate_queue AND j.state = 'ready' AND j.lane IS NULL
     AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
   ORDER BY j.sort_at, j.id LIMIT 1)
@@ -286,7 +286,7 @@ BEGIN
       SELECT u.*, row_number() OVER (ORDER BY u.fair_key, u.sort_at, u.id) AS number
       FROM (SELECT l.*, coalesce((keys ->> l.key)::int, 0) AS used
         FROM {schema}.waiting_lanes(claim_queue, cancelling) AS l) AS u
-      WHERE u.key IS NULL OR u.key_limit IS NULL OR u.used < u.key_limit) AS n
+      WHERE u.key IS NULL OR u.used < u.key_limit) AS n
     ORDER BY n.number) AS w
   WHERE EXISTS (SELECT FROM {schema}.sessions AS s WHERE s.id = claim_session AND s.expires_at > clock)
     AND NOT EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = claim_queue AND q.paused);
