@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +31,15 @@ _SET_DEATH_SIGNAL = 1
 class PostgresServer:
     """One server in a directory of its own."""
 
-    def __init__(self, *, durable: bool = False, max_connections: int = 200) -> None:
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        max_connections: int = 200,
+        port: int | None = None,
+        settings: Sequence[str] = (),
+    ) -> None:
+        """With `port` it listens on the loopback too; `settings` are more of them, as `name=value`."""
         self.root = Path(tempfile.mkdtemp(prefix="hrpg", dir="/tmp"))
         self.user = "nobody" if os.getuid() == 0 else None
         self.root.chmod(0o755)
@@ -38,6 +47,7 @@ class PostgresServer:
             shutil.chown(self.root, self.user)
         self._bin = _binaries(self.root)
         self._durable, self._max_connections = durable, max_connections
+        self.port, self._settings = port, settings
         self._process: subprocess.Popen[bytes] | None = None
         self._initialise()
         self.start()
@@ -49,7 +59,8 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        flags = ["listen_addresses=", f"max_connections={self._max_connections}", "shared_buffers=64MB"]
+        listen = "listen_addresses=" if self.port is None else f"listen_addresses=127.0.0.1 port={self.port}"
+        flags = [*listen.split(), *self._settings, f"max_connections={self._max_connections}", "shared_buffers=64MB"]
         if not self._durable:
             flags += ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
         settings = [word for flag in flags for word in ("-c", flag)]
@@ -80,7 +91,8 @@ class PostgresServer:
     def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.root / "log").read_text()
-        asked = subprocess.run([str(self._bin / "pg_isready"), "-q", "-h", str(self.root)], check=False)
+        port = [] if self.port is None else ["-p", str(self.port)]
+        asked = subprocess.run([str(self._bin / "pg_isready"), "-q", "-h", str(self.root), *port], check=False)
         return asked.returncode == 0
 
 

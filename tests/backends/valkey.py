@@ -97,13 +97,15 @@ class ValkeyServer:
         self.stop(signal.SIGKILL)
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def call(self, *words: str | int) -> str:
+    def call(self, *words: str | int, db: int = 0) -> str:
         """Send one command and return its answer as the server wrote it, an error too."""
         with socket.socket(socket.AF_UNIX) as link:
             link.settimeout(10)
             link.connect(str(self.socket))
-            parts = [str(word).encode() for word in words]
-            link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+            if db:
+                _send(link, "SELECT", db)
+                _read_answer(link)
+            _send(link, *words)
             return _read_answer(link)
 
     def _answers(self) -> bool:
@@ -113,6 +115,11 @@ class ValkeyServer:
             return self.call("PING").startswith(("+PONG", "-NOAUTH"))
         except OSError:
             return False
+
+
+def _send(link: socket.socket, *words: str | int) -> None:
+    parts = [str(word).encode() for word in words]
+    link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
 
 
 def _read_answer(link: socket.socket) -> str:

@@ -430,3 +430,27 @@ async def test_schedules_are_listed_by_name(schedules: Schedules) -> None:
     names = ["b", "a.b", "a-b", "a_b", "a", "z9", "0"]
     await schedules.declare(*(replace(HOURLY, name=name) for name in names))
     assert [view.name for view in await schedules.store.list_schedules()] == sorted(names)
+
+
+async def test_a_schedule_that_another_one_moved_is_not_moved_back(schedules: Schedules) -> None:
+    """A scheduler that read it long ago cannot set it back to its own plan."""
+    old = await schedules.planned()
+    schedules.on.clock.advance(HOUR)
+    term = await schedules.term()
+    await schedules.fire(term, [schedules.now], next_at=schedules.now + HOUR)
+    now = await schedules.seen()
+
+    await schedules.fire(term, [], seen=old, next_at=schedules.now + MINUTE)
+    assert await schedules.seen() == now
+    assert (await schedules.view()).next_at == schedules.now + HOUR
+
+
+async def test_a_rule_that_changed_in_the_same_moment_is_not_fired(schedules: Schedules) -> None:
+    """A scheduler that saw the old expression changes nothing, though the schedule is dealt with just as far."""
+    await schedules.declare()
+    seen = await schedules.seen()
+    await schedules.declare(replace(HOURLY, rule=CronRule("30 * * * *")))
+    assert (await schedules.seen()).after_at == seen.after_at
+
+    assert await schedules.fire(await schedules.term(), [schedules.now], seen=seen) == []
+    assert (await schedules.view()).next_at is None

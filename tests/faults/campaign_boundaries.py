@@ -78,6 +78,10 @@ ROUTES: dict[str, Route] = {
     "ControlStore.set_queue_paused": Route("pause_queue"),
     "MemoStore.store_answer": Route("memo"),
     "ForeignIntake.insert_jobs_on": Route("foreign"),
+    "ScheduleStore.declare_schedules": Route("clock"),
+    "ScheduleStore.forget_schedule": Route("clock"),
+    "ScheduleStore.run_schedule": Route("clock"),
+    "ScheduleStore.set_schedule_paused": Route("clock"),
     "abandon_batches.sql": Route(LEADER),
     "append_items.sql": Route("stream", 3),
     "cancel_batch.sql": Route("cancel"),
@@ -89,11 +93,13 @@ ROUTES: dict[str, Route] = {
     "create_batch.sql": Route("batch"),
     "create_migrations.sql": Route("migrate"),
     "create_schema.sql": Route("migrate"),
+    "declare_schedules.sql": Route("clock"),
     "drop_ended_again.sql": Route(WORKER, fed="again"),
     "drop_finished_again.sql": Route("single", by=_LOST_ANSWER),
     "expire_sessions.sql": Route(WORKER, prey=True),
     "fail_overdue_jobs.sql": Route(LEADER, 2),
     "finish_jobs.sql": Route(WORKER),
+    "forget_schedule.sql": Route("clock"),
     "hold_term.sql": Route(LEADER),
     "insert_job.sql": Route("single"),
     "insert_jobs.sql": Route("several"),
@@ -107,6 +113,7 @@ ROUTES: dict[str, Route] = {
     "lock_retryable.sql": Route("redrive"),
     "mark_swept.sql": Route(WORKER, prey=True),
     "note_change.sql": Route("retry_job"),
+    "note_manual_fire.sql": Route("clock"),
     "note_migration.sql": Route("migrate"),
     "note_round.sql": Route("extend"),
     "notify.sql": Route("several"),
@@ -118,6 +125,7 @@ ROUTES: dict[str, Route] = {
     "prune_sessions.sql": Route(LEADER),
     "prune_succeeded.sql": Route(LEADER),
     "register_session.sql": Route(WORKER),
+    "renew_schedules.sql": Route("clock"),
     "renew_session.sql": Route(WORKER, 2),
     "request_cancel.sql": Route("cancel_job"),
     "rescue_jobs.sql": Route(WORKER, 2),
@@ -128,14 +136,17 @@ ROUTES: dict[str, Route] = {
     "seal_batch.sql": Route("stream"),
     "set_caps.sql": Route(CAPPED),
     "set_queue_paused.sql": Route("pause_queue", 2),
+    "set_schedule_paused.sql": Route("clock"),
     "settle_cancelled.sql": Route("cancel"),
     "stage_jobs.sql": Route(WORKER),
     "store_answer.sql": Route("memo"),
 }
-#: Verbs that write nothing.
+#: Verbs that write nothing, and what a leader does when a fire time has come: `test_schedules` kills it there.
 EXEMPT = {
     "JobStore.claimed_jobs", "JobStore.load_steps", "SessionStore.sessions_on", "MemoStore.load_answer",
-    "ForeignIntake.after_commit",
+    "ForeignIntake.after_commit", "ScheduleStore.due_schedules", "ScheduleStore.list_fires",
+    "ScheduleStore.list_schedules", "ScheduleStore.fire_schedule", "move_schedule.sql", "note_fires.sql",
+    "trim_fires.sql",
 }  # fmt: skip
 
 

@@ -21,13 +21,14 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from headrace import Batch
-from headrace.engine import operations
+from headrace.engine import operations, schedules
 from headrace.model.batch import BatchState, ClosePolicy
 from headrace.model.errors import ConflictError, HeadraceError, StoreUnavailableError
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.llm import Answer, StoredAnswer
+from headrace.model.schedule import CatchUp, CronRule, Declaration
 from headrace.stores.postgres import migrate as migrations
-from tests.faults.campaign_tasks import app, broken, capped, capped_app, closed, flaky, letter, mark, never
+from tests.faults.campaign_tasks import app, broken, capped, capped_app, closed, flaky, letter, mark, never, tick
 from tests.waiting import wait_until
 
 #: The file of what was acknowledged.
@@ -276,6 +277,21 @@ async def memo(client: Client) -> None:
     client.acknowledge("memo", answer=[key, stored.answer.text])
 
 
+async def clock(client: Client) -> None:
+    """Declare a schedule that fires in years, run it by hand, let it rest, and forget it."""
+    stores, name = app.runtime.stores, f"clock-{client.token}"
+    assert stores.schedules is not None
+    text = tick.definition.codec.encode([name], {})
+    rule = CronRule("0 0 29 2 *", catch_up=CatchUp.ALL)
+    declarations = [Declaration(name, rule, app.spec_of(tick.definition), text)]
+    await stores.schedules.declare_schedules(declarations)
+    await stores.schedules.declare_schedules(declarations, renew=True)
+    client.acknowledge("clock", jobs=[await schedules.run_schedule(stores, name)])
+    for paused in (True, False):
+        await schedules.set_schedule_paused(stores, name, paused=paused)
+    await schedules.forget_schedule(stores, name, force=True)
+
+
 async def foreign(client: Client) -> None:
     """Enqueue inside a transaction of the caller's own."""
     connection = await asyncpg.connect(client.settings.queue.url)
@@ -300,7 +316,7 @@ OPERATIONS: dict[str, Operation] = {
     for function in (
         single, several, backlog, again, long, slow, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume,
         extend, retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, redrive, pause_queue, memo, foreign,
-        migrate,
+        migrate, clock,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.

@@ -83,6 +83,14 @@ async def closed(ctx: Context, batch_id: str) -> list[int]:
     return [0, ctx.attempt]
 
 
+@app.task
+async def tick(ctx: Context, schedule: str) -> list[int]:
+    """Be the job of a schedule."""
+    async with attempt(ctx, 0):
+        pass
+    return [0, ctx.attempt]
+
+
 @app.task(queue="nobody")
 async def never(number: int) -> None:
     """Wait in a queue that no worker serves."""

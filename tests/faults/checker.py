@@ -187,9 +187,11 @@ def _doubled_jobs(evidence: Evidence) -> dict[Any, int]:
 
 
 def _number(row: Line) -> Any:
-    """Return the number that a job was submitted with: no two submits share one."""
+    """Return the number that a job was submitted with, or the fire time it was made for: no two jobs share one."""
     call = json.loads(row["args"])
     first = call["args"][0] if call["args"] else call["kwargs"].get("number")
+    if "scheduled_at" in call:
+        return row["task"], first, call["scheduled_at"]
     return (row["task"], first) if isinstance(first, int) else None
 
 

@@ -31,6 +31,7 @@ from headrace.ports.control_store import ControlStore
 from headrace.ports.foreign_intake import ForeignIntake
 from headrace.ports.job_store import JobStore
 from headrace.ports.memo_store import MemoStore
+from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
 from headrace.stores.postgres.batch_store import PostgresBatchStore
 from headrace.stores.postgres.control_store import PostgresControlStore
@@ -39,6 +40,7 @@ from headrace.stores.postgres.foreign import PostgresForeignIntake
 from headrace.stores.postgres.foreign_runners import AsyncpgRunner
 from headrace.stores.postgres.job_store import PostgresJobStore
 from headrace.stores.postgres.memo_store import PostgresMemoStore
+from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
 
 #: The points of a process, as `format_points` writes them, and the file where what fired is noted.
@@ -46,6 +48,7 @@ POINTS, FIRED = "FAULTS_POINTS", "FAULTS_FIRED"
 PORTS = {
     JobStore: PostgresJobStore, BatchStore: PostgresBatchStore, SessionStore: PostgresSessionStore,
     ControlStore: PostgresControlStore, MemoStore: PostgresMemoStore, ForeignIntake: PostgresForeignIntake,
+    ScheduleStore: PostgresScheduleStore,
 }  # fmt: skip
 _WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM|FOR SHARE|pg_notify|CREATE|LOCK|CALL)\b", re.IGNORECASE)
 

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from headrace.settings import Settings, load_settings
+from tests.backends.replicated import Pair
 from tests.backends.server import PostgresServer
+from tests.backends.valkey import ValkeyServer
+from tests.faults.redis_witness import is_redis
 from tests.faults.tasks import GATES, LOG
 from tests.waiting import wait_until_sync
 
@@ -85,7 +88,8 @@ class WorkerProcess:
 class Site:
     """Where a test happens."""
 
-    server: PostgresServer
+    server: PostgresServer | ValkeyServer | Pair
+    #: the schema, or the prefix of a Redis store
     schema: str
     root: Path
     workers: list[WorkerProcess] = field(default_factory=list)
@@ -93,7 +97,8 @@ class Site:
     @property
     def environment(self) -> dict[str, str]:
         """What processes of this site get beside the environment of the test."""
-        own = {"HEADRACE_URL": self.server.dsn, "HEADRACE_QUEUE_SCHEMA": self.schema}
+        own = {"HEADRACE_URL": self.server.dsn}
+        own["HEADRACE_QUEUE_STREAM_PREFIX" if is_redis(self.server.dsn) else "HEADRACE_QUEUE_SCHEMA"] = self.schema
         return {**LIMITS, **own, LOG: str(self.root / "effects"), GATES: str(self.root / "gates")}
 
     def settings(self, **changes: str) -> Settings:

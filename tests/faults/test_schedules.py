@@ -5,6 +5,7 @@ Nobody waits for the next minute here: a test sets back how far the schedule is 
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
+from tests.faults.failpoints import Failpoint, format_points, sides
 from tests.faults.site import Site, WorkerProcess
 from tests.waiting import wait_until
 
@@ -31,6 +33,13 @@ class Schedule:
     def start_worker(self) -> WorkerProcess:
         """Start a worker that declares it."""
         return self.site.start_worker(app="tests.faults.scheduled:app").wait_until_started()
+
+    async def fire_once(self, *points: Failpoint, code: int = 0) -> None:
+        """Let a process lead for a moment and fire what has come; it ends with an exit code."""
+        await self.observer.execute(f'DELETE FROM "{self.site.schema}".leader')
+        process = self.site.start_script(FIRE_ONCE, format_points(list(points)))
+        await asyncio.to_thread(process.communicate, timeout=30)
+        assert process.returncode == code
 
     async def set_back(self, minutes: int) -> None:
         """Let the fire times of so many minutes before all that were due so far be due now."""
@@ -130,4 +139,55 @@ async def test_a_leader_cut_off_from_its_store_is_followed(schedule: Schedule, o
             "AND pid <> pg_backend_pid() ORDER BY random() LIMIT 3"
         )
     await schedule.wait_until_fired(40)
+    assert await schedule.jobs() == (await schedule.fired(), 0)
+
+
+#: A leader of one moment: it fires what has come, and meets its fault.
+FIRE_ONCE = """
+import asyncio, sys
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+from headrace.engine.loops.leadership import Leadership
+from headrace.engine.loops.scheduler import make_scheduler
+from headrace.engine.telemetry import Telemetry
+from headrace.clock import SystemClock
+from tests.faults import failpoints
+from tests.faults.scheduled import app
+
+async def main():
+    failpoints.install(failpoints.parse_points(sys.argv[1]))
+    async with app:
+        stores = app.runtime.stores
+        leadership = Leadership(stores, uuid4())
+        leadership.term = await stores.sessions.lead(uuid4(), lease=timedelta(seconds=60))
+        scheduler = make_scheduler(stores, leadership, app.declarations(), telemetry=Telemetry(), clock=SystemClock())
+        await scheduler.declare()
+        await scheduler.step()
+        await stores.sessions.resign(leadership.term)
+
+asyncio.run(main())
+"""
+BOUNDARIES = [
+    side
+    for place in (
+        "ScheduleStore.fire_schedule", "move_schedule.sql", "note_fires.sql", "trim_fires.sql", "hold_term.sql",
+        "ScheduleStore.due_schedules",
+    )
+    for side in sides(place)
+]  # fmt: skip
+QUICK = {"note_fires.sql:after", "hold_term.sql:after", "ScheduleStore.fire_schedule:after"}
+
+
+@pytest.mark.parametrize(
+    "boundary", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in BOUNDARIES]
+)
+async def test_a_leader_that_dies_in_the_middle_of_a_fire(schedule: Schedule, boundary: str) -> None:
+    """Killed before and after each verb and statement of a fire: the times fire once, by it or by the next leader."""
+    await schedule.fire_once()
+    await schedule.set_back(3)
+    await schedule.fire_once(Failpoint(boundary), code=-signal.SIGKILL)
+    assert await schedule.fired() in (0, 3)
+    await schedule.fire_once()
+    assert await schedule.fired() >= 3
     assert await schedule.jobs() == (await schedule.fired(), 0)

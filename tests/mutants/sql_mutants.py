@@ -288,6 +288,49 @@ RACING = (
     ),
 )  # fmt: skip
 
+S = f"{C}/test_schedule_store.py"
+SCHEDULES = (
+    Mutant(
+        "a fire time once", "fires are noted without their unique index",
+        (Edit(f"{STORE}/migrations/0007_pre_schedules.sql", "CREATE UNIQUE INDEX", "CREATE INDEX"),
+         sql("note_fires", "ON CONFLICT (schedule, fire_at) WHERE NOT manual DO NOTHING\n", "")),
+        (f"{S}::test_a_time_that_was_fired_makes_no_second_job_though_the_clock_went_back",),
+    ),
+    Mutant(
+        "a fire time once", "a schedule is moved whatever became of it since",
+        (sql("move_schedule", " AND after_at = %(seen_at)s::timestamptz",
+             " AND (%(seen_at)s::timestamptz IS NOT NULL OR true)"),),
+        (f"{S}::test_a_schedule_that_another_one_moved_is_not_moved_back",),
+    ),
+    Mutant(
+        "a changed rule is planned anew", "a schedule is moved whatever its rule is now",
+        (sql("move_schedule", " AND rule = %(rule)s", " AND %(rule)s::text IS NOT NULL"),),
+        (f"{S}::test_a_rule_that_changed_in_the_same_moment_is_not_fired",),
+    ),
+    Mutant(
+        "pause", "a paused schedule is moved",
+        (sql("move_schedule", " AND NOT paused\n", "\n"),),
+        (f"{S}::test_a_paused_schedule_fires_nothing_and_goes_on_from_now",),
+    ),
+    Mutant(
+        "the store's clock", "fire times ahead are fired",
+        (sql("move_schedule", "%(last_at)s::timestamptz <= coalesce(%(now)s::timestamptz, now())",
+             "coalesce(%(now)s::timestamptz, now()) IS NOT NULL"),),
+        (f"{S}::test_nothing_fires_before_its_time",),
+    ),
+    Mutant(
+        "term", "a fire without a look at the term",
+        (Edit(f"{STORE}/schedule_store.py", "raise _TermOverError", "pass"),),
+        (f"{S}::test_a_term_that_is_over_fires_nothing",),
+    ),
+    Mutant(
+        "rest", "a schedule that nobody declares is due",
+        (sql("due_schedules", "ON NOT s.paused AND s.declared_at > t.now - %(declared_for)s::interval\n",
+             "ON NOT s.paused\n"),),
+        (f"{S}::test_a_schedule_that_no_worker_declares_comes_to_rest",),
+    ),
+)  # fmt: skip
+
 HINTS = (
     Mutant(
         "hint behind the commit", "insert_job notifies inside its transaction",
@@ -296,4 +339,4 @@ HINTS = (
     ),
 )  # fmt: skip
 
-MUTANTS = (*FENCE, *SESSIONS, *BATCHES, *KEYS, *LEADER, *RACING, *HINTS)
+MUTANTS = (*FENCE, *SESSIONS, *BATCHES, *KEYS, *LEADER, *RACING, *SCHEDULES, *HINTS)

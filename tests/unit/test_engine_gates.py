@@ -187,6 +187,30 @@ async def test_the_gate_says_when_to_look_again(look_in: float | None, slow: boo
     await closed(bench)
 
 
+async def test_a_flood_of_hints_before_a_closed_gate_is_no_flood_of_looks() -> None:
+    """Two hundred hints while nothing can pass lead to a few looks; the end of a job leads to one at once."""
+    looks: list[float] = []
+
+    async def admit(_claim: Claim) -> Admitted:
+        looks.append(asyncio.get_running_loop().time())
+        return Admitted([])
+
+    bench = Bench(admit=admit)
+    await bench.open()
+    began = asyncio.get_running_loop().time()
+    for _ in range(200):
+        bench.claimer.hint()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    seconds = asyncio.get_running_loop().time() - began
+    assert len(looks) <= 4 + seconds / module.VAIN_SECONDS
+    await asyncio.sleep(2 * module.VAIN_SECONDS)
+    before = len(looks)
+    bench.claimer.make_room()
+    await wait_until(lambda: len(looks) == before + 1)
+    await closed(bench)
+
+
 async def test_room_that_cannot_be_used_here_is_told_to_others() -> None:
     """Jobs ended while all slots are taken, or after the claimer stopped: somebody else has to look."""
     bench = Bench(slots=1)

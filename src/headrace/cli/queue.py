@@ -47,7 +47,7 @@ def stats(name: str | None, prometheus: bool, as_json: bool) -> None:
     Examples:
       headrace queue stats
       headrace queue stats llm --json
-      headrace queue stats --prometheus > /var/lib/node_exporter/headrace.prom
+      headrace queue stats --prometheus
     """
     if prometheus and as_json:
         raise click.UsageError("--prometheus and --json are two formats: choose one")

@@ -35,7 +35,9 @@ COMMANDS: dict[str, Entry] = {
     "batch": Entry("headrace.cli.batch:batch", "Look at batches, follow them, retry and cancel them."),
     "job": Entry("headrace.cli.job:job", "Look at one job, ask why it waits, cancel it, run it again."),
     "queue": Entry("headrace.cli.queue:queue", "Figures of queues; pause, drain, resume, retry."),
-    "limits": Entry("headrace.cli.limits:limits", "Caps, rate limits, breakers and shares; change them while workers run."),
+    "limits": Entry(
+        "headrace.cli.limits:limits", "Caps, rate limits, breakers and shares; change them while workers run."
+    ),
     "dlq": Entry("headrace.cli.dlq:dlq", "Dead letters: what failed, grouped by its error, and running it again."),
     "schedule": Entry("headrace.cli.schedule:schedule", "What runs by the clock: list, pause, run now, forget."),
     "migrate": Entry("headrace.cli.migrate:migrate", "Apply the migrations that the configured database lacks."),

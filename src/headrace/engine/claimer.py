@@ -31,6 +31,9 @@ REFILL_SECONDS = 0.002
 ALONG_SECONDS = 0.01
 #: With a backlog, claims start where the last one ended for so long; then one looks from the beginning again.
 ONWARD_SECONDS = 0.02
+#: After looks through a gate that brought nothing, hints lead to one at most so often: a flood of enqueues behind a
+#: full cap must not become a flood of looks.
+VAIN_SECONDS, VAIN_LOOKS = 0.01, 2
 #: When jobs are looked for whose claim was not answered: at once, and again. A claim that waited for a lock, or on its
 #: way, may be carried out long after its connection broke.
 LOOK_AFTER_SECONDS = (0.0, 1.0, 6.0, 30.0)
@@ -78,6 +81,8 @@ class Claimer:
         self._backlog = False
         #: When the gate will let more through, by the event loop's clock.
         self._opens_at = math.inf
+        #: How many looks through the gate brought nothing, one after another, and when the last one was answered.
+        self._vain, self._answered_at = 0, -math.inf
         #: Jobs ended that had come through the gate, since the last look.
         self._room_came = False
         #: Whether a claim is on its way alone; it has reserved its slots.
@@ -187,12 +192,18 @@ class Claimer:
                 self._telemetry.count(f"headrace.wakeups.{woken_by}")
             if not self._backlog:
                 woken_by = "hint" if await self._wait_for_more() else "poll"
+                await self._gather_hints()
 
     async def _wait_for_more(self) -> bool:
         """Wait for a hint, until the gate opens, or for a poll ± 10 %; return whether it was a hint."""
         until_open = self._opens_at - asyncio.get_running_loop().time()
         poll = self._poll_interval * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
         return await self._wait(self._hinted, max(0.0, min(poll, until_open)))
+
+    async def _gather_hints(self) -> None:
+        """Let hints that come one after another lead to one look, where the last looks through a gate were in vain."""
+        if self._vain >= VAIN_LOOKS and not self._room_came:
+            await asyncio.sleep(max(0.0, self._answered_at + VAIN_SECONDS - asyncio.get_running_loop().time()))
 
     async def _free_slots(self) -> int:
         """Wait for a free slot; with a backlog a moment more, for an ack to take the claim along or for more slots."""
@@ -277,8 +288,9 @@ class Claimer:
         jobs = supplied.jobs
         self._free += claim.limit - len(jobs)
         self._backlog = supplied.backlog
-        look_in = supplied.look_in
-        self._opens_at = math.inf if look_in is None else asyncio.get_running_loop().time() + look_in
+        self._answered_at = asyncio.get_running_loop().time()
+        self._vain = 0 if jobs or not self._supply.gated else self._vain + 1
+        self._opens_at = math.inf if supplied.look_in is None else self._answered_at + supplied.look_in
         self._place = jobs[-1].place if self._backlog else None
         self._telemetry.count("headrace.jobs.claim", len(jobs))
 

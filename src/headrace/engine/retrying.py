@@ -25,6 +25,8 @@ async def with_retries(attempt: Callable[[bool], Awaitable[T]]) -> T:
         try:
             return await attempt(number > 0)
         except StoreUnavailableError as error:
+            if not error.transient:
+                raise
             LOG.warning("the store did not answer, trying again in %.2f s: %s", delay, error)
             await asyncio.sleep(delay)
     return await attempt(True)

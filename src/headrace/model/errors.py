@@ -24,8 +24,8 @@ HeadraceError
 
 from __future__ import annotations
 
+import datetime
 import inspect
-from datetime import timedelta
 
 
 class HeadraceError(Exception):
@@ -89,7 +89,7 @@ class QueueFullError(HeadraceError):
     code = "queue_full"
     transient = True
     #: When it is worth trying again.
-    retry_after = timedelta(seconds=1)
+    retry_after = datetime.timedelta(seconds=1)
 
     def __init__(self, message: str | None = None, *, queue: str | None = None) -> None:
         super().__init__(message)

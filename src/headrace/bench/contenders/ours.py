@@ -12,7 +12,6 @@ from typing import Any
 from headrace.batch import Batch
 from headrace.bench.contenders.base import Contender
 from headrace.bench.contenders.postgres import Counter
-from headrace.bench.contenders.redis import RedisCounter
 from headrace.bench.order import Order
 
 APP = "headrace.bench.contenders.ours_tasks:app"
@@ -114,24 +113,33 @@ class HeadraceRedis(Headrace):
         # Where the store is remembered: the next measurement empties it.
         self._directory = tempfile.TemporaryDirectory(prefix="headrace-bench-")
         os.environ["HEADRACE_DIRECTORY"] = self._directory.name
-        self._redis = RedisCounter(order.redis)
 
     async def set_up(self) -> None:
         """Make the namespace in an empty database."""
         from headrace.stores.redis import RedisSite, create_namespace
 
-        await self._redis.empty()
+        await self._call("FLUSHDB")
         await create_namespace(RedisSite(self.order.redis))
 
     async def close(self) -> None:
-        """Close the client and the counter."""
+        """Close the client, and forget the store."""
         await super().close()
-        await self._redis.close()
         self._directory.cleanup()
 
     async def done(self) -> int:
         """Count the history."""
-        return sum([await self._redis.members(f"{{headrace}}:ended:succeeded:{queue}") for queue in QUEUES])
+        return sum([int(await self._call("ZCARD", f"{{headrace}}:ended:succeeded:{queue}")) for queue in QUEUES])
+
+    async def _call(self, *words: str) -> Any:
+        """Send one command on a connection of its own."""
+        from headrace.stores.redis.addresses import parse_address
+        from headrace.stores.redis.connection import Server, ServerOptions
+
+        server = Server(ServerOptions(parse_address(self.order.redis), size=1))
+        try:
+            return await server.call(*words)
+        finally:
+            await server.close()
 
 
 class HeadraceRedisWide(HeadraceRedis):

@@ -23,6 +23,7 @@ from headrace.stores.postgres.connection import Connection, PreparedConnection
 from headrace.stores.postgres.faults import TRY_AGAIN, describe, sorted_faults
 from headrace.stores.postgres.pool import Pool
 from headrace.stores.postgres.queries import check_schema, load_query, read_sql
+from headrace.stores.postgres.servers import Servers
 
 T = TypeVar("T")
 Row = asyncpg.Record
@@ -92,6 +93,7 @@ class Database:
     def __init__(self, options: DatabaseOptions, clock: Clock | None = None) -> None:
         check_schema(options.schema)
         self.options, self.schema, self._clock = options, options.schema, clock
+        self._servers = Servers(options.dsn)
         wait = options.connect_timeout.total_seconds()
         self._pool = Pool(self.connect, size=options.max_pool_size, wait=wait)
 
@@ -149,9 +151,9 @@ class Database:
         """Return a new connection of its own, to `dsn` or the store's; the caller closes it."""
         options = self.options
         direct = dsn is not None or not options.pooled
+        servers = self._servers if dsn is None else Servers(dsn)
         try:
-            connection = await asyncpg.connect(
-                dsn or options.dsn,
+            connection = await servers.connect(
                 timeout=options.connect_timeout.total_seconds(),
                 command_timeout=options.statement_timeout.total_seconds(),
                 statement_cache_size=0 if options.pooled else 200,

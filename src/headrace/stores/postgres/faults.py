@@ -17,6 +17,14 @@ TRY_AGAIN = (
     asyncpg.exceptions.OutdatedSchemaCacheError,
 )
 
+#: The server stops, or takes no writes (a standby, a primary that was replaced): a connection to it is of no use.
+NO_LONGER_OURS = (
+    asyncpg.exceptions.ReadOnlySQLTransactionError,
+    asyncpg.exceptions.AdminShutdownError,
+    asyncpg.exceptions.CrashShutdownError,
+    asyncpg.exceptions.CannotConnectNowError,
+)
+
 _UNREACHABLE = (
     OSError,
     TimeoutError,
@@ -27,7 +35,6 @@ _UNREACHABLE = (
     asyncpg.exceptions.InvalidCatalogNameError,
     asyncpg.exceptions.OperatorInterventionError,
     asyncpg.exceptions.PostgresSystemError,
-    asyncpg.exceptions.ReadOnlySQLTransactionError,
 )
 _NOT_ALLOWED = (
     asyncpg.exceptions.InvalidAuthorizationSpecificationError,
@@ -65,6 +72,11 @@ def sort_fault(error: Exception) -> HeadraceError:
         return NotAllowedError(
             f"The store refuses this user ({describe(error)}). Correct user and password in HEADRACE_URL, or grant the "
             "missing right."
+        )
+    if isinstance(error, asyncpg.exceptions.ReadOnlySQLTransactionError):
+        return StoreUnavailableError(
+            f"The server takes no writes: it is a standby, or was made read-only ({describe(error)}). Let HEADRACE_URL "
+            "point to the primary, or name all servers in it."
         )
     if isinstance(error, (*_UNREACHABLE, *TRY_AGAIN)):
         return StoreUnavailableError(

@@ -15,6 +15,7 @@ import asyncpg
 
 from headrace.model.errors import HeadraceError, StoreUnavailableError
 from headrace.stores.postgres.connection import Connection
+from headrace.stores.postgres.faults import NO_LONGER_OURS
 
 
 class Pool:
@@ -34,7 +35,11 @@ class Pool:
             connection = await self._take()
             try:
                 yield connection
-            except (asyncpg.PostgresError, HeadraceError):
+            except (asyncpg.PostgresError, HeadraceError) as error:
+                if isinstance(error, NO_LONGER_OURS):
+                    # All of them lead to a server that stops, or that takes no writes: the next ask for another.
+                    connection.terminate()
+                    self._drop_idle()
                 raise
             except BaseException:
                 # Cancelled, timed out, cut off: an answer may still be on its way, so nobody can use it any more.
@@ -50,6 +55,10 @@ class Pool:
         self._closed = True
         while self._idle:
             await _close(self._idle.pop())
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().terminate()
 
     async def _take_room(self) -> None:
         if not self._room.locked():

@@ -3,7 +3,7 @@
 -- buckets, breakers. Arguments: session, queue, limit, grants (JSON of units by bucket, or empty). Returns {0} for a queue
 -- without a gate, else {1, rows of a claim with the refusal as one more, microseconds to look again in (-1: no time
 -- brings more), JSON of the units spent of the grants}.
--- Keys: gated, sessions, queue, classes, fresh, tagged, lanes, heads, tags, virtual, weights, lane, ready, job, running,
+-- Keys: gated, sessions, queue, classes, fresh, tagged, firsts, lanes, heads, tags, virtual, weights, lane, ready, job, running,
 -- holders, holds, keys, caps, bucket, breaker. Complexity: O((N + B) · C · log M): N jobs, B lanes held up by their key, C classes.
 -- include admitting
 local session, queue, limit = ARGV[2], ARGV[3], tonumber(ARGV[4])

@@ -1,52 +1,40 @@
 -- Choosing who is admitted: the share with the smallest start tag, among equal ones that whose first job comes first; of
 -- a share the lane whose first job comes first. What is held up once stays so until the end: starting takes room only.
 -- include shares, keeper, claiming
-local PAGE = 20
--- Shares whose first jobs stand at the same place (inserted together) that are compared by the ids of these.
+local PAGE = 8
+-- Shares of one tag that are compared by the places of their first jobs. Once a tag is reached they stand in order.
 local MAX_TIES = 100
 local stuck, spent_shares, stuck_classes, cancelling = {}, {}, {}, {}
 
--- The first job of a lane, as `keeper` takes it; ghosts before it are put aside. Nil: the lane is empty.
-local function first_job(queue, gate)
-  while true do
-    local head = call('ZRANGE', lane_key(queue, gate), 0, 0, 'WITHSCORES')
-    if not head[1] then
-      return nil
-    end
-    local row = call('HMGET', job_key(head[1]), 'batch', 'cost', 'attempt')
-    if row[1] and cancelling[row[1]] == nil then
-      cancelling[row[1]] = call('SISMEMBER', ROOT .. 'batches:cancelling', row[1]) == 1
-    end
-    if not (row[1] and cancelling[row[1]]) then
-      return {id = head[1], place = tonumber(head[2]), queue = queue, gate = gate, cost = tonumber(row[2] or 1),
-        attempt = tonumber(row[3] or 0)}
-    end
-    call('ZREM', lane_key(queue, gate), head[1])
-    later('ZADD', ROOT .. 'ghosts:' .. queue, head[2], head[1])
-    settle_lane(queue, gate)
+-- What `keeper` takes: the first job of a lane. Nil: it is a ghost, which was put aside.
+local function first_job(queue, gate, id, place)
+  local row = call('HMGET', job_key(id), 'batch', 'cost', 'attempt')
+  if row[1] and cancelling[row[1]] == nil then
+    cancelling[row[1]] = call('SISMEMBER', ROOT .. 'batches:cancelling', row[1]) == 1
   end
+  if row[1] and cancelling[row[1]] then
+    call('ZREM', lane_key(queue, gate), id)
+    later('ZADD', ROOT .. 'ghosts:' .. queue, place, id)
+    settle_lane(queue, gate)
+    return nil
+  end
+  return {id = id, place = tonumber(place), queue = queue, gate = gate, cost = tonumber(row[2] or 1),
+    attempt = tonumber(row[3] or 0)}
 end
 
 -- The first job of the lanes of a share that are not stuck; nil when all are.
 local function first_of_share(queue, class, fair)
   local key, offset = lanes_key(queue, class, fair), 0
   while true do
-    local page = call('ZRANGE', key, offset, offset + PAGE - 1)
+    local page = call('ZRANGE', key, offset, offset + PAGE - 1, 'WITHSCORES')
     if #page == 0 then
       return nil
     end
-    for _, member in ipairs(page) do
-      local gate_text = string.sub(member, 34)
+    for index = 1, #page, 2 do
+      local id, gate_text = string.sub(page[index], 1, 32), string.sub(page[index], 34)
       if not stuck[gate_text] then
-        local job = first_job(queue, gate_of(gate_text))
-        if job and string.sub(member, 1, 32) == job.id then
-          return job
-        end
-        -- Ghosts went: the lane stands elsewhere now, and so does the page.
-        call('ZREM', key, member)
-        call('HDEL', ROOT .. 'heads:' .. queue, gate_text)
-        settle_lane(queue, gate_of(gate_text))
-        return first_of_share(queue, class, fair)
+        -- After a ghost the lane stands elsewhere, and so does the page.
+        return first_job(queue, gate_of(gate_text), id, page[index + 1]) or first_of_share(queue, class, fair)
       end
     end
     offset = offset + PAGE
@@ -58,26 +46,56 @@ local function comes_before(one, other)
   return one.place < other.place or one.place == other.place and one.id < other.id
 end
 
--- The best candidate among the shares of a class that wait at the virtual time (`fresh`, by place), or, with `by_tag`,
--- that are ahead of it; with its score. The score of a fresh share is the place of its first job, which may be stuck.
-local function best_of(queue, class, key, by_tag)
-  local offset, best, best_score, ties = 0, nil, nil, 0
+-- The first job of a share that is not spent; nil, and the share is spent.
+local function job_of_share(queue, class, fair)
+  local name = class .. ':' .. fair
+  if spent_shares[name] then
+    return nil
+  end
+  local job = first_of_share(queue, class, fair)
+  spent_shares[name] = not job
+  return job
+end
+
+-- The first job among the shares of a class that wait at the virtual time. A share stands at the place of its first job;
+-- where that is stuck, another one may come before its next.
+local function best_fresh(queue, class, fresh)
+  local offset, best = 0, nil
   while true do
-    local page = call('ZRANGE', key, offset, offset + PAGE - 1, 'WITHSCORES')
+    local page = call('ZRANGE', fresh, offset, offset + PAGE - 1, 'WITHSCORES')
     if #page == 0 then
-      return best, best_score
+      return best
     end
     for index = 1, #page, 2 do
-      local fair, score = page[index], tonumber(page[index + 1])
-      if best and (score > (by_tag and best_score or best.place) or ties >= MAX_TIES) then
-        return best, best_score
+      local id, place = string.sub(page[index], 1, 32), tonumber(page[index + 1])
+      if best and (best.place < place or best.place == place and best.id <= id) then
+        return best
       end
-      local name = class .. ':' .. fair
-      local job = not spent_shares[name] and first_of_share(queue, class, fair)
-      if not job then
-        spent_shares[name] = true
-      elseif not best or comes_before(job, best) then
-        best, best_score = job, score
+      local job = job_of_share(queue, class, string.sub(page[index], 34))
+      if job and (not best or comes_before(job, best)) then
+        best = job
+      end
+    end
+    offset = offset + PAGE
+  end
+end
+
+-- The first job among the shares of a class with the lowest tag ahead of the virtual time; and that tag.
+local function best_tagged(queue, class, tagged)
+  local offset, best, best_tag, ties = 0, nil, nil, 0
+  while true do
+    local page = call('ZRANGE', tagged, offset, offset + PAGE - 1, 'WITHSCORES')
+    if #page == 0 then
+      return best, best_tag
+    end
+    for index = 1, #page, 2 do
+      local tag = tonumber(page[index + 1])
+      if best and (tag > best_tag or ties >= MAX_TIES) then
+        return best, best_tag
+      end
+      local job = job_of_share(queue, class, page[index])
+      if job and (not best or comes_before(job, best)) then
+        best, best_tag = job, tag
       end
       ties = ties + (job and 1 or 0)
     end
@@ -91,9 +109,9 @@ local function next_candidate(queue, classes)
   for _, class in ipairs(classes) do
     if not stuck_classes[class] then
       local fresh, tagged = class_keys(queue, class)
-      local job, tag = best_of(queue, class, fresh), virtual_of(queue)
+      local job, tag = best_fresh(queue, class, fresh), virtual_of(queue)
       if not job then
-        job, tag = best_of(queue, class, tagged, true)
+        job, tag = best_tagged(queue, class, tagged)
       end
       if job and (not best or tag < best_tag or tag == best_tag and comes_before(job, best)) then
         best, best_tag = job, tag
@@ -115,11 +133,11 @@ local function charge_share(job, tag, classes)
   end
   call('ZADD', ROOT .. 'tags:' .. queue, finish, fair)
   for _, class in ipairs(classes) do
-    local fresh, tagged = class_keys(queue, class)
+    local _, tagged, firsts = class_keys(queue, class)
     for _, reached in ipairs(call('ZRANGE', tagged, '-inf', exactly(tag), 'BYSCORE')) do
       settle_share(queue, class, reached)
     end
-    if call('ZSCORE', fresh, fair) or call('ZSCORE', tagged, fair) then
+    if call('HEXISTS', firsts, fair) == 1 then
       settle_share(queue, class, fair)
     end
   end

@@ -1,7 +1,8 @@
 -- Who waits at the gate of a queue, in the order in which it looks: shares (fair keys) by start tag, lanes of a share by
 -- the place of their first job. Derived from the lanes, whenever one of them changed at its head. Per class of gates:
--- `lanes` holds "ID GATE" of each lane's first job, `fresh` the shares whose tag the virtual time has reached, by the
--- place of their first job, `tagged` the others, by their finish tags.
+-- `lanes` holds "ID GATE" by the place of each lane's first job, `fresh` "ID SHARE" of the shares whose tag the virtual
+-- time has reached, by the place of their first job, `tagged` the other shares, by their finish tags. `heads` and `firsts`
+-- remember which of these stand for a lane or a share.
 -- include bulk, gates
 local function lane_key(queue, gate)
   if gate.text == OPEN_GATE then
@@ -15,7 +16,8 @@ local function lanes_key(queue, class, fair)
 end
 
 local function class_keys(queue, class)
-  return ROOT .. 'fresh:' .. queue .. ':' .. class, ROOT .. 'tagged:' .. queue .. ':' .. class
+  local name = queue .. ':' .. class
+  return ROOT .. 'fresh:' .. name, ROOT .. 'tagged:' .. name, ROOT .. 'firsts:' .. name
 end
 
 local virtuals = {}
@@ -26,20 +28,29 @@ end
 
 -- Put a share of a class where its tag and its first job say.
 local function settle_share(queue, class, fair)
-  local fresh, tagged = class_keys(queue, class)
+  local fresh, tagged, firsts = class_keys(queue, class)
   local first = call('ZRANGE', lanes_key(queue, class, fair), 0, 0, 'WITHSCORES')
-  if not first[1] then
-    call('ZREM', fresh, fair)
+  local tag = first[1] and call('ZSCORE', ROOT .. 'tags:' .. queue, fair)
+  local ahead = tag and tonumber(tag) > virtual_of(queue)
+  local before = call('HGET', firsts, fair)
+  local now = first[1] and not ahead and string.sub(first[1], 1, 33) .. fair or false
+  if before and before ~= now then
+    call('ZREM', fresh, before)
+    call('HDEL', firsts, fair)
+  end
+  if now then
+    call('ZREM', tagged, fair)
+    call('ZADD', fresh, first[2], now)
+    call('HSET', firsts, fair, now)
+  elseif ahead then
+    call('ZADD', tagged, tag, fair)
+  else
     call('ZREM', tagged, fair)
     if call('EXISTS', fresh, tagged) == 0 then
       call('SREM', ROOT .. 'classes:' .. queue, class)
     end
     return
   end
-  local tag = call('ZSCORE', ROOT .. 'tags:' .. queue, fair)
-  local ahead = tag and tonumber(tag) > virtual_of(queue)
-  call('ZREM', ahead and fresh or tagged, fair)
-  call('ZADD', ahead and tagged or fresh, ahead and tag or first[2], fair)
   call('SADD', ROOT .. 'classes:' .. queue, class)
 end
 
