@@ -32,7 +32,7 @@ GATED = (
     ),
     Mutant(
         "gate", "inserts of many gate no queue",
-        (sql("insert_jobs", "WHERE %(lane)s::text IS NOT NULL\n", "WHERE %(lane)s::text IS NULL AND false\n"),),
+        (sql("insert_gated_jobs", "WHERE NOT EXISTS (", "WHERE false AND NOT EXISTS ("),),
         at("admission_caps", "test_a_cap_limits_what_runs_at_once"),
     ),
     Mutant(
