@@ -244,18 +244,21 @@ CREATE TABLE {schema}.limits (
   CONSTRAINT limits_override_check CHECK (override >= 0)
 );
 
+-- Token buckets: their rates, and the level at an instant, from which the level now follows. Half-filled pages here and
+-- below: an admission updates in place.
 CREATE TABLE {schema}.rates (
   name text COLLATE "C" NOT NULL,
-  per_second double precision,
+  per_second double precision,                 -- declared in code; null: only closed, or overridden
   burst double precision,
-  override_per_second double precision,
+  override_per_second double precision,        -- set by an operator
   override_burst double precision,
-  level double precision,
+  level double precision,                      -- below zero: in debt; null: never used, and full
   at timestamptz NOT NULL,
-  closed_until timestamptz,
+  closed_until timestamptz,                    -- by the word of a provider
   CONSTRAINT rates_pkey PRIMARY KEY (name)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
+-- Circuit breakers: rule and record of the model. `version` rises with each change of the record.
 CREATE TABLE {schema}.breakers (
   key text COLLATE "C" NOT NULL,
   max_failures int NOT NULL,
@@ -263,29 +266,31 @@ CREATE TABLE {schema}.breakers (
   min_calls int NOT NULL,
   span interval NOT NULL,
   cooldown interval NOT NULL,
-  on_open text NOT NULL,
-  state text NOT NULL DEFAULT 'closed',
+  on_open text NOT NULL,                       -- wait | fail
+  state text NOT NULL DEFAULT 'closed',        -- closed | open | half_open
   failures int NOT NULL DEFAULT 0,
   calls int NOT NULL DEFAULT 0,
   errors int NOT NULL DEFAULT 0,
   window_at timestamptz,
   retry_at timestamptz,
-  probe_job uuid,
+  probe_job uuid,                              -- under way as long as this attempt of it runs
   probe_attempt int,
   version int NOT NULL DEFAULT 0,
   CONSTRAINT breakers_pkey PRIMARY KEY (key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
+-- The gate of each gated queue: admissions take turns on its row.
 CREATE TABLE {schema}.gates (
   queue text NOT NULL,
-  virtual double precision NOT NULL DEFAULT 0,
+  virtual double precision NOT NULL DEFAULT 0, -- the start tag of the job that started last
   CONSTRAINT gates_pkey PRIMARY KEY (queue)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
+-- What fair keys have used. A tag behind the virtual time says nothing; its row goes.
 CREATE TABLE {schema}.shares (
   queue text NOT NULL,
-  fair_key text COLLATE "C" NOT NULL,
-  weight double precision,
+  fair_key text COLLATE "C" NOT NULL,          -- '' for jobs without one
+  weight double precision,                     -- null: 1
   finish double precision,
   CONSTRAINT shares_pkey PRIMARY KEY (queue, fair_key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
