@@ -22,6 +22,7 @@ from headrace.stores.redis.faults import StoreFullError
 from tests.backends.redis import new_prefix, stores_on
 from tests.backends.valkey import ValkeyServer
 from tests.conformance.scenario import SPEC
+from tests.waiting import wait_until
 
 #: An argument of some size: a server of a few megabytes is soon full of these.
 LARGE = f'{{"args":["{"x" * 20_000}"],"kwargs":{{}}}}'
@@ -221,3 +222,26 @@ async def test_callers_that_give_up_leave_the_connection_good(server: ValkeyServ
                                       for n in range(200)))  # fmt: skip
         views = await asyncio.gather(*(stores.inspect.get_job(job) for [job] in jobs))
         assert [view.args["args"] for view in views if view] == [[number] for number in range(200)]
+
+
+async def test_hints_cross_processes_also_after_a_cut(server: ValkeyServer) -> None:
+    """Another store hears a topic, once for a flood of it, and again after its listening connection was cut."""
+    site = RedisSite(server.url, prefix=new_prefix())
+    await create_namespace(site)
+    async with stores_on(site, None) as speaker, stores_on(site, None) as listener:
+        heard: list[str] = []
+        await listener.notifier.subscribe(heard.append)
+        speaker.notifier.hint("queue:a")
+        await wait_until(lambda: heard == ["queue:a"])
+        for _ in range(1_000):
+            speaker.notifier.hint("queue:b")
+        await wait_until(lambda: "queue:b" in heard)
+        assert heard.count("queue:b") <= 40
+        server.call("CLIENT", "KILL", "TYPE", "PUBSUB")
+        await wait_until(lambda: len(listed(server, "PUBSUB")) == 1)
+
+        def again() -> bool:
+            speaker.notifier.hint("done")
+            return "done" in heard
+
+        await wait_until(again)

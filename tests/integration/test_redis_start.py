@@ -16,13 +16,16 @@ import pytest
 
 from headrace.model.capability import Capability
 from headrace.model.errors import ConfigError, NotAllowedError, StoreUnavailableError, StoreVersionError
+from headrace.model.job import JobState
 from headrace.stores.redis import RedisSite, adopt, create_namespace, namespace_is_missing, open_redis_stores
 from headrace.stores.redis.checks import check_server
 from headrace.stores.redis.connection import Server, ServerOptions
 from headrace.stores.redis.faults import RefusedError
+from headrace.testing.clock import FakeClock
 from tests.backends.redis import empty_site, new_prefix, stores_on
 from tests.backends.valkey import ValkeyServer, free_port, shared_server
-from tests.waiting import wait_until_sync
+from tests.conformance.scenario import Scenario
+from tests.waiting import wait_until, wait_until_sync
 
 
 class Servers:
@@ -104,6 +107,27 @@ async def test_what_config_get_would_tell_is_read_from_info(servers: Servers) ->
     server.call("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
     with pytest.raises(ConfigError, match="allkeys-random"):
         await open_redis_stores(site)
+
+
+async def test_a_user_with_the_documented_rights_can_do_everything(servers: Servers) -> None:
+    """What docs/explanation/redis-store.md asks for is enough, and no more than the keys of the namespace."""
+    server = servers.start()
+    rights = ["+@read", "+@write", "+@scripting", "+@pubsub", "+@connection", "+info", "+time", "+config|get"]
+    server.call("ACL", "SETUSER", "app", "on", ">hush", "~{jobs*", "&{jobs*", *rights)
+    login = f"{server.url}?username=app&password=hush"
+    await create_namespace(RedisSite(login, prefix="jobs"))
+    async with stores_on(RedisSite(login, prefix="jobs"), None) as stores:
+        on = Scenario(stores, FakeClock())
+        batch = await on.batch(2)
+        await on.work_off(await on.worker(), [JobState.SUCCEEDED, JobState.FAILED])
+        assert [closed.id for closed in await stores.batches.close_batches([batch])] == [batch]
+        heard: list[str] = []
+        await stores.notifier.subscribe(heard.append)
+        await on.enqueue()
+        await wait_until(lambda: heard)
+        assert "appendfsync everysec" in "".join((await stores.inspect.store_info()).notes)
+    with pytest.raises(NotAllowedError, match="grant the missing right"):
+        await create_namespace(RedisSite(login, prefix="others"))
 
 
 @pytest.mark.parametrize("url", ["{url}", "{url}?password=wrong-hush", "{url}?username=nobody&password=wrong-hush"])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from hypothesis.stateful import initialize, invariant
 
 from headrace.model.batch import BatchState
 from headrace.model.job import Claim, Completion, JobState, JobView
 from tests.machine.batches import UNSEALED
-from tests.machine.operators import Operators
-from tests.machine.world import ALL, KEYS, LEASE, QUEUES, SECOND, first_callback, look
+from tests.machine.gates import Gates
+from tests.machine.world import ALL, GATES, KEYS, LEASE, QUEUES, SECOND, first_callback, look
 
 
-class Core(Operators):
+class Core(Gates):
     """Operations of submitters, workers, operators and sweeps, with what has to stay true between them."""
 
     @initialize()
@@ -109,8 +109,9 @@ class Core(Operators):
 
     def come_to_an_end(self) -> None:
         """Let everything go on without faults, and look whether it ends."""
-        for queue in QUEUES:
+        for queue in (*QUEUES, *GATES):
             self.run(self.stores.control.set_queue_paused(queue, paused=False))
+        self.open_gates()
         self.run(self.stores.control.set_caps(dict.fromkeys(KEYS, ALL)))
         for batch_id in self.batches:
             if self.batch_state(batch_id) in UNSEALED:
@@ -132,7 +133,21 @@ class Core(Operators):
             jobs = self.run(self.stores.jobs.claim_jobs(Claim(session, queue, ALL, KEYS)))
             done = [Completion(job.id, job.attempt, JobState.SUCCEEDED) for job in jobs]
             assert len(self.run(self.stores.jobs.complete_jobs(session, done))) == len(jobs)
+        self._work_off_gates(session)
         term = self.run(self.stores.sessions.lead(uuid4(), lease=LEASE))
         assert term is not None
         sweep = self.stores.batches.sweep_batches(term=term, seal_timeout=timedelta(seconds=12), limit=ALL)
         self.note_closed(self.run(sweep))
+
+    def _work_off_gates(self, session: UUID) -> None:
+        """Admit and end until nothing more passes: one job of a key, or one probe, makes room for the next."""
+        for queue in GATES:
+            while True:
+                admitted = self.run(self.gate.admit_jobs(Claim(session, queue, ALL)))
+                jobs = admitted.jobs if admitted.gated else self.run(
+                    self.stores.jobs.claim_jobs(Claim(session, queue, ALL))
+                )  # fmt: skip
+                if not jobs:
+                    break
+                done = [Completion(job.id, job.attempt, JobState.SUCCEEDED) for job in jobs]
+                assert len(self.run(self.stores.jobs.complete_jobs(session, done))) == len(jobs)

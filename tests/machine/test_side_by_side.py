@@ -10,9 +10,11 @@ import pytest
 from hypothesis import settings
 
 from headrace.model.errors import ConflictError
+from headrace.ports.admission import Admission
 from headrace.ports.batch_store import BatchStore
 from headrace.ports.control_store import ControlStore
 from headrace.ports.job_store import JobStore
+from headrace.ports.limiter import Limiter
 from headrace.ports.memo_store import MemoStore
 from headrace.ports.session_store import SessionStore
 from tests.machine.core import Core
@@ -69,7 +71,7 @@ def test_every_rule_is_part_of_the_machine() -> None:
     assert len(Core.setup_state().rules) == RULES.count("    @rule(")
 
 
-@pytest.mark.parametrize("port", [JobStore, BatchStore, SessionStore, ControlStore, MemoStore])
+@pytest.mark.parametrize("port", [JobStore, BatchStore, SessionStore, ControlStore, MemoStore, Admission, Limiter])
 def test_the_rules_use_every_verb(port: type) -> None:
     """A verb that a port gains needs a rule."""
     verbs = [name for name, member in vars(port).items() if callable(member) and not name.startswith("_")]

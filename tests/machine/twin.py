@@ -12,8 +12,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from headrace.model.admission import Admitted, Explanation, LimitsView
 from headrace.model.batch import ClosedBatch, ItemPage
-from headrace.model.job import JobView
+from headrace.model.job import ClaimedJob, JobView
 from headrace.model.session import Renewal
 from headrace.model.stats import Pruned, Rescued
 from headrace.ports.stores import Stores
@@ -69,7 +70,23 @@ def in_any_order(verb: str, answer: Any) -> Any:
         return sorted(answer)
     if verb == "exchange_jobs" and answer is not None:
         return sorted(answer[0]), answer[1]
-    return _by_id(answer)
+    return _by_id(_comparable(answer))
+
+
+def _comparable(answer: Any) -> Any:
+    """Return an answer without what is each store's own."""
+    match answer:
+        case Admitted():
+            return replace(answer, jobs=_refusals(answer.jobs))
+        case [ClaimedJob(), *_]:
+            return _refusals(answer)
+        case Explanation():
+            # A store may count jobs before it whose batch is being cancelled, or not.
+            return replace(answer, facts={name: fact for name, fact in answer.facts.items() if name != "ahead"})
+        case LimitsView():
+            # A store may forget shares that say nothing any more, now or later, and list the caps of `set_caps` or not.
+            return replace(answer, shares=(), caps=tuple(view for view in answer.caps if ":" in view.key))
+    return answer
 
 
 def _by_id(answer: Any) -> Any:
@@ -87,6 +104,11 @@ def _by_id(answer: Any) -> Any:
         case [(UUID(), _), *_]:
             return sorted(answer, key=lambda pair: pair[0])
     return answer
+
+
+def _refusals(jobs: list[ClaimedJob]) -> list[ClaimedJob]:
+    """Return jobs without the words of their refusals."""
+    return [replace(job, refused=job.refused and "refused") for job in jobs]
 
 
 async def outcome(call: Coroutine[Any, Any, Any]) -> tuple[Any, Exception | None]:
@@ -143,7 +165,7 @@ class Twin:
 
     def stores(self) -> Stores:
         """Return the ports through which both are asked."""
-        ports = ("jobs", "batches", "sessions", "control", "inspect", "memo")
+        ports = ("jobs", "batches", "sessions", "control", "inspect", "memo", "admission", "limiter")
         asked: Any = {name: Both(getattr(self.first, name), getattr(self.second, name), self) for name in ports}
         return replace(self.first, **asked)
 

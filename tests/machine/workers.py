@@ -16,7 +16,7 @@ from headrace.model.errors import ConflictError, FenceLostError
 from headrace.model.job import Claim, Completion, JobError, JobSpec, JobState
 from headrace.model.session import NewSession, ProcessId
 from tests.machine.batches import Batches
-from tests.machine.world import CALLBACKS, KEYS, LEASE, QUEUES, counts, delays, look, queues, some
+from tests.machine.world import CALLBACKS, GATES, KEYS, LEASE, QUEUES, counts, delays, look, queues, some
 
 NAMED = (*KEYS, "none", "red")
 
@@ -29,7 +29,7 @@ class Workers(Batches):
         """Register a session; a late duplicate of that changes nothing."""
         number = len(self.workers)
         process = ProcessId("host" if number % 3 else "other", number, 0)
-        new = NewSession(process, "host", dict.fromkeys(QUEUES, 5), LEASE, UUID(int=number + 1))
+        new = NewSession(process, "host", dict.fromkeys((*QUEUES, *GATES), 5), LEASE, UUID(int=number + 1))
         self.run(self.stores.sessions.register_session(new))
         self.run(self.stores.sessions.register_session(replace(new, lease=2 * LEASE)))
         self.workers.append(new.id)

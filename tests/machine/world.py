@@ -30,6 +30,8 @@ LEASE = timedelta(seconds=12)
 ARGS = '{"args":[],"kwargs":{}}'
 KEYS = ("red", "blue")
 QUEUES = ("left", "right")
+#: Queues whose jobs pass a gate.
+GATES = ("gate", "door")
 CALLBACKS = (
     JobSpec("callback", "callbacks"),
     JobSpec("callback", "left", 0, 1, 5 * SECOND, at_most_once=True, limit_key="red"),

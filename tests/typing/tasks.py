@@ -77,6 +77,24 @@ def lengths(texts: list[str], ctx: GatherContext) -> list[int]:
     return [len(text) for text in texts]
 
 
+@app.cron("0 3 * * *", tz="Europe/Berlin", catch_up="one", queue="slow")
+async def nightly(ctx: Context, region: str = "all") -> int:
+    """Run by a schedule; it can be enqueued, too."""
+    assert_type(ctx.scheduled_at, datetime | None)
+    return 1
+
+
+app.schedule(nightly, "0 4 * * *", name="north", args=["north"])
+app.schedule(nightly.options(priority="bulk"), "0 5 * * *", name="south", kwargs={"region": "south"})
+app.schedule("nightly", "0 4 * * *")  # type: ignore[arg-type]
+app.cron("0 3 * * *", zone="UTC")  # type: ignore[call-arg]
+
+
+async def by_hand() -> None:
+    """Enqueue what has a schedule."""
+    assert_type(await nightly.enqueue("north"), JobHandle[int])
+
+
 app.queue("llm", concurrency=20, rate_limit="30/m", fair="batch")
 app.queue("llm", fair="tenant")  # type: ignore[arg-type]
 

@@ -11,7 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from headrace.bench.catalogue import CONTENDERS
+from headrace.bench.catalogue import CONTENDERS, Kind
+from headrace.bench.machine import NODE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -71,7 +72,8 @@ def test_what_stands_beside_the_project_is_pinned_within_its_bounds(name: str) -
 
 def test_other_job_systems_are_nobodys_dependency() -> None:
     """What the benchmark measures is in no extra and no environment but its own."""
-    systems = {name for entry in CONTENDERS.values() for name in entry.needs}
+    peers = [entry for entry in CONTENDERS.values() if entry.kind is Kind.PEER]
+    systems = {name for entry in peers for name in entry.needs if not name.startswith(NODE)}
     asked_for = {requirement.name for requirement in asked(dev=True)}
     assert len(systems) >= 8
     assert systems & (asked_for | set(pins("runtime.txt")) | set(pins("dev.txt"))) == set()

@@ -23,6 +23,7 @@ from headrace.bench.processor import cpu_seconds
 from headrace.bench.statements import read
 from headrace.engine.claimer import ONWARD_SECONDS
 from headrace.model.ids import uuid7, uuid7s
+from headrace.model.job import JobSpec
 
 BATCH = 100
 #: Steps of a turn where two loops take turns.
@@ -168,11 +169,10 @@ async def _run_shipped(connection: Any, name: str, **values: Any) -> list[Any]:
 
 
 async def _fill_shipped(run: Callable[..., Awaitable[Any]], count: int) -> None:
-    await run(
-        "insert_jobs", ids=uuid7s(count), args=[ARGS] * count, run_ats=[None] * count, queue=QUEUE,
-        task="noop", priority=4, max_attempts=4, timeout=timedelta(minutes=5), at_most_once=False, limit_key=None,
-        head_start=timedelta(),
-    )  # fmt: skip
+    from headrace.stores.postgres.intake import spec_values
+
+    spec = JobSpec("noop", QUEUE, timeout=timedelta(minutes=5))
+    await run("insert_jobs", ids=uuid7s(count), args=[ARGS] * count, run_ats=[None] * count, **spec_values(spec))
 
 
 _place = itemgetter("sort_at", "id")

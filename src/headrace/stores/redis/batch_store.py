@@ -25,7 +25,7 @@ from headrace.stores.redis.rows import micros, parse_id, span, spec_fields, to_j
 #: Batches that one script tries to close, and that one looks at.
 PAGE = 200
 #: Items that one script settles at most: more would hold up everybody else.
-SETTLE_PART = 500
+SETTLE_PART = 200
 #: Failed items of a batch for whose copies ids are made beforehand.
 FEW_FAILED = 100
 

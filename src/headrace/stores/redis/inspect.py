@@ -37,8 +37,8 @@ from headrace.stores.redis.views import (
     session_view,
 )
 
-#: What one script reads at most.
-PAGE = 500
+#: What one script reads at most: rows of fixed size, and rows with texts of the caller's.
+PAGE, TEXTS = 500, 200
 RATE_WINDOW = timedelta(minutes=1)
 _CURSOR = re.compile(r"[0-9]{1,15}")
 
@@ -72,7 +72,7 @@ class RedisInspect:
         jobs: list[JobView] = []
         place = 0
         while place < len(ids):
-            page = ids[place : place + PAGE]
+            page = ids[place : place + TEXTS]
             seen, rows = await self._namespace.run("read_jobs", "1" if final else "", *page)
             jobs += [job_view(job_id, fields(row)) for job_id, row in rows]
             place += seen
@@ -187,7 +187,7 @@ class RedisInspect:
             raise InvalidInputError("cursor", "must be one that an earlier page gave", cursor)
         items: list[BatchItem] = []
         while len(items) < limit:
-            page = min(PAGE, limit - len(items))
+            page = min(TEXTS, limit - len(items))
             rows = await self._namespace.run("read_items", batch_id.hex, cursor or "0", page)
             items += map(batch_item, rows)
             cursor = items[-1].cursor if items else cursor
@@ -202,7 +202,7 @@ class RedisInspect:
         for part in ("live", "ended"):
             cursor = "0"
             while cursor:
-                cursor, *pairs = await self._namespace.run("batch_args", batch_id.hex, part, cursor, PAGE)
+                cursor, *pairs = await self._namespace.run("batch_args", batch_id.hex, part, cursor, TEXTS)
                 found |= {int(place): args for place, args in zip(pairs[::2], pairs[1::2], strict=True)}
         return found
 

@@ -10,23 +10,32 @@ from headrace.model.errors import FenceLostError
 from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
-from headrace.ports.notifier import Notifier
 from headrace.stores.redis import intake, pruning
 from headrace.stores.redis.namespace import Namespace
+from headrace.stores.redis.notifier import RedisNotifier
 from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, encode_completions, rescued, span
 
 
 class RedisJobStore:
     """Durable jobs, as durable as the server's append-only file."""
 
-    def __init__(self, namespace: Namespace, notifier: Notifier) -> None:
+    def __init__(self, namespace: Namespace, notifier: RedisNotifier) -> None:
         self._namespace, self._notifier = namespace, notifier
 
     async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
         """Insert `jobs`, hint their queues, and return the ids; ids that are stored are always left alone here."""
-        ids = await intake.insert_jobs(self._namespace, jobs)
-        for queue in {job.spec.queue for job in jobs}:
-            self._notifier.hint(f"queue:{queue}")
+        if not jobs:
+            return []
+        first, *others = sorted({f"queue:{job.spec.queue}" for job in jobs})
+        # The script tells other processes of the first queue by itself: that spares them a round trip of ours.
+        ride = self._notifier.ride(first)
+        if ride is None:
+            ids, others = await intake.insert_jobs(self._namespace, jobs), [first, *others]
+        else:
+            ids = await intake.insert_jobs(self._namespace, jobs, channel=ride.channel, hint=ride.payload)
+            self._notifier.hint_here(first)
+        for topic in others:
+            self._notifier.hint(topic)
         return ids
 
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:

@@ -11,7 +11,7 @@ from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import span
 
 #: What one script looks at.
-SLICE = 300
+SLICE = 100
 
 
 async def prune_jobs(
