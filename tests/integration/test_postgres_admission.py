@@ -130,13 +130,23 @@ async def test_an_admission_reads_heads_and_not_backlogs(lane: str) -> None:
             for name, value in PINNED_PLANS.items():
                 await opened.execute(f"SET {name} = {value}")
             query = load_query("admit_jobs", schema)
-            for loaded in (False, True):
-                if loaded:
-                    await load(schema, "default", lane, 20, 6_000)
-                rows, read = await _reads(opened, query, session, schema)
-                assert len(rows) == (11 if loaded else 1)
-                assert read["scans"] == 0
-                assert read["rows"] < 300, read
+            for pages in (0, 10):
+                await _pretend_emptied(opened, schema, pages)
+                await _reads(opened, query, session, schema)
+            await load(schema, "default", lane, 20, 6_000)
+            rows, read = await _reads(opened, query, session, schema)
+        assert len(rows) == 11
+        assert read["scans"] == 0
+        assert read["rows"] < 300, read
+
+
+async def _pretend_emptied(opened: Any, schema: str, pages: int) -> None:
+    """Give the big tables the statistics of tables that were analysed when all their rows were gone."""
+    await opened.execute(
+        """UPDATE pg_class SET relpages = $2, reltuples = 0
+        WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'i')""",
+        schema, pages,
+    )  # fmt: skip
 
 
 async def _reads(opened: Any, query: Any, session: UUID, schema: str) -> tuple[list[Any], Any]:
