@@ -10,6 +10,7 @@ import pytest
 from headrace.model.batch import BatchOutcome, BatchState, ClosePolicy, NewBatch, Progress
 from headrace.model.errors import ConflictError
 from headrace.model.job import JobSpec, JobState
+from headrace.model.limits import Declared, Gate
 from tests.conformance.scenario import ALL, MINUTE, SPEC, Scenario, item, items
 
 
@@ -196,10 +197,10 @@ async def test_a_batch_of_ten_thousand_is_one_call(on: Scenario) -> None:
 
 
 async def test_items_of_a_batch_obey_its_cap(on: Scenario) -> None:
-    """A limit key of the batch's specification holds for each of its items."""
+    """The gate of the batch's specification holds for each of its items."""
     session = await on.worker()
-    await on.stores.control.set_caps({"llm": 2})
-    await on.batch(5, spec=replace(SPEC, limit_key="llm"))
+    await on.gate.declare_limits(Declared(caps={"task:llm": 2}))
+    await on.batch(5, spec=replace(SPEC, gate=Gate(caps=("task:llm",))))
 
     assert await on.claim(session) == []
-    assert len(await on.claim(session, limit_keys=["llm"])) == 2
+    assert len(await on.admit(session)) == 2

@@ -12,6 +12,7 @@ import pytest
 from headrace.model.batch import BatchOutcome, BatchState, ClosePolicy, Progress
 from headrace.model.errors import ConflictError, NotFoundError
 from headrace.model.job import JobSpec, JobState
+from headrace.model.limits import Gate
 from headrace.model.stats import Retention
 from tests.conformance.scenario import ALL, DAY, SECOND, SPEC, Scenario, item, part
 
@@ -350,18 +351,18 @@ async def test_the_names_of_rounds_go_with_their_batch(on: Scenario) -> None:
 
 
 async def test_a_copy_keeps_its_specification(on: Scenario) -> None:
-    """A retried item has the queue, priority, attempts and limit key of the first."""
+    """A retried item has the queue, priority, attempts and gate of the first."""
     session = await on.worker()
-    spec = replace(SPEC, queue="mail", priority=3, max_attempts=9, limit_key="llm")
+    spec = replace(SPEC, queue="mail", priority=3, max_attempts=9, gate=Gate(caps=("task:llm",)))
     batch_id = await on.batch(1, spec=spec)
-    [job] = await on.claim(session, queue="mail", limit_keys=["llm"])
+    [job] = await on.admit(session, queue="mail")
     await on.end(session, job, state=F)
     await on.stores.batches.close_batches([batch_id])
     on.clock.advance(SECOND)
     await on.stores.batches.retry_failed(batch_id)
 
     assert await on.claim(session, queue="mail") == []
-    [again] = await on.claim(session, queue="mail", limit_keys=["llm"])
+    [again] = await on.admit(session, queue="mail")
     view = await on.job(again.id)
     assert (view.priority, view.max_attempts, view.created_at) == (3, 9, on.clock.now())
 

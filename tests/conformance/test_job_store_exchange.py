@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from headrace.model.job import Claim, ClaimedJob, Completion, JobError, JobState
+from headrace.model.limits import Gate
 from tests.conformance.scenario import LEASE, SECOND, Scenario
 
 
@@ -63,16 +64,13 @@ async def test_a_paused_queue_gives_nothing_in_exchange(on: Scenario) -> None:
     assert await exchange(on, session, [job]) == ([job.id], [])
 
 
-async def test_capped_jobs_are_never_exchanged_past_their_cap(on: Scenario) -> None:
-    """A claim that names no limit key gets no job of one; one that names it gets no more than the cap leaves."""
+async def test_nothing_is_exchanged_past_a_gate(on: Scenario) -> None:
+    """A session that ends a job of a gated queue gets none of that queue in exchange, whatever room there is."""
     session = await on.worker()
-    await on.stores.control.set_caps({"llm": 1})
-    await on.enqueue(3, limit_key="llm")
-    [job] = await on.claim(session, limit_keys=["llm"])
+    await on.enqueue(3, gate=Gate(caps=("task:llm",)))
+    [job] = await on.admit(session, 1)
 
     assert await exchange(on, session, [job]) == ([job.id], [])
-    _, claimed = await on.stores.jobs.exchange_jobs(session, [], Claim(session, "default", 3, ("llm",)))
-    assert len(claimed) <= 1
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])

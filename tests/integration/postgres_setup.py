@@ -66,9 +66,14 @@ async def enqueue(stores: Stores, count: int, spec: JobSpec = SPEC) -> list[UUID
     return await stores.jobs.insert_jobs([NewJob(spec, ARGS) for _ in range(count)])
 
 
-async def claim(stores: Stores, session: UUID, limit: int = 10, *, limit_keys: Sequence[str] = ()) -> list[ClaimedJob]:
+async def claim(stores: Stores, session: UUID, limit: int = 10) -> list[ClaimedJob]:
     """Claim jobs of the default queue."""
-    return await stores.jobs.claim_jobs(Claim(session, "default", limit, tuple(limit_keys)))
+    return await stores.jobs.claim_jobs(Claim(session, "default", limit))
+
+
+async def admit(stores: Stores, session: UUID, limit: int = 10, *, queue: str = "gated") -> list[ClaimedJob]:
+    """Admit jobs of a gated queue."""
+    return (await stores.admission.admit_jobs(Claim(session, queue, limit))).jobs
 
 
 def done(jobs: Sequence[ClaimedJob], state: JobState = JobState.SUCCEEDED) -> list[Completion]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -17,7 +16,6 @@ from headrace.model.batch import NewBatch
 from headrace.model.breaker import BreakerRule
 from headrace.model.job import Claim, Completion, JobSpec, JobState, NewJob
 from headrace.model.limits import Declared, Gate, Rate
-from headrace.ports.stores import Stores
 from tests.backends.server import shared_server
 from tests.integration.postgres_setup import ARGS, SPEC, claim, connection, done, enqueue, register, schema_stores
 from tests.waiting import wait_until
@@ -100,19 +98,6 @@ async def test_submitters_lock_keys_in_one_order() -> None:
         await cross(schema, held, f"k{COUNT // 2}", submit)
 
 
-async def test_capped_claimers_lock_limits_in_one_order() -> None:
-    """Claimers under the same caps take the rows of the limits in the order of the keys."""
-    async with schema_stores() as (schema, stores):
-        keys = [f"k{number}" for number in range(COUNT)]
-        await stores.control.set_caps(dict.fromkeys(keys, 1))
-        sessions = await limited_jobs(stores, keys)
-
-        async def take(direction: int) -> object:
-            return await claim(stores, sessions[direction], 100, limit_keys=keys[::direction])
-
-        await cross(schema, 'SELECT FROM "{schema}".limits WHERE key = $1 FOR UPDATE', keys[COUNT // 2], take)
-
-
 @pytest.mark.parametrize("kind", ["limits", "rates", "breakers"])
 async def test_admissions_lock_what_lanes_need_in_one_order(kind: str) -> None:
     """Admissions of two queues whose jobs came in opposite orders take caps, buckets and breakers by their names."""
@@ -150,10 +135,3 @@ async def test_takers_of_units_lock_buckets_in_one_order() -> None:
             return await limiter.take(dict.fromkeys(names[::direction], 1.0), some=True)
 
         await cross(schema, 'SELECT FROM "{schema}".rates WHERE name = $1 FOR UPDATE', names[COUNT // 2], take)
-
-
-async def limited_jobs(stores: Stores, keys: list[str]) -> dict[int, UUID]:
-    """Enqueue two jobs of each key and return a session for each direction."""
-    for key in keys:
-        await enqueue(stores, 2, JobSpec("capped", limit_key=key))
-    return {direction: await register(stores) for direction in (1, -1)}

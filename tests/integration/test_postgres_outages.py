@@ -397,11 +397,10 @@ async def test_cancelled_callers_leave_no_open_transaction_and_no_lost_connectio
     chance = random.Random(7)
     async with schema_stores(max_pool_size=4) as (schema, stores):
         session = await register(stores, timedelta(hours=1))
-        await stores.control.set_caps({"k": 50})
 
         async def act() -> None:
             await stores.jobs.insert_jobs([NewJob(SPEC, ARGS, key=str(uuid7()), body_hash="1") for _ in range(3)])
-            await stores.jobs.complete_jobs(session, done(await claim(stores, session, 5, limit_keys=["k"])))
+            await stores.jobs.complete_jobs(session, done(await claim(stores, session, 5)))
 
         for _ in range(80):
             task = asyncio.create_task(act())

@@ -16,11 +16,11 @@ from headrace.stores.postgres.queries import load_query
 from tests.integration.postgres_setup import database
 
 LOAD = """INSERT INTO "{schema}".jobs (id, state, session, started_at, sort_at, created_at, queue, task, priority,
-    max_attempts, args, batch_id, limit_key, run_at)
+    max_attempts, args, batch_id, run_at)
   SELECT gen_random_uuid(), CASE WHEN n % 50 = 0 THEN 'running' WHEN n % 50 = 1 THEN 'scheduled' ELSE 'ready' END,
     CASE WHEN n % 50 = 0 THEN '00000000-0000-0000-0000-000000000001'::uuid END, CASE WHEN n % 50 = 0 THEN now() END,
     now() + n * interval '1 microsecond', now(), 'default', 'work', 5, 4, '{{}}',
-    CASE WHEN n % 2 = 0 THEN md5((n % 500)::text)::uuid END, CASE WHEN n % 100 = 3 THEN 'key' END, now()
+    CASE WHEN n % 2 = 0 THEN md5((n % 500)::text)::uuid END, now()
   FROM generate_series(1, 20000) AS n"""
 
 #: What each statement may use to reach the hot table and the history; anything else is a plan gone astray.
@@ -36,16 +36,6 @@ HOT = {
         "finished_jobs_retry",
         "batches_pkey",
         "batches_live",
-    },
-    "claim_capped_jobs": {
-        "jobs_claim",
-        "jobs_claim_capped",
-        "jobs_running_capped",
-        "jobs_pkey",
-        "batches_live",
-        "sessions_pkey",
-        "queues_pkey",
-        "limits_pkey",
     },
 }
 

@@ -15,10 +15,23 @@ import pytest
 from headrace.model.batch import BatchState, NewBatch
 from headrace.model.errors import KeyHeldError
 from headrace.model.job import JobSpec, NewJob
+from headrace.model.limits import Declared, Gate
 from tests.backends.pooler import PGBOUNCER, pgbouncer
 from tests.backends.postgres import empty_schema, stores_on
-from tests.integration.postgres_setup import ARGS, SPEC, claim, connection, done, enqueue, register, shared_server
+from tests.integration.postgres_setup import (
+    ARGS,
+    SPEC,
+    admit,
+    claim,
+    connection,
+    done,
+    enqueue,
+    register,
+    shared_server,
+)
 from tests.waiting import wait_until
+
+GATED = JobSpec("work", "gated", gate=Gate(caps=("task:k",)))
 
 
 @pytest.fixture
@@ -41,10 +54,11 @@ async def test_a_pooled_store_leaves_nothing_in_its_sessions(schema: str) -> Non
     """No named statement and no setting stays behind on a connection that others use next."""
     async with stores_on(schema, None, dsn=shared_server().dsn, pooled=True) as stores:
         session = await register(stores)
-        await stores.control.set_caps({"k": 1})
+        await stores.admission.declare_limits(Declared(caps={"task:k": 1}))
         await enqueue(stores, 3)
-        await enqueue(stores, 3, JobSpec("work", limit_key="k"))
-        await stores.jobs.complete_jobs(session, done(await claim(stores, session, limit_keys=["k"])))
+        await enqueue(stores, 3, GATED)
+        started = [*await claim(stores, session), *await admit(stores, session)]
+        await stores.jobs.complete_jobs(session, done(started))
         inside: Any = stores.jobs
         for pool in (inside._hot._pool, inside._database._pool):
             assert pool._idle
@@ -58,18 +72,19 @@ async def test_a_pooled_store_leaves_nothing_in_its_sessions(schema: str) -> Non
 async def test_work_goes_through_a_pooler(schema: str, pooler: str) -> None:
     """Twelve workers on three server connections: every job ends once, caps and batches hold, keys are unique."""
     async with stores_on(schema, None, dsn=pooler, pooled=True, max_pool_size=20) as stores:
-        await stores.control.set_caps({"k": 2})
+        await stores.admission.declare_limits(Declared(caps={"task:k": 2}))
         sessions = [await register(stores) for _ in range(12)]
         batch_id = await stores.batches.create_batch(NewBatch(SPEC), [ARGS] * 200)
-        jobs = [NewJob(JobSpec("work", limit_key="k"), ARGS, key=str(n), body_hash="1") for n in range(40)]
+        jobs = [NewJob(GATED, ARGS, key=str(n), body_hash="1") for n in range(40)]
         answers = await asyncio.gather(*(stores.jobs.insert_jobs(jobs) for _ in range(4)))
         assert answers[0] == answers[1] == answers[2] == answers[3]
         finished: set[Any] = set()
 
         async def work(session: Any) -> None:
             while len(finished) < 240:
-                found = await claim(stores, session, 7, limit_keys=["k"])
-                assert sum(job.batch_id is None for job in found) <= 2
+                capped = await admit(stores, session, 7)
+                assert len(capped) <= 2
+                found = [*capped, *await claim(stores, session, 7)]
                 ended = await stores.jobs.complete_jobs(session, done(found))
                 assert finished.isdisjoint(ended)
                 finished.update(ended)

@@ -14,6 +14,7 @@ import pytest
 from headrace.model.batch import BatchState, NewBatch
 from headrace.model.errors import ConflictError, KeyHeldError
 from headrace.model.job import CancelAnswer, Claim, JobSpec, JobState, NewJob
+from headrace.model.limits import Gate
 from headrace.model.session import LeaderTerm
 from headrace.stores.postgres.database import Transaction
 from headrace.stores.postgres.queries import load_query
@@ -21,6 +22,7 @@ from headrace.stores.postgres.rows import claim_values
 from tests.integration.postgres_setup import (
     ARGS,
     SPEC,
+    admit,
     claim,
     connection,
     done,
@@ -30,7 +32,7 @@ from tests.integration.postgres_setup import (
 )
 from tests.waiting import wait_until
 
-CAPPED = JobSpec("capped", limit_key="one")
+CAPPED = JobSpec("capped", "gated", gate=Gate(caps=("task:one",)))
 
 
 @asynccontextmanager
@@ -67,65 +69,20 @@ async def test_claims_pass_over_rows_that_others_hold() -> None:
 
 
 async def test_many_claimers_share_jobs_exactly_once() -> None:
-    """Eight claimers of 2,000 jobs, some capped: together they get each job once."""
+    """Eight claimers of 2,000 jobs, some behind a gate: together they get each job once."""
     async with schema_stores() as (_, stores):
         sessions = [await register(stores) for _ in range(8)]
         ids = await enqueue(stores, 1500) + await enqueue(stores, 500, CAPPED)
         found: list[UUID] = []
 
         async def drain(session: UUID) -> None:
-            while jobs := await claim(stores, session, 37, limit_keys=["one"]):
+            while jobs := [*await claim(stores, session, 37), *await admit(stores, session, 37)]:
                 found.extend(job.id for job in jobs)
 
         await asyncio.gather(*(drain(session) for session in sessions))
         # A claimer may have seen nothing while another held the rows it looked at.
         await drain(sessions[0])
         assert sorted(found) == sorted(ids)
-
-
-async def test_a_cap_holds_against_racing_claimers() -> None:
-    """Sixteen claimers under a cap of 3: at no moment run more than 3, and the cap is used."""
-    async with schema_stores(max_pool_size=20) as (_, stores):
-        await stores.control.set_caps({"one": 3})
-        session = await register(stores)
-        await enqueue(stores, 200, CAPPED)
-        running: set[UUID] = set()
-        ended: set[UUID] = set()
-        most = 0
-
-        async def work() -> None:
-            nonlocal most
-            while len(ended) < 200:
-                jobs = await claim(stores, session, 5, limit_keys=["one"])
-                # What we count runs for certain: from after the claim's commit until before the completion's.
-                running.update(job.id for job in jobs)
-                most = max(most, len(running))
-                await stores.sessions.sessions_on("elsewhere")
-                running.difference_update(job.id for job in jobs)
-                ended.update(await stores.jobs.complete_jobs(session, done(jobs)))
-
-        await asyncio.gather(*(work() for _ in range(16)))
-        assert most == 3
-
-
-async def test_two_capped_claimers_with_crossed_keys_do_not_deadlock() -> None:
-    """Limit rows are locked in key order, whatever order a worker names its keys in."""
-    async with schema_stores() as (_, stores):
-        await stores.control.set_caps({"a": 100_000, "b": 100_000})
-        session = await register(stores)
-        for key in ("a", "b"):
-            await enqueue(stores, 200, JobSpec("capped", limit_key=key))
-
-        async def drain(keys: list[str]) -> int:
-            count = 0
-            for _ in range(60):
-                count += len(await claim(stores, session, 5, limit_keys=keys))
-            return count
-
-        counts = await asyncio.gather(drain(["a", "b"]), drain(["b", "a"]), drain(["a"]), drain(["b", "a"]))
-        assert sum(counts) == 400
-    async with connection() as opened:
-        assert await opened.fetchval("SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'") == 0
 
 
 async def test_a_deadlock_is_tried_again_inside() -> None:

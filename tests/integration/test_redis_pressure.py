@@ -17,7 +17,7 @@ from headrace.model.errors import StoreUnavailableError
 from headrace.model.job import Claim, JobState, NewJob
 from headrace.model.session import NewSession, ProcessId
 from headrace.settings import load_settings
-from headrace.stores.redis import RedisSite, create_namespace
+from headrace.stores.redis import RedisSite, create_namespace, notifier
 from headrace.stores.redis.faults import StoreFullError
 from tests.backends.redis import new_prefix, stores_on
 from tests.backends.valkey import ValkeyServer
@@ -245,3 +245,30 @@ async def test_hints_cross_processes_also_after_a_cut(server: ValkeyServer) -> N
             return "done" in heard
 
         await wait_until(again)
+
+
+async def test_a_listening_link_that_is_silent_is_made_again(
+    server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listening connection that answers nothing is given up for another one, and hints are heard again."""
+    monkeypatch.setattr(notifier, "CHECK_EVERY", 0.05)
+    monkeypatch.setattr(notifier, "CHECK_TIMEOUT", 0.1)
+    site = RedisSite(server.url, prefix=new_prefix())
+    await create_namespace(site)
+    async with stores_on(site, None) as speaker, stores_on(site, None) as listener:
+        heard: list[str] = []
+        await listener.notifier.subscribe(heard.append)
+        [before] = map(link_id, listed(server, "PUBSUB"))
+        await asyncio.to_thread(server.call, "DEBUG", "SLEEP", "1")
+        await wait_until(lambda: [*map(link_id, listed(server, "PUBSUB"))] not in ([], [before]))
+
+        def again() -> bool:
+            speaker.notifier.hint("done")
+            return "done" in heard
+
+        await wait_until(again)
+
+
+def link_id(line: str) -> str:
+    """Return the id of a connection that CLIENT LIST tells of."""
+    return line.partition(" ")[0]

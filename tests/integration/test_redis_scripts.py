@@ -96,6 +96,19 @@ async def test_one_call_may_be_larger_than_the_stack_of_lua(on: Scenario) -> Non
     assert len(await on.end(session, *jobs)) == 20_000
 
 
+async def test_a_large_batch_that_is_cancelled_holds_up_no_admission(on: Scenario) -> None:
+    """Its items are put aside a thousand at a time, however many stand before a job; none is lost on the way."""
+    session, gate = await on.worker(), Gate(fair_key="a")
+    batch_id = await on.batch(3_500, spec=replace(SPEC, gate=gate))
+    await on.stores.batches.cancel_batch(batch_id)
+    wanted = await on.enqueue(2, gate=gate)
+
+    looks = [await on.look(session) for _ in range(4)]
+    assert [look.look_in for look in looks] == [timedelta()] * 3 + [None]
+    assert [job.id for look in looks for job in look.jobs] == wanted
+    assert await on.stores.batches.settle_cancelled(batch_id, limit=10_000) == 3_500
+
+
 async def use_everything(on: Scenario) -> None:
     """Let jobs of all kinds come and end in all ways."""
     session = await on.worker(lease=DAY)

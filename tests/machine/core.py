@@ -12,7 +12,7 @@ from headrace.model.batch import BatchState
 from headrace.model.job import Claim, Completion, JobState, JobView
 from tests.machine.batches import UNSEALED
 from tests.machine.gates import Gates
-from tests.machine.world import ALL, GATES, KEYS, LEASE, QUEUES, SECOND, first_callback, look
+from tests.machine.world import ALL, GATES, LEASE, QUEUES, SECOND, first_callback, look
 
 
 class Core(Gates):
@@ -112,7 +112,6 @@ class Core(Gates):
         for queue in (*QUEUES, *GATES):
             self.run(self.stores.control.set_queue_paused(queue, paused=False))
         self.open_gates()
-        self.run(self.stores.control.set_caps(dict.fromkeys(KEYS, ALL)))
         for batch_id in self.batches:
             if self.batch_state(batch_id) in UNSEALED:
                 self.run(self.stores.batches.seal_batch(batch_id, total=self.lengths[batch_id]))
@@ -130,7 +129,7 @@ class Core(Gates):
         self.start_worker()
         session = self.workers[-1]
         for queue in (*QUEUES, "callbacks"):
-            jobs = self.run(self.stores.jobs.claim_jobs(Claim(session, queue, ALL, KEYS)))
+            jobs = self.run(self.stores.jobs.claim_jobs(Claim(session, queue, ALL)))
             done = [Completion(job.id, job.attempt, JobState.SUCCEEDED) for job in jobs]
             assert len(self.run(self.stores.jobs.complete_jobs(session, done))) == len(jobs)
         self._work_off_gates(session)

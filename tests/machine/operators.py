@@ -16,7 +16,7 @@ from headrace.model.llm import Answer, StoredAnswer
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Retention
 from tests.machine.workers import Workers
-from tests.machine.world import ALL, ARGS, KEYS, LEASE, SECOND, counts, look, queues, some
+from tests.machine.world import ALL, ARGS, LEASE, SECOND, counts, look, queues, some
 
 #: Short, so that waits of seconds pass them; some waits end exactly with them.
 CHANGED = '{"args":["changed"],"kwargs":{}}'
@@ -24,7 +24,7 @@ RETENTION = Retention(*(seconds * SECOND for seconds in (12, 18, 6, 24)))
 
 
 class Operators(Workers):
-    """Jobs are steered one by one, queues paused, caps set, time passes, and sweeps go round."""
+    """Jobs are steered one by one, queues paused, time passes, and sweeps go round."""
 
     @precondition(lambda self: self.seen)
     @rule(which=some, retry=st.booleans())
@@ -69,12 +69,6 @@ class Operators(Workers):
         self.paused = self.paused | {queue} if paused else self.paused - {queue}
         if paused:
             self.claim_as_a_live_worker(queue, 1, twice=False)
-
-    @rule(key=st.sampled_from(KEYS), cap=st.integers(0, 3))
-    def cap(self, key: str, cap: int) -> None:
-        """Set a cap."""
-        self.run(self.stores.control.set_caps({key: cap}))
-        self.caps[key] = cap
 
     # The waits add up to leases, delays, timeouts and retentions, so that sweeps meet the very instants of their ends.
     @rule(seconds=st.sampled_from([0.5, 1, 2, 3, 3, 6, 12, 40]))
@@ -166,7 +160,7 @@ class Operators(Workers):
         with pytest.raises(FenceLostError):
             self.run(jobs.save_step(none, attempt=1, session=self.workers[0], name="s", value="1"))
         assert self.run(jobs.complete_jobs(self.workers[0], [Completion(none, 1, JobState.SUCCEEDED)])) == []
-        assert self.run(jobs.claim_jobs(Claim(none, "left", 5, KEYS))) == []
+        assert self.run(jobs.claim_jobs(Claim(none, "left", 5))) == []
         assert self.run(batches.close_batches([none])) == []
         assert not self.run(sessions.renew_session(none, lease=LEASE, stats={})).alive
         self._sweep_under(LeaderTerm(none, 1))

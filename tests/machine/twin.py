@@ -84,8 +84,8 @@ def _comparable(answer: Any) -> Any:
             # A store may count jobs before it whose batch is being cancelled, or not.
             return replace(answer, facts={name: fact for name, fact in answer.facts.items() if name != "ahead"})
         case LimitsView():
-            # A store may forget shares that say nothing any more, now or later, and list the caps of `set_caps` or not.
-            return replace(answer, shares=(), caps=tuple(view for view in answer.caps if ":" in view.key))
+            # A store may forget shares that say nothing any more, now or later.
+            return replace(answer, shares=())
     return answer
 
 

@@ -28,16 +28,15 @@ ALL = 1_000_000
 SECOND = timedelta(seconds=1)
 LEASE = timedelta(seconds=12)
 ARGS = '{"args":[],"kwargs":{}}'
-KEYS = ("red", "blue")
 QUEUES = ("left", "right")
 #: Queues whose jobs pass a gate.
 GATES = ("gate", "door")
 CALLBACKS = (
     JobSpec("callback", "callbacks"),
-    JobSpec("callback", "left", 0, 1, 5 * SECOND, at_most_once=True, limit_key="red"),
+    JobSpec("callback", "left", 0, 1, 5 * SECOND, at_most_once=True),
 )
 
-#: Most of the work meets in one queue, under few keys: that is where operations get into each other's way.
+#: Most of the work meets in one queue: that is where operations get into each other's way.
 queues = st.sampled_from(["left", "left", "left", "right"])
 specs = st.builds(
     JobSpec,
@@ -47,7 +46,6 @@ specs = st.builds(
     max_attempts=st.integers(1, 3),
     timeout=st.sampled_from([None, 5 * SECOND]),
     at_most_once=st.booleans(),
-    limit_key=st.sampled_from([None, None, *KEYS]),
 )
 callbacks = st.sampled_from([None, *CALLBACKS])
 counts = st.integers(1, 4)
@@ -110,7 +108,6 @@ class World(RuleBasedStateMachine):
         self.closings: Counter[UUID] = Counter()
         self.announced: set[UUID] = set()
         self.paused: set[str] = set()
-        self.caps: dict[str, int] = {}
         self.terms: list[LeaderTerm] = []
 
     def open_stores(self) -> None:
@@ -145,11 +142,6 @@ class World(RuleBasedStateMachine):
     def alive(self, session: UUID) -> bool:
         """Whether the lease of a session runs."""
         return any(view.id == session and view.alive for view in look(self.memory.inspect.list_sessions()))
-
-    def running(self) -> Counter[str | None]:
-        """Count what runs by limit key, which no read model shows."""
-        state = self.memory.jobs._state  # type: ignore[attr-defined]
-        return Counter(job.spec.limit_key for job in state.jobs.values() if job.state is JobState.RUNNING)
 
     def owns(self, session: UUID, job_id: UUID, attempt: int) -> bool:
         """Whether an attempt still runs its job."""

@@ -77,10 +77,10 @@ GATED = (
             at("admission_gate", "test_however_a_job_becomes_ready_it_is_admitted"),
         )
         for name, old, new in [
-            ("finish_jobs", "j.limit_key, j.lane,", "j.limit_key, NULL,"),
-            ("append_items", "b.limit_key, b.lane, b.cost", "b.limit_key, NULL, b.cost"),
+            ("finish_jobs", "j.task, j.lane,", "j.task, NULL,"),
+            ("append_items", "b.lane, b.cost", "NULL, b.cost"),
             ("close_batches", "s.lane, s.cost", "NULL, s.cost"),
-            ("insert_retries", "f.limit_key, f.lane", "f.limit_key, NULL"),
+            ("insert_retries", "f.at_most_once, f.lane", "f.at_most_once, NULL"),
         ]
     ),
 )  # fmt: skip

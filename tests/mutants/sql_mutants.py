@@ -107,11 +107,6 @@ SESSIONS = (
         (f"{C}/test_job_store_claim.py::test_a_session_claims_until_its_lease_ends",),
     ),
     Mutant(
-        "session expiry", "a dead session claims under a cap",
-        (sql("claim_capped_jobs", f"s.id = %(session)s AND s.expires_at > {NOW}", "s.id = %(session)s"),),
-        (f"{C}/test_job_store_caps.py::test_a_dead_session_claims_no_capped_job",),
-    ),
-    Mutant(
         "session expiry", "an ended lease is renewed",
         (sql("renew_session", f"WHERE id = %(session)s AND expires_at > {NOW}", "WHERE id = %(session)s"),),
         (f"{C}/test_session_store.py::test_a_lease_that_ended_is_never_renewed",),
@@ -261,11 +256,6 @@ LEADER = (
 
 RACING = (
     Mutant(
-        "lock before count", "claimers count without a lock", (sql("lock_limits", " FOR UPDATE OF l", ""),),
-        (f"{C}/test_job_store_caps.py::test_eight_claimers_never_run_over_a_cap",
-         f"{RACES}::test_a_cap_holds_against_racing_claimers"),
-    ),
-    Mutant(
         "ordered locks", "endings lock in the order of the call",
         (Edit(f"{STORE}/completion.py", "sorted(completions, key=_job_id)", "list(completions)"),),
         (f"{LOCKS}::test_endings_lock_jobs_in_one_order",),
@@ -279,12 +269,6 @@ RACING = (
         "ordered locks", "submitters lock keys in the order of the call",
         (Edit(f"{STORE}/intake.py", "names = sorted(wanted)", "names = list(wanted)"),),
         (f"{LOCKS}::test_submitters_lock_keys_in_one_order",),
-    ),
-    Mutant(
-        "ordered locks", "claimers lock limits in the order of the call",
-        (Edit(f"{STORE}/job_store.py", "keys = sorted(set(claim.limit_keys))", "keys = list(claim.limit_keys)"),
-         sql("lock_limits", "ORDER BY l.key", "ORDER BY array_position(%(keys)s::text[], l.key)")),
-        (f"{LOCKS}::test_capped_claimers_lock_limits_in_one_order",),
     ),
 )  # fmt: skip
 

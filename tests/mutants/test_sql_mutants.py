@@ -42,7 +42,6 @@ EVERY_RUN = {
     "fail_overdue_jobs without the term",
     "find_unclosed without the term",
     "hold_term without the term",
-    "claimers count without a lock",
     "endings lock in the order of the call",
     "closers lock in the order of the call",
     "insert_job notifies inside its transaction",

@@ -172,9 +172,7 @@ async def _workers(stores: Stores, _: Settings) -> list[Finding]:
 async def _queues(stores: Stores, _: Settings) -> list[Finding]:
     queues = await stores.inspect.queue_stats()
     troubles = [finding for queue in queues for finding in _troubles(queue)]
-    return troubles or [
-        _ok("queues", f"{len(queues)} known, none is paused, closed, alarmed or without a worker")
-    ]
+    return troubles or [_ok("queues", f"{len(queues)} known, none is paused, closed, alarmed or without a worker")]
 
 
 def _troubles(queue: QueueStats) -> Iterator[Finding]:

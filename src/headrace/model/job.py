@@ -57,8 +57,6 @@ class JobSpec:
     timeout: timedelta | None = None
     #: A job whose worker died is failed rather than run again.
     at_most_once: bool = False
-    #: The cap this job counts against (see `ControlStore.set_caps`), or None.
-    limit_key: str | None = None
     #: What must let the job pass before it starts; None: nothing, and it costs nothing.
     gate: Gate | None = None
     #: How much of its fair key's share one job uses, and of limits that take the job's cost: tokens, for example.
@@ -87,15 +85,13 @@ Place = tuple[datetime, UUID]
 class Claim:
     """A request for jobs: at most `limit` of `queue`, for `session`.
 
-    `limit_keys` are the caps of the tasks this worker has in the queue; with none, capped jobs are left alone and
-    the claim is one statement. `after` leaves out ready jobs up to a place that was claimed just before, which spares
-    the store a walk past what has gone; only without `limit_keys`, and not for long: jobs may come before that place.
+    `after` leaves out ready jobs up to a place that was claimed just before, which spares the store a walk past what
+    has gone; not for long: jobs may come before that place. A gate ignores it.
     """
 
     session: UUID
     queue: str
     limit: int
-    limit_keys: tuple[str, ...] = ()
     after: Place | None = None
 
 

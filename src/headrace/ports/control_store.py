@@ -53,7 +53,3 @@ class ControlStore(Protocol):
     async def queue_states(self) -> dict[str, QueueState]:
         """Return what is stored of each queue for which anything was set; cheap, for it is asked every second."""
         ...
-
-    async def set_caps(self, caps: Mapping[str, int]) -> None:
-        """Set the cap of each limit key: how many jobs under it may run at once, over all workers."""
-        ...

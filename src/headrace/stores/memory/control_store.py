@@ -100,11 +100,6 @@ class MemoryControlStore:
     def _set(self, queue: str, **changes: Any) -> None:
         self._state.queues[queue] = replace(self._state.queues.get(queue, QueueSetting()), **changes)
 
-    @atomic
-    async def set_caps(self, caps: Mapping[str, int]) -> None:
-        """Set caps; keys that are not named keep theirs."""
-        self._state.caps.update(caps)
-
 
 def _batch_state(state: State, row: Finished) -> BatchState | None:
     return None if row.job.batch_id is None else state.batches[row.job.batch_id].state

@@ -65,14 +65,10 @@ def _served(state: State, queue: str) -> bool:
 
 def _lane_of(state: State, job: Job) -> list[Job]:
     """Return the jobs that wait in the lane of a ready job."""
-    name = _lane_name(job)
+    name = lane_name(job.spec)
     find = partial(claims.claimable, state)
     waiting = (find(other.id) for other in state.jobs.values() if other.spec.queue == job.spec.queue)
-    return [other for other in waiting if other is not None and _lane_name(other) == name]
-
-
-def _lane_name(job: Job) -> str:
-    return lane_name(job.spec.gate, job.spec.limit_key)
+    return [other for other in waiting if other is not None and lane_name(other.spec) == name]
 
 
 def _before(other: Job, job: Job) -> bool:

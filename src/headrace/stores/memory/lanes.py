@@ -21,9 +21,9 @@ def gate_of(spec: JobSpec) -> Gate:
     return spec.gate or OPEN_GATE
 
 
-def lane_name(gate: Gate | None = None, limit_key: str | None = None) -> str:
-    """Return the name of a lane in its queue."""
-    return (gate or OPEN_GATE).text if limit_key is None else f"limit {limit_key}"
+def lane_name(spec: JobSpec) -> str:
+    """Return the name of a job's lane in its queue."""
+    return gate_of(spec).text
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Lanes:
         """Add a job that became ready."""
         assert job.sort_at is not None
         spec = job.spec
-        lanes, name = self._queues.setdefault(spec.queue, {}), lane_name(spec.gate, spec.limit_key)
+        lanes, name = self._queues.setdefault(spec.queue, {}), lane_name(spec)
         lane = lanes.get(name)
         if lane is None:
             lane = lanes[name] = Lane(gate_of(spec))

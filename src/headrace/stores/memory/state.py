@@ -49,7 +49,6 @@ class State:
         self.sessions: dict[UUID, Session] = {}
         self.leader: Leader | None = None
         self.queues: dict[str, QueueSetting] = {}
-        self.caps: dict[str, int] = {}
         self.limits = Limits()
         self.limit_locks = RowLocks()
         #: What a verb awaits between the statements it would be elsewhere; see `row_locks`.

@@ -68,7 +68,7 @@ async def _finish(runner: Runner, session: UUID, completions: Sequence[Completio
         attempts=[c.attempt for c in completions],
         results=[c.result for c in completions],
         endings=[None if _plain(c) else encode_ending(c) for c in completions],
-        **claim_values(claim if claim is not None and not claim.limit_keys else Claim(session, "", 0)),
+        **claim_values(claim if claim is not None else Claim(session, "", 0)),
     )
     *claimed, last = rows
     return last["ended"], claimed_jobs(claimed)

@@ -92,11 +92,6 @@ class PostgresControlStore:
             for row in await self._database.fetch("queue_states")
         }
 
-    async def set_caps(self, caps: Mapping[str, int]) -> None:
-        """Set the cap of each limit key; keys that are not named keep theirs."""
-        keys = sorted(caps)
-        await self._database.fetch("set_caps", keys=keys, caps=[caps[key] for key in keys])
-
 
 def _no_job(job_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no job {job_id}. It never existed, or its retention is over.")

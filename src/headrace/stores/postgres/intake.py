@@ -79,7 +79,6 @@ def spec_values(spec: JobSpec) -> dict[str, Any]:
         "max_attempts": spec.max_attempts,
         "timeout": spec.timeout,
         "at_most_once": spec.at_most_once,
-        "limit_key": spec.limit_key,
         "lane": spec.gate.text if spec.gate is not None else None,
         "cost": spec.cost if spec.cost != 1 else None,
         "head_start": head_start(spec.priority),

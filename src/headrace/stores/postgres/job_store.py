@@ -12,7 +12,7 @@ from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.stores.postgres import completion, intake, pruning
-from headrace.stores.postgres.database import Database, Row, Transaction
+from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.notifier import PostgresNotifier
 from headrace.stores.postgres.rows import claim_values, claimed_jobs, held_jobs
 from headrace.stores.postgres.sweeps import Sweeper
@@ -48,18 +48,7 @@ class PostgresJobStore:
 
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
         """Move up to `claim.limit` ready jobs to running under the session and return them in claim order."""
-        if claim.limit_keys:
-            values = {"session": claim.session, "queue": claim.queue, "limit": claim.limit}
-            keys = sorted(set(claim.limit_keys))
-
-            async def work(tx: Transaction) -> list[Row]:
-                locked = [row["key"] for row in await tx.fetch("lock_limits", keys=keys, queue=claim.queue)]
-                return await tx.fetch("claim_capped_jobs", keys=keys, locked=locked, **values)
-
-            rows = await self._hot.run(work)
-        else:
-            rows = await self._hot.fetch("claim_jobs", session=claim.session, **claim_values(claim))
-        return claimed_jobs(rows)
+        return claimed_jobs(await self._hot.fetch("claim_jobs", session=claim.session, **claim_values(claim)))
 
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
         """Return the running jobs that a session holds in a queue."""

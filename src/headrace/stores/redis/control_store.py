@@ -77,10 +77,6 @@ class RedisControlStore:
         found = await self._namespace.run("queue_states")
         return {queue: queue_state(fields) for queue, fields in zip(found[::2], found[1::2], strict=True)}
 
-    async def set_caps(self, caps: Mapping[str, int]) -> None:
-        """Set the cap of each limit key; keys that are not named keep theirs."""
-        await self._namespace.run("set_caps", *(word for pair in caps.items() for word in pair))
-
 
 def _no_job(job_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no job {job_id}. It never existed, or its retention is over.")

@@ -139,7 +139,7 @@ class RedisNotifier:
     async def _keep_listening(self) -> None:
         pause = _FIRST_PAUSE
         while True:
-            with contextlib.suppress(HeadraceError):
+            with contextlib.suppress(HeadraceError, TimeoutError):
                 wire = await self._server.connect(factory=_Listening)
                 assert isinstance(wire, _Listening)
                 pause = _FIRST_PAUSE

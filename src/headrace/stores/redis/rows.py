@@ -57,8 +57,6 @@ def spec_fields(spec: JobSpec) -> tuple[str, ...]:
         fields += ["timeout", str(span(spec.timeout))]
     if spec.at_most_once:
         fields += ["once", "1"]
-    if spec.limit_key is not None:
-        fields += ["limit_key", spec.limit_key]
     if spec.gate is not None:
         fields += ["gate", spec.gate.text]
     return tuple(fields)
@@ -67,7 +65,7 @@ def spec_fields(spec: JobSpec) -> tuple[str, ...]:
 def claim_words(claim: Claim) -> tuple[str | int, ...]:
     """Return the arguments of a claim behind its session."""
     at, job_id = ("", "") if claim.after is None else (str(micros(claim.after[0])), claim.after[1].hex)
-    return (claim.queue, claim.limit, to_json(claim.limit_keys), at, job_id)
+    return (claim.queue, claim.limit, at, job_id)
 
 
 def claimed_jobs(rows: Sequence[Sequence[Any]], queue: str) -> list[ClaimedJob]:

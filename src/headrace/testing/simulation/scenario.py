@@ -155,6 +155,7 @@ GATED_KINDS = (
     ("ordered",), ("ordered", "ordered-y"), ("ordered", "shared", "narrow"),
 )  # fmt: skip
 CLEAN_PLANS = PLANS[:4]
+UNSURE_PLANS = (*PLANS[2:4], *PLANS[4:7], *PLANS[6:10])
 
 
 def draw_plan(chance: Random, task: str) -> list[Any]:
@@ -215,7 +216,9 @@ LIMITS = (
 def _limit(chance: Random) -> dict[str, Any]:
     what, value, kinds = chance.choice(LIMITS)
     tasks = [chance.choice(kinds) for _ in range(chance.choice((2, 5)))]
-    plans = [chance.choice(CLEAN_PLANS)(chance) for _ in tasks]
+    # A probe that says nothing, or too late, is what a breaker has to cope with.
+    kept = UNSURE_PLANS if what in ("breaker", "fail") else CLEAN_PLANS
+    plans = [chance.choice(kept)(chance) for _ in tasks]
     return {"what": what, "value": value, "seconds": chance.choice((0.5, 3.0)), "tasks": tasks, "plans": plans}
 
 

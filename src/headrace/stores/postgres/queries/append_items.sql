@@ -16,10 +16,10 @@ WITH batch AS MATERIALIZED (
   RETURNING batch_id, first_ordinal
 ), items AS (
   INSERT INTO {schema}.jobs (id, batch_id, ordinal, state, sort_at, run_at, created_at, queue, task, priority,
-    max_attempts, timeout, at_most_once, limit_key, lane, cost, args)
+    max_attempts, timeout, at_most_once, lane, cost, args)
   SELECT i.id, b.id, m.first_ordinal + i.place::int - 1, CASE WHEN b.run_at > b.now THEN 'scheduled' ELSE 'ready' END,
     greatest(b.run_at, b.now) - (%(head_starts)s::interval[])[b.priority + 1], b.run_at, b.now, b.queue, b.task,
-    b.priority, b.max_attempts, b.timeout, b.at_most_once, b.limit_key, b.lane, b.cost, i.args
+    b.priority, b.max_attempts, b.timeout, b.at_most_once, b.lane, b.cost, i.args
   FROM batch AS b JOIN mark AS m ON m.batch_id = b.id
     CROSS JOIN unnest(%(ids)s::uuid[], %(args)s::json[]) WITH ORDINALITY AS i (id, args, place)
 )

@@ -7,11 +7,11 @@ WITH gone AS (
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
-     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, lane, cost,
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
      args)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, coalesce(%(now)s::timestamptz, now()), timeout,
     ordinal, attempt, priority, failures, crashes, max_attempts, at_most_once, cancel_requested, 'cancelled', queue, task,
-    limit_key, lane, cost, args
+    lane, cost, args
   FROM gone
   ON CONFLICT (id) DO NOTHING
 )

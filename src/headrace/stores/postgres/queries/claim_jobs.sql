@@ -7,7 +7,7 @@ SET state = 'running', session = %(session)s, attempt = j.attempt + 1,
   started_at = coalesce(%(now)s::timestamptz, now())
 WHERE j.id = ANY(ARRAY(
   SELECT r.id FROM {schema}.jobs AS r
-  WHERE r.queue = %(queue)s AND r.state = 'ready' AND r.lane IS NULL AND r.limit_key IS NULL
+  WHERE r.queue = %(queue)s AND r.state = 'ready' AND r.lane IS NULL
     AND (r.sort_at, r.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'),
       coalesce(%(after_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
     AND EXISTS (SELECT FROM {schema}.sessions AS s

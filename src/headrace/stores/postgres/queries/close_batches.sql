@@ -34,12 +34,12 @@ WITH asked AS MATERIALIZED (
   RETURNING b.id, b.outcome, b.closed_at, b.on_close, a.callback_id
 ), called AS (
   INSERT INTO {schema}.jobs (id, state, sort_at, created_at, queue, task, priority, max_attempts, timeout,
-    at_most_once, limit_key, lane, cost, args)
+    at_most_once, lane, cost, args)
   SELECT c.callback_id, 'ready', c.closed_at - (%(head_starts)s::interval[])[s.priority + 1], c.closed_at, s.queue,
-    s.task, s.priority, s.max_attempts, s.timeout, s.at_most_once, s.limit_key,
+    s.task, s.priority, s.max_attempts, s.timeout, s.at_most_once,
     s.lane, s.cost, ('{"args":["' || c.id || '"],"kwargs":{}}')::json
   FROM closed AS c CROSS JOIN json_to_record(c.on_close) AS s (queue text, task text, priority smallint,
-    max_attempts smallint, timeout interval, at_most_once boolean, limit_key text,
+    max_attempts smallint, timeout interval, at_most_once boolean,
     lane text, cost double precision)
   WHERE c.on_close IS NOT NULL
 )

@@ -11,12 +11,12 @@ WITH named AS (
 ), batch AS (
   INSERT INTO {schema}.batches
     (id, run_at, created_at, opened_at, sealed_at, timeout, total, max_failed, priority, max_attempts, at_most_once,
-     state, queue, task, limit_key, lane, cost, key, body_hash, on_close)
+     state, queue, task, lane, cost, key, body_hash, on_close)
   SELECT %(id)s::uuid, %(run_at)s::timestamptz, t.now, t.now, CASE WHEN %(sealed)s::boolean THEN t.now END,
     %(timeout)s::interval, CASE WHEN %(sealed)s::boolean THEN cardinality(%(ids)s::uuid[]) END, %(max_failed)s::int,
     %(priority)s::smallint, %(max_attempts)s::smallint, %(at_most_once)s::boolean,
     CASE WHEN %(sealed)s::boolean THEN 'sealed' ELSE 'open' END, %(queue)s::text, %(task)s::text,
-    %(limit_key)s::text, %(lane)s::text, %(cost)s::double precision, %(key)s::text, %(body_hash)s::text, %(on_close)s::json
+    %(lane)s::text, %(cost)s::double precision, %(key)s::text, %(body_hash)s::text, %(on_close)s::json
   FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) AS t
   WHERE %(key)s::text IS NULL OR EXISTS (SELECT FROM named)
   ON CONFLICT (id) DO NOTHING
@@ -27,11 +27,11 @@ WITH named AS (
   WHERE cardinality(%(ids)s::uuid[]) > 0
 ), items AS (
   INSERT INTO {schema}.jobs (id, batch_id, ordinal, state, sort_at, run_at, created_at, queue, task, priority,
-    max_attempts, timeout, at_most_once, limit_key, lane, cost, args)
+    max_attempts, timeout, at_most_once, lane, cost, args)
   SELECT i.id, b.id, i.place::int - 1, CASE WHEN %(run_at)s::timestamptz > b.created_at THEN 'scheduled' ELSE 'ready' END,
     greatest(%(run_at)s::timestamptz, b.created_at) - %(head_start)s::interval, %(run_at)s::timestamptz, b.created_at,
     %(queue)s::text, %(task)s::text, %(priority)s::smallint, %(max_attempts)s::smallint, %(timeout)s::interval,
-    %(at_most_once)s::boolean, %(limit_key)s::text, %(lane)s::text, %(cost)s::double precision, i.args
+    %(at_most_once)s::boolean, %(lane)s::text, %(cost)s::double precision, i.args
   FROM batch AS b CROSS JOIN unnest(%(ids)s::uuid[], %(args)s::json[]) WITH ORDINALITY AS i (id, args, place)
 ), gated AS (
   INSERT INTO {schema}.queues (name, gated)

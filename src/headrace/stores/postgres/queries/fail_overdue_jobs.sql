@@ -26,10 +26,10 @@ WITH overdue AS MATERIALIZED (
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
-     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, lane, cost,
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
      args, error)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, now, timeout, ordinal, attempt, priority,
-    failures + 1, crashes, max_attempts, at_most_once, cancel_requested, verdict, queue, task, limit_key, lane,
+    failures + 1, crashes, max_attempts, at_most_once, cancel_requested, verdict, queue, task, lane,
     cost, args, %(error)s::json
   FROM overdue WHERE verdict <> 'ready'
   ON CONFLICT (id) DO NOTHING

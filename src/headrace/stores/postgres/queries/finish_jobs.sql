@@ -14,12 +14,12 @@ WITH gone AS (
     coalesce(%(now)s::timestamptz, now()) AS finished_at, j.timeout, j.ordinal, j.attempt, j.priority,
     j.failures + coalesce((d.ending ->> 'failures')::smallint, 0::smallint) AS failures,
     j.crashes + coalesce((d.ending ->> 'crashes')::smallint, 0::smallint) AS crashes, j.max_attempts, j.at_most_once,
-    j.cancel_requested, coalesce(d.ending ->> 'state', 'succeeded') AS state, j.queue, j.task, j.limit_key, j.lane,
+    j.cancel_requested, coalesce(d.ending ->> 'state', 'succeeded') AS state, j.queue, j.task, j.lane,
     j.cost, j.args, d.result, d.ending -> 'error' AS error, d.ending -> 'usage' AS usage
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
-     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, lane, cost,
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
      args, result, error, usage)
   SELECT * FROM gone
 ), claimed AS (

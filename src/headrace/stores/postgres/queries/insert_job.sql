@@ -4,5 +4,5 @@
 -- Locks: the new row; behind the commit the notification queue, for at most 20 ms. Index: primary key.
 CALL {schema}.insert_job(%(id)s::uuid, %(run_at)s::timestamptz, %(head_start)s::interval, %(queue)s::text,
   %(task)s::text, %(priority)s::smallint, %(max_attempts)s::smallint, %(timeout)s::interval, %(at_most_once)s::boolean,
-  %(limit_key)s::text, %(lane)s::text, %(cost)s::double precision, %(args)s::text::json,
+  NULL::text, %(lane)s::text, %(cost)s::double precision, %(args)s::text::json,
   coalesce(%(now)s::timestamptz, now()), %(channel)s::text, %(payload)s::text)

@@ -3,12 +3,12 @@
 -- `args` comes as text: on the caller's own connection a codec for json may be set.
 -- Locks: the new rows. Index: primary key.
 INSERT INTO {schema}.jobs
-  (id, state, sort_at, run_at, created_at, queue, task, priority, max_attempts, timeout, at_most_once, limit_key, lane,
+  (id, state, sort_at, run_at, created_at, queue, task, priority, max_attempts, timeout, at_most_once, lane,
    cost, args)
 SELECT j.id, CASE WHEN j.run_at > t.now THEN 'scheduled' ELSE 'ready' END,
   greatest(j.run_at, t.now) - %(head_start)s::interval, j.run_at, t.now, %(queue)s, %(task)s,
   %(priority)s::smallint, %(max_attempts)s::smallint, %(timeout)s::interval, %(at_most_once)s::boolean,
-  %(limit_key)s, %(lane)s::text, %(cost)s::double precision, j.args::json
+  %(lane)s::text, %(cost)s::double precision, j.args::json
 FROM unnest(%(ids)s::uuid[], %(args)s::text[], %(run_ats)s::timestamptz[]) AS j (id, args, run_at),
   (SELECT coalesce(%(now)s::timestamptz, now()) AS now) AS t
 ON CONFLICT (id) DO NOTHING

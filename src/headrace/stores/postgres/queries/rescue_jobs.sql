@@ -25,10 +25,10 @@ WITH lost AS MATERIALIZED (
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
-     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, lane, cost,
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
      args, error)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, now, timeout, ordinal, attempt, priority,
-    failures, crashes + 1, max_attempts, at_most_once, cancel_requested, verdict, queue, task, limit_key, lane,
+    failures, crashes + 1, max_attempts, at_most_once, cancel_requested, verdict, queue, task, lane,
     cost, args, %(error)s::json
   FROM lost WHERE verdict <> 'ready'
   ON CONFLICT (id) DO NOTHING

@@ -39,11 +39,11 @@ WITH held AS MATERIALIZED (
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
-     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, limit_key, lane, cost,
+     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
      args, error, usage)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, now, timeout, ordinal, attempt, priority,
     failures + charged::int, crashes + lone::int, max_attempts, at_most_once, cancel_requested, verdict, queue, task,
-    limit_key, lane, cost, args, CASE verdict WHEN 'failed' THEN %(poison)s::json ELSE error END, usage
+    lane, cost, args, CASE verdict WHEN 'failed' THEN %(poison)s::json ELSE error END, usage
   FROM judged WHERE verdict IN ('failed', 'cancelled')
   ON CONFLICT (id) DO NOTHING
 )

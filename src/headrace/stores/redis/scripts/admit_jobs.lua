@@ -51,6 +51,7 @@ while not more do
 end
 
 -- When the first of what waits is let through by time alone; asked last, for what started used the room.
+more = more or ghosts >= GHOSTS_AT_ONCE
 local look_in = more and 0 or -1
 for _, job in ipairs(more and {} or held) do
   local until_at = 0

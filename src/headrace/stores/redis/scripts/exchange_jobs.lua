@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- End attempts of a session, and claim others in the same step. Arguments: session, JSON list of completions, queue,
--- limit, JSON list of limit keys, place to go on behind. Returns {positions refused, rows claimed}.
+-- limit, place to go on behind. Returns {positions refused, rows claimed}.
 -- Keys: those of complete_jobs and claim_jobs. Complexity: O(N log M).
 -- include completing, claiming
 local refused = complete_jobs(ARGV[2], cjson.decode(ARGV[3]))
--- Before the claim: what was sent back may be claimed again, and what ended frees its caps.
+-- Before the claim: what was sent back may be claimed again.
 flush()
-local rows = claim_jobs(ARGV[2], ARGV[4], tonumber(ARGV[5]), cjson.decode(ARGV[6]), ARGV[7], ARGV[8])
+local rows = claim_jobs(ARGV[2], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7])
 flush()
 return {refused, rows}

@@ -5,7 +5,7 @@
 -- Complexity: O(log M + S + F), S the live sessions, F what holds up the job.
 -- include keeper, waiting, claiming
 local id = ARGV[2]
-local row = call('HMGET', job_key(id), 'state', 'queue', 'gate', 'run_at', 'batch', 'limit_key')
+local row = call('HMGET', job_key(id), 'state', 'queue', 'gate', 'run_at', 'batch')
 local state, queue = row[1], row[2]
 if not state then
   return false
@@ -20,7 +20,7 @@ if paused(queue) then
 elseif row[5] and call('SISMEMBER', ROOT .. 'batches:cancelling', row[5]) == 1 then
   return {state, 'cancelling', row[5], 0, '{}', -1}
 end
-local lane = ready_key({queue = queue, gate = row[3], limit_key = row[6]})
+local lane = ready_key({queue = queue, gate = row[3]})
 local ahead = math.min(call('ZRANK', lane, id) or 0, 1000)
 if call('SISMEMBER', ROOT .. 'gated', queue) == 1 then
   -- What holds up the first of its lane holds up the whole lane.

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Figures of queues. Arguments: length of the time that rates are counted over, then queues.
 -- Returns rows {queue, scheduled, ready, running, succeeded, failed, cancelled, came, went, since when one is ready or
--- empty}. Keys: jobs, ready, ghosts, lane, limited, heads, scheduled, holders, running, ended, job.
+-- empty}. Keys: jobs, ready, ghosts, lane, heads, scheduled, holders, running, ended, job.
 -- Complexity: O(Q (log M + K) + H), K the lanes of a queue, H the holders.
 -- include keys, figures
 local LOOKED_AT, LANES = 200, 1000
@@ -27,9 +27,6 @@ for index = 3, #ARGV do
   local queue = ARGV[index]
   local counts, oldest = counts_of(queue, running[queue]), ready_since(ROOT .. 'ready:' .. queue)
   oldest = ready_since(ROOT .. 'ghosts:' .. queue, oldest)
-  for _, name in ipairs(call('SMEMBERS', ROOT .. 'limited:' .. queue)) do
-    oldest = ready_since(ROOT .. 'lane:' .. queue .. ':limit:' .. name, oldest)
-  end
   for _, gate in ipairs(call('HRANDFIELD', ROOT .. 'heads:' .. queue, LANES)) do
     oldest = ready_since(ROOT .. 'lane:' .. queue .. ':' .. gate, oldest)
   end

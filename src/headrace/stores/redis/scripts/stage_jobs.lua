@@ -17,9 +17,9 @@ local queues, names = {}, {}
 for index = 1, math.min(limit, #due) do
   local id, queue = due[index].id, due[index].queue
   local key = job_key(id)
-  local row = call('HMGET', key, 'priority', 'gate', 'limit_key', 'attempt', 'sort_at')
-  local job = {state = 'scheduled', queue = queue, priority = row[1], gate = row[2], limit_key = row[3], attempt = row[4]}
-  local place = keeps_place(job) and row[5] or text(due[index].run_at - head_start(job))
+  local row = call('HMGET', key, 'priority', 'gate', 'attempt', 'sort_at')
+  local job = {state = 'scheduled', queue = queue, priority = row[1], gate = row[2], attempt = row[3]}
+  local place = keeps_place(job) and row[4] or text(due[index].run_at - head_start(job))
   leave_waiting(id, job)
   call('HSET', key, 'state', 'ready', 'sort_at', place)
   enter_ready(id, job, place)

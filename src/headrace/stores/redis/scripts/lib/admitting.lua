@@ -6,16 +6,44 @@ local PAGE = 8
 local MAX_TIES = 100
 local stuck, spent_shares, stuck_classes, cancelling = {}, {}, {}, {}
 
--- What `keeper` takes: the first job of a lane. Nil: it is a ghost, which was put aside.
+-- Ghosts that one admission puts aside at most; where there are more, it says that it has not seen everything.
+local GHOSTS_AT_ONCE, ghosts = 1000, 0
+
+local function is_ghost(batch)
+  if batch and cancelling[batch] == nil then
+    cancelling[batch] = call('SISMEMBER', ROOT .. 'batches:cancelling', batch) == 1
+  end
+  return batch and cancelling[batch]
+end
+
+-- Put aside the ghosts at the head of a lane; one that may have more of them is stuck for this time.
+local function put_aside(queue, gate)
+  local key, gone = lane_key(queue, gate), {}
+  local rest = call('ZRANGE', key, 0, GHOSTS_AT_ONCE - ghosts - 1, 'WITHSCORES')
+  for index = 1, #rest, 2 do
+    if not is_ghost(call('HGET', job_key(rest[index]), 'batch')) then
+      break
+    end
+    gone[#gone + 1] = rest[index]
+    later('ZADD', ROOT .. 'ghosts:' .. queue, rest[index + 1], rest[index])
+  end
+  ghosts = ghosts + #gone
+  if #gone > 0 then
+    call_in_parts('ZREM', key, gone)
+    settle_lane(queue, gate)
+  end
+  stuck[gate.text] = ghosts >= GHOSTS_AT_ONCE or #gone == 0 or nil
+end
+
+-- What `keeper` takes: the first job of a lane. Nil: it is a ghost, and the lane stands elsewhere by now, or is stuck.
 local function first_job(queue, gate, id, place)
   local row = call('HMGET', job_key(id), 'batch', 'cost', 'attempt')
-  if row[1] and cancelling[row[1]] == nil then
-    cancelling[row[1]] = call('SISMEMBER', ROOT .. 'batches:cancelling', row[1]) == 1
-  end
-  if row[1] and cancelling[row[1]] then
-    call('ZREM', lane_key(queue, gate), id)
-    later('ZADD', ROOT .. 'ghosts:' .. queue, place, id)
-    settle_lane(queue, gate)
+  if is_ghost(row[1]) then
+    if ghosts < GHOSTS_AT_ONCE then
+      put_aside(queue, gate)
+    else
+      stuck[gate.text] = true
+    end
     return nil
   end
   return {id = id, place = tonumber(place), queue = queue, gate = gate, cost = tonumber(row[2] or 1),
@@ -30,14 +58,19 @@ local function first_of_share(queue, class, fair)
     if #page == 0 then
       return nil
     end
+    offset = offset + PAGE
     for index = 1, #page, 2 do
       local id, gate_text = string.sub(page[index], 1, 32), string.sub(page[index], 34)
       if not stuck[gate_text] then
-        -- After a ghost the lane stands elsewhere, and so does the page.
-        return first_job(queue, gate_of(gate_text), id, page[index + 1]) or first_of_share(queue, class, fair)
+        local job = first_job(queue, gate_of(gate_text), id, page[index + 1])
+        if job then
+          return job
+        end
+        -- The page has moved with the lane.
+        offset = 0
+        break
       end
     end
-    offset = offset + PAGE
   end
 end
 

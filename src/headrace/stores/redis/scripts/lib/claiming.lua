@@ -1,22 +1,12 @@
 -- Claiming the first ready jobs of a queue that may start now.
 -- include running, ranks
 local CLAIMED = {'task', 'args', 'attempt', 'failures', 'crashes', 'max_attempts', 'timeout', 'cancel', 'batch',
-  'ordinal', 'sort_at', 'limit_key'}
+  'ordinal', 'sort_at'}
 -- Ghosts (jobs of batches being cancelled) that one claim puts aside at most.
 local MAX_GHOSTS = 10000
 
 local function paused(queue)
   return call('HEXISTS', ROOT .. 'queue:' .. queue, 'paused') == 1
-end
-
--- How many more jobs may run under each limit key: its cap less what runs; false without a cap.
-local function room_of(limit_keys)
-  local room = {}
-  for _, name in ipairs(limit_keys) do
-    local cap = call('HGET', ROOT .. 'caps', name)
-    room[name] = cap and cap - call('SCARD', ROOT .. 'holds:limit:' .. name)
-  end
-  return room
 end
 
 -- Remove and return up to `limit` ids of a set of ready jobs, in order, behind a place if one is given.
@@ -36,25 +26,6 @@ local function pop_ready(key, limit, after_at, after_id)
   return ids
 end
 
--- Of the queue and the lanes with room, the one whose first job comes first; and how many it may give.
-local function next_source(queue, room)
-  local best, best_score, best_id, best_name
-  local function look(key, name)
-    local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
-    local score = tonumber(head[2])
-    if score and (not best or score < best_score or score == best_score and head[1] < best_id) then
-      best, best_score, best_id, best_name = key, score, head[1], name
-    end
-  end
-  look(ROOT .. 'ready:' .. queue)
-  for name, free in pairs(room) do
-    if not free or free > 0 then
-      look(ROOT .. 'lane:' .. queue .. ':limit:' .. name, name)
-    end
-  end
-  return best, best_name
-end
-
 -- Start a job that was taken from its place; returns its row, or nil for a ghost.
 local function start_claimed(id, queue, session, cancelling, gate)
   local key = job_key(id)
@@ -71,24 +42,18 @@ local function start_claimed(id, queue, session, cancelling, gate)
   end
   row[3] = (row[3] or 0) + 1
   call('HSET', key, 'state', 'running', 'session', session, 'attempt', row[3], 'started_at', NOW_TEXT)
-  start(id, {queue = queue, timeout = row[7], limit_key = row[12], gate = gate}, session)
+  start(id, {queue = queue, timeout = row[7], gate = gate}, session)
   row[12] = id
   return row
 end
 
-local function claim_jobs(session, queue, limit, limit_keys, after_at, after_id)
+local function claim_jobs(session, queue, limit, after_at, after_id)
   local rows, cancelling, ghosts = {}, {}, 0
   if limit < 1 or not alive(session) or paused(queue) or call('SISMEMBER', ROOT .. 'gated', queue) == 1 then
     return rows
   end
-  local room = room_of(limit_keys)
-  local capped = next(room) ~= nil
   while #rows < limit and ghosts < MAX_GHOSTS do
-    local source, name = ROOT .. 'ready:' .. queue, nil
-    if capped then
-      source, name = next_source(queue, room)
-    end
-    local ids = source and pop_ready(source, capped and 1 or limit - #rows, after_at, after_id) or {}
+    local ids = pop_ready(ROOT .. 'ready:' .. queue, limit - #rows, after_at, after_id)
     if #ids == 0 then
       break
     end
@@ -99,9 +64,6 @@ local function claim_jobs(session, queue, limit, limit_keys, after_at, after_id)
       else
         ghosts = ghosts + 1
       end
-    end
-    if name and room[name] then
-      room[name] = room[name] - 1
     end
   end
   if #rows > 0 then

@@ -1,9 +1,9 @@
 -- Ends of attempts. `read_job` gives what these functions need; each writes the hash and leaves the rest to `flush`.
 -- include waiting, running
-local JOB = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'limit_key', 'gate', 'cancel', 'failures',
+local JOB = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'gate', 'cancel', 'failures',
   'crashes', 'lone_crashes', 'sort_at', 'priority', 'started_at', 'once', 'max_attempts'}
 -- What is enough for an attempt that succeeds: most do, and a lookup costs.
-local BRIEF = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'limit_key', 'gate'}
+local BRIEF = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'gate'}
 
 local function read_job(id, fields)
   fields = fields or JOB

@@ -1,5 +1,5 @@
 -- Inserting a job. `spec` is what jobs of one call share: `fields` (names and values in turn, the batch among them),
--- queue, gate, limit_key, batch, and lead (the head start). Returns false for an id that is stored, live or final.
+-- queue, gate, batch, and lead (the head start). Returns false for an id that is stored, live or final.
 -- include waiting
 local function insert_job(spec, id, args, run_at, ordinal)
   local key = job_key(id)

@@ -1,6 +1,6 @@
 -- Copies of final jobs that stand for them from then on. A copy keeps what was specified and has its attempts before it.
 -- include intake
-local COPIED = {'task', 'queue', 'priority', 'max_attempts', 'timeout', 'once', 'gate', 'limit_key', 'cost', 'batch',
+local COPIED = {'task', 'queue', 'priority', 'max_attempts', 'timeout', 'once', 'gate', 'cost', 'batch',
   'ordinal', 'args', 'state', 'retried_by'}
 
 local function read_ended(id)

@@ -5,9 +5,6 @@ local function start(id, job, session)
   if job.timeout then
     later('ZADD', ROOT .. 'deadlines', text(NOW + job.timeout), id)
   end
-  if job.limit_key then
-    later('SADD', ROOT .. 'holds:limit:' .. job.limit_key, id)
-  end
   if job.gate then
     local gate = gate_of(job.gate)
     for _, cap in ipairs(gate.caps) do
@@ -24,9 +21,6 @@ local function leave_running(id, job, keeps_key)
   later('SREM', running_key(job.queue, job.session), id)
   if job.timeout then
     later('ZREM', ROOT .. 'deadlines', id)
-  end
-  if job.limit_key then
-    later('SREM', ROOT .. 'holds:limit:' .. job.limit_key, id)
   end
   if job.gate then
     local gate = gate_of(job.gate)

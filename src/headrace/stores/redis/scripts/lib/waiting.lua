@@ -1,11 +1,9 @@
--- Where jobs wait: ready in their queue or lane, or scheduled. `job` has queue, gate, limit_key and priority, absent
+-- Where jobs wait: ready in their queue or lane, or scheduled. `job` has queue, gate and priority, absent
 -- ones false or nil. Nothing here writes the hash of a job.
 -- include bulk, gates, shares
 local function ready_key(job)
   if job.gate and job.gate ~= OPEN_GATE then
     return ROOT .. 'lane:' .. job.queue .. ':' .. job.gate
-  elseif job.limit_key then
-    return ROOT .. 'lane:' .. job.queue .. ':limit:' .. job.limit_key
   end
   return ROOT .. 'ready:' .. job.queue
 end
@@ -19,8 +17,6 @@ local function enter_ready(id, job, sort_at)
   later('ZADD', ready_key(job), sort_at, id)
   if job.gate then
     touch_lane(job.queue, job.gate)
-  elseif job.limit_key then
-    later('SADD', ROOT .. 'limited:' .. job.queue, job.limit_key)
   end
 end
 
