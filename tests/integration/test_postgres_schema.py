@@ -19,7 +19,7 @@ CATALOGUE = {
     "constraints": """SELECT conrelid::regclass::text AS relation, conname, pg_get_constraintdef(oid) AS definition
         FROM pg_constraint WHERE connamespace = to_regnamespace($1) ORDER BY 1, 2""",
     "procedures": """SELECT proname, pg_get_function_arguments(oid), prosrc FROM pg_proc
-        WHERE pronamespace = to_regnamespace($1) ORDER BY 1""",
+        WHERE pronamespace = to_regnamespace($1) ORDER BY 1, 2""",
     "settings": """SELECT relname, reloptions::text FROM pg_class
         WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'i') ORDER BY 1""",
 }

@@ -32,7 +32,7 @@ GATED = (
     ),
     Mutant(
         "gate", "inserts of many gate no queue",
-        (sql("insert_jobs", "WHERE %(lane)s::text IS NOT NULL\n", "WHERE %(lane)s::text IS NULL AND false\n"),),
+        (sql("insert_gated_jobs", "WHERE NOT EXISTS (", "WHERE false AND NOT EXISTS ("),),
         at("admission_caps", "test_a_cap_limits_what_runs_at_once"),
     ),
     Mutant(
@@ -166,7 +166,7 @@ HELD = (
     ),
     Mutant(
         "order of a key", "what runs does not hold its key",
-        (gate("WHERE u.key IS NULL OR u.key_limit IS NULL OR u.used < u.key_limit) AS n", "WHERE true) AS n"),
+        (gate("WHERE u.key IS NULL OR u.used < u.key_limit) AS n", "WHERE true) AS n"),
          gate("key_used[key_of[lane]] >= key_limits[lane]", "false")),
         at("admission_keys", "test_one_of_a_key_runs_at_a_time_in_order"),
     ),

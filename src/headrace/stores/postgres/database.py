@@ -120,7 +120,7 @@ class Database:
         """Run `work` in one transaction; it may be called again after a deadlock, so it must only use `tx`."""
 
         async def whole(connection: Connection) -> T:
-            async with connection.transaction():
+            async with connection.transaction(isolation="read_committed"):
                 transaction = Transaction(connection, self.schema, self.now())
                 if self.options.pooled:
                     await self._bound(transaction)
@@ -178,6 +178,8 @@ class Database:
         settings = {
             "application_name": "headrace",
             "jit": "off",
+            # What locks first and then counts must see what was committed while it waited.
+            "default_transaction_isolation": "read committed",
             "lock_timeout": _milliseconds(self.options.lock_timeout),
             "idle_in_transaction_session_timeout": _milliseconds(self.options.statement_timeout),
         }

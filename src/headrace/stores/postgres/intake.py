@@ -99,7 +99,7 @@ async def _insert_group(runner: Runner, spec: JobSpec, jobs: Sequence[NewJob]) -
         await insert_job(runner, jobs[0])
         return
     await runner.fetch(
-        "insert_jobs",
+        "insert_jobs" if spec.gate is None else "insert_gated_jobs",
         ids=[job.id for job in jobs],
         args=[job.args for job in jobs],
         run_ats=[job.run_at for job in jobs],

@@ -244,18 +244,21 @@ CREATE TABLE {schema}.limits (
   CONSTRAINT limits_override_check CHECK (override >= 0)
 );
 
+-- Token buckets: their rates, and the level at an instant, from which the level now follows. Half-filled pages here and
+-- below: an admission updates in place.
 CREATE TABLE {schema}.rates (
   name text COLLATE "C" NOT NULL,
-  per_second double precision,
+  per_second double precision,                 -- declared in code; null: only closed, or overridden
   burst double precision,
-  override_per_second double precision,
+  override_per_second double precision,        -- set by an operator
   override_burst double precision,
-  level double precision,
+  level double precision,                      -- below zero: in debt; null: never used, and full
   at timestamptz NOT NULL,
-  closed_until timestamptz,
+  closed_until timestamptz,                    -- by the word of a provider
   CONSTRAINT rates_pkey PRIMARY KEY (name)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
+-- Circuit breakers: rule and record of the model. `version` rises with each change of the record.
 CREATE TABLE {schema}.breakers (
   key text COLLATE "C" NOT NULL,
   max_failures int NOT NULL,
@@ -263,29 +266,31 @@ CREATE TABLE {schema}.breakers (
   min_calls int NOT NULL,
   span interval NOT NULL,
   cooldown interval NOT NULL,
-  on_open text NOT NULL,
-  state text NOT NULL DEFAULT 'closed',
+  on_open text NOT NULL,                       -- wait | fail
+  state text NOT NULL DEFAULT 'closed',        -- closed | open | half_open
   failures int NOT NULL DEFAULT 0,
   calls int NOT NULL DEFAULT 0,
   errors int NOT NULL DEFAULT 0,
   window_at timestamptz,
   retry_at timestamptz,
-  probe_job uuid,
+  probe_job uuid,                              -- under way as long as this attempt of it runs
   probe_attempt int,
   version int NOT NULL DEFAULT 0,
   CONSTRAINT breakers_pkey PRIMARY KEY (key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
+-- The gate of each gated queue: admissions take turns on its row.
 CREATE TABLE {schema}.gates (
   queue text NOT NULL,
-  virtual double precision NOT NULL DEFAULT 0,
+  virtual double precision NOT NULL DEFAULT 0, -- the start tag of the job that started last
   CONSTRAINT gates_pkey PRIMARY KEY (queue)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
+-- What fair keys have used. A tag behind the virtual time says nothing; its row goes.
 CREATE TABLE {schema}.shares (
   queue text NOT NULL,
-  fair_key text COLLATE "C" NOT NULL,
-  weight double precision,
+  fair_key text COLLATE "C" NOT NULL,          -- '' for jobs without one
+  weight double precision,                     -- null: 1
   finish double precision,
   CONSTRAINT shares_pkey PRIMARY KEY (queue, fair_key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
@@ -511,11 +516,11 @@ LANGUAGE sql STABLE AS $$
         AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
       ORDER BY j.lane, j.sort_at, j.id LIMIT 1) AS n
   )
-  SELECT h.lane, coalesce(g.gate ->> 'fair', ''), g.gate ->> 'key', (g.gate ->> 'key_limit')::int,
+  SELECT h.lane, coalesce(g.gate ->> 'fair', ''), g.gate ->> 'key', coalesce((g.gate ->> 'key_limit')::int, 2147483647),
     (g.gate - '{fair,key,key_limit}'::text[])::text, h.id, h.sort_at, coalesce(h.cost, 1)
   FROM head AS h CROSS JOIN LATERAL (SELECT h.lane::jsonb AS gate) AS g
   UNION ALL
-  (SELECT '', '', NULL, NULL, '{}', j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  (SELECT '', '', NULL, 2147483647, '{}', j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
   WHERE j.queue = gate_queue AND j.state = 'ready' AND j.lane IS NULL
     AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
   ORDER BY j.sort_at, j.id LIMIT 1)
@@ -584,7 +589,7 @@ BEGIN
       SELECT u.*, row_number() OVER (ORDER BY u.fair_key, u.sort_at, u.id) AS number
       FROM (SELECT l.*, coalesce((keys ->> l.key)::int, 0) AS used
         FROM {schema}.waiting_lanes(claim_queue, cancelling) AS l) AS u
-      WHERE u.key IS NULL OR u.key_limit IS NULL OR u.used < u.key_limit) AS n
+      WHERE u.key IS NULL OR u.used < u.key_limit) AS n
     ORDER BY n.number) AS w
   WHERE EXISTS (SELECT FROM {schema}.sessions AS s WHERE s.id = claim_session AND s.expires_at > clock)
     AND NOT EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = claim_queue AND q.paused);
@@ -767,11 +772,11 @@ BEGIN
   RETURN QUERY UPDATE {schema}.jobs AS j
   SET state = 'running', session = claim_session, attempt = j.attempt + 1, started_at = clock,
     lane = coalesce(j.lane, '{}')
-  FROM unnest(started, refusers) WITH ORDINALITY AS s (id, refuser, place)
-  WHERE j.id = s.id
+  WHERE j.id = ANY(started)
   RETURNING j.id, j.task, j.queue, j.args, j.attempt, j.failures, j.crashes, j.max_attempts, j.timeout,
-    j.cancel_requested, j.batch_id, j.ordinal, j.sort_at, names[s.refuser],
-    nullif(again_ats[s.refuser], '-infinity'), s.place,
+    j.cancel_requested, j.batch_id, j.ordinal, j.sort_at,
+    names[refusers[array_position(started, j.id)]],
+    nullif(again_ats[refusers[array_position(started, j.id)]], '-infinity'), array_position(started, j.id)::bigint,
     NULL::boolean, NULL::interval, NULL::text;
   UPDATE {schema}.gates AS g SET virtual = virtual_time WHERE g.queue = claim_queue;
   INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
@@ -781,9 +786,9 @@ BEGIN
   UPDATE {schema}.rates AS r SET level = rooms[n.number], at = greatest(r.at, clock)
   FROM unnest(kinds, names, taken) WITH ORDINALITY AS n (kind, name, taken, number)
   WHERE r.name = n.name AND n.kind = 'rate' AND n.taken > 0 AND bursts[n.number] < 'Infinity' AND grants IS NULL;
-  UPDATE {schema}.breakers AS b SET state = 'half_open', probe_job = j.id, probe_attempt = j.attempt,
-    version = version + 1
-  FROM unnest(probed, probes) AS p (number, job_id) JOIN {schema}.jobs AS j ON j.id = p.job_id
+  UPDATE {schema}.breakers AS b SET state = 'half_open', probe_job = p.job_id, version = version + 1,
+    probe_attempt = (SELECT j.attempt FROM {schema}.jobs AS j WHERE j.id = p.job_id)
+  FROM unnest(probed, probes) AS p (number, job_id)
   WHERE b.key = names[p.number];
   answer.spent := (SELECT json_object_agg(n.name, n.taken) FROM unnest(kinds, names, taken) AS n (kind, name, taken)
     WHERE n.kind = 'rate' AND n.taken > 0 AND grants IS NOT NULL);

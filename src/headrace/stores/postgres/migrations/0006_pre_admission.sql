@@ -218,11 +218,11 @@ LANGUAGE sql STABLE AS $$
         AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
       ORDER BY j.lane, j.sort_at, j.id LIMIT 1) AS n
   )
-  SELECT h.lane, coalesce(g.gate ->> 'fair', ''), g.gate ->> 'key', (g.gate ->> 'key_limit')::int,
+  SELECT h.lane, coalesce(g.gate ->> 'fair', ''), g.gate ->> 'key', coalesce((g.gate ->> 'key_limit')::int, 2147483647),
     (g.gate - '{fair,key,key_limit}'::text[])::text, h.id, h.sort_at, coalesce(h.cost, 1)
   FROM head AS h CROSS JOIN LATERAL (SELECT h.lane::jsonb AS gate) AS g
   UNION ALL
-  (SELECT '', '', NULL, NULL, '{}', j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  (SELECT '', '', NULL, 2147483647, '{}', j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
   WHERE j.queue = gate_queue AND j.state = 'ready' AND j.lane IS NULL
     AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
   ORDER BY j.sort_at, j.id LIMIT 1)
@@ -286,7 +286,7 @@ BEGIN
       SELECT u.*, row_number() OVER (ORDER BY u.fair_key, u.sort_at, u.id) AS number
       FROM (SELECT l.*, coalesce((keys ->> l.key)::int, 0) AS used
         FROM {schema}.waiting_lanes(claim_queue, cancelling) AS l) AS u
-      WHERE u.key IS NULL OR u.key_limit IS NULL OR u.used < u.key_limit) AS n
+      WHERE u.key IS NULL OR u.used < u.key_limit) AS n
     ORDER BY n.number) AS w
   WHERE EXISTS (SELECT FROM {schema}.sessions AS s WHERE s.id = claim_session AND s.expires_at > clock)
     AND NOT EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = claim_queue AND q.paused);
@@ -469,11 +469,11 @@ BEGIN
   RETURN QUERY UPDATE {schema}.jobs AS j
   SET state = 'running', session = claim_session, attempt = j.attempt + 1, started_at = clock,
     lane = coalesce(j.lane, '{}')
-  FROM unnest(started, refusers) WITH ORDINALITY AS s (id, refuser, place)
-  WHERE j.id = s.id
+  WHERE j.id = ANY(started)
   RETURNING j.id, j.task, j.queue, j.args, j.attempt, j.failures, j.crashes, j.max_attempts, j.timeout,
-    j.cancel_requested, j.batch_id, j.ordinal, j.sort_at, names[s.refuser],
-    nullif(again_ats[s.refuser], '-infinity'), s.place,
+    j.cancel_requested, j.batch_id, j.ordinal, j.sort_at,
+    names[refusers[array_position(started, j.id)]],
+    nullif(again_ats[refusers[array_position(started, j.id)]], '-infinity'), array_position(started, j.id)::bigint,
     NULL::boolean, NULL::interval, NULL::text;
   UPDATE {schema}.gates AS g SET virtual = virtual_time WHERE g.queue = claim_queue;
   INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
@@ -483,9 +483,9 @@ BEGIN
   UPDATE {schema}.rates AS r SET level = rooms[n.number], at = greatest(r.at, clock)
   FROM unnest(kinds, names, taken) WITH ORDINALITY AS n (kind, name, taken, number)
   WHERE r.name = n.name AND n.kind = 'rate' AND n.taken > 0 AND bursts[n.number] < 'Infinity' AND grants IS NULL;
-  UPDATE {schema}.breakers AS b SET state = 'half_open', probe_job = j.id, probe_attempt = j.attempt,
-    version = version + 1
-  FROM unnest(probed, probes) AS p (number, job_id) JOIN {schema}.jobs AS j ON j.id = p.job_id
+  UPDATE {schema}.breakers AS b SET state = 'half_open', probe_job = p.job_id, version = version + 1,
+    probe_attempt = (SELECT j.attempt FROM {schema}.jobs AS j WHERE j.id = p.job_id)
+  FROM unnest(probed, probes) AS p (number, job_id)
   WHERE b.key = names[p.number];
   answer.spent := (SELECT json_object_agg(n.name, n.taken) FROM unnest(kinds, names, taken) AS n (kind, name, taken)
     WHERE n.kind = 'rate' AND n.taken > 0 AND grants IS NOT NULL);
