@@ -155,7 +155,7 @@ GATED_KINDS = (
     ("ordered",), ("ordered", "ordered-y"), ("ordered", "shared", "narrow"),
 )  # fmt: skip
 CLEAN_PLANS = PLANS[:4]
-UNSURE_PLANS = (*PLANS[2:4], *PLANS[4:7], *PLANS[6:10])
+UNSURE_PLANS = PLANS[2:10]
 
 
 def draw_plan(chance: Random, task: str) -> list[Any]:
