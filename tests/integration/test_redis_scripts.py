@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from importlib.resources import files
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -107,6 +108,27 @@ async def test_a_large_batch_that_is_cancelled_holds_up_no_admission(on: Scenari
     assert [look.look_in for look in looks] == [timedelta()] * 3 + [None]
     assert [job.id for look in looks for job in look.jobs] == wanted
     assert await on.stores.batches.settle_cancelled(batch_id, limit=10_000) == 3_500
+
+
+async def test_sweeps_write_only_jobs_that_run(on: Scenario, server: Server, site: RedisSite) -> None:
+    """Whatever the sets of running jobs name: a job that waits, has ended or is gone stays as it is, others are swept."""
+    dead, term = await on.worker(lease=SECOND), await on.term()
+    _, running = await on.start(dead, timeout=SECOND)
+    _, overdue = await on.start(await on.worker(lease=DAY), timeout=SECOND)
+    [waiting] = await on.enqueue()
+    session, ended = await on.start(queue="other")
+    await on.end(session, ended)
+    for key in (f"running:default:{dead.hex}", "deadlines"):
+        for job_id in (waiting, ended.id, uuid4()):
+            words = (1, job_id.hex) if key == "deadlines" else (job_id.hex,)
+            await server.call("ZADD" if key == "deadlines" else "SADD", f"{site.root}:{key}", *words)
+    on.clock.advance(MINUTE)
+
+    rescued = await on.stores.jobs.rescue_jobs(limit=100)
+    failed = await on.stores.jobs.fail_overdue_jobs(grace=SECOND, limit=100, term=term)
+    assert (rescued.released, failed.released) == ((running.id,), (overdue.id,))
+    assert await on.states([waiting, ended.id]) == [JobState.READY, JobState.SUCCEEDED]
+    assert not {name for name in await keys_of(server, site) if name.startswith((f"running:default:{dead.hex}", "dead"))}
 
 
 async def use_everything(on: Scenario) -> None:

@@ -13,7 +13,7 @@ from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import alarm_words, parse_id, queue_state, to_json
 
 #: Dead letters that one script retries; a longer retry is several.
-RETRY_PART = 1_000
+RETRY_PART = 200
 
 
 class RedisControlStore:

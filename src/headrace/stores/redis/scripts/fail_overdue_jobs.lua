@@ -10,9 +10,13 @@ end
 local until_at = '(' .. text(NOW - ARGV[2])
 for _, id in ipairs(call('ZRANGE', ROOT .. 'deadlines', '-inf', until_at, 'BYSCORE', 'LIMIT', 0, ARGV[3])) do
   local job = read_job(id)
-  local used_up = job.once or (job.failures or 0) + 1 >= tonumber(job.max_attempts or 4)
-  local verdict = job.cancel and 'cancelled' or used_up and 'failed' or 'ready'
-  sweep_job(id, job, verdict, 'failures', 'failed', OVERDUE)
+  if runs(job) then
+    local used_up = job.once or (job.failures or 0) + 1 >= tonumber(job.max_attempts or 4)
+    local verdict = job.cancel and 'cancelled' or used_up and 'failed' or 'ready'
+    sweep_job(id, job, verdict, 'failures', 'failed', OVERDUE)
+  else
+    later('ZREM', ROOT .. 'deadlines', id)
+  end
 end
 flush()
 return swept

@@ -13,8 +13,12 @@ for _, holder in ipairs(call('SMEMBERS', ROOT .. 'holders')) do
     local ids = room > 0 and call('SRANDMEMBER', key, room) or {}
     for _, id in ipairs(ids) do
       local job = read_job(id)
-      local verdict = job.cancel and 'cancelled' or job.once and 'failed' or 'ready'
-      sweep_job(id, job, verdict, 'crashes', 'crashed', WORKER_LOST)
+      if runs(job, session) then
+        local verdict = job.cancel and 'cancelled' or job.once and 'failed' or 'ready'
+        sweep_job(id, job, verdict, 'crashes', 'crashed', WORKER_LOST)
+      else
+        later('SREM', key, id)
+      end
     end
   end
 end

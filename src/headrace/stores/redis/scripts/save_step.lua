@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Store a step once per job and name, under the fence of a running attempt. Arguments: id, attempt, session, name,
 -- value. Returns the value that is stored, or nil when the attempt lost its job.
 -- Keys: job, steps. Complexity: O(1).

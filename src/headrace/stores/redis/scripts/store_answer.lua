@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Keep a paid answer unless its key is taken; return the one that stands. Arguments: key, answer.
 -- Keys: answer, answers. Complexity: O(log A).
 -- include keys

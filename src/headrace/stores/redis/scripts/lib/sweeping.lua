@@ -2,6 +2,11 @@
 -- include ending
 local swept = {}
 
+-- Whether a job runs, under a session if one is given: whatever set named it, an attempt that has ended is left alone.
+local function runs(job, session)
+  return job and job.state == 'running' and (not session or job.session == session)
+end
+
 -- `verdict` is ready, failed or cancelled; `count` is the field that rises by one.
 local function sweep_job(id, job, verdict, count, outcome, error)
   local number = (job[count] or 0) + 1
