@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from headrace.model.errors import FenceLostError
@@ -14,6 +15,11 @@ from headrace.stores.redis import intake, pruning
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.notifier import RedisNotifier
 from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, encode_completions, rescued, span
+
+#: Attempts that one script ends at most, and jobs that one sweep moves: more would hold up everybody else.
+COMPLETED_PART, SWEEP_PART = 200, 100
+#: What a claim answers that found nothing but jobs of batches being cancelled, and perhaps not all of them.
+_MORE = 1
 
 
 class RedisJobStore:
@@ -40,7 +46,9 @@ class RedisJobStore:
 
     async def claim_jobs(self, claim: Claim) -> list[ClaimedJob]:
         """Move up to `claim.limit` ready jobs to running under the session and return them in claim order."""
-        rows = await self._namespace.run("claim_jobs", claim.session.hex, *claim_words(claim))
+        rows: Any = _MORE
+        while rows == _MORE:
+            rows = await self._namespace.run("claim_jobs", claim.session.hex, *claim_words(claim))
         return claimed_jobs(rows, claim.queue)
 
     async def claimed_jobs(self, session: UUID, *, queue: str) -> list[ClaimedJob]:
@@ -51,32 +59,50 @@ class RedisJobStore:
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds and return their job ids."""
-        if not completions:
-            return []
-        refused = await self._namespace.run("complete_jobs", session.hex, encode_completions(completions))
-        return _accepted(completions, refused)
+        accepted: list[UUID] = []
+        for part in _parts(completions):
+            refused = await self._namespace.run("complete_jobs", session.hex, encode_completions(part))
+            accepted += _accepted(part, refused)
+        return accepted
 
     async def exchange_jobs(
         self, session: UUID, completions: Sequence[Completion], claim: Claim
     ) -> tuple[list[UUID], list[ClaimedJob]]:
-        """Complete and claim in one script; a claim always goes along."""
+        """Complete and claim in one script; a claim always goes along. Of many completions the first go before."""
+        *before, last = _parts(completions) or [completions]
+        accepted = [job for part in before for job in await self.complete_jobs(session, part)]
         refused, rows = await self._namespace.run(
-            "exchange_jobs", session.hex, encode_completions(completions), *claim_words(claim)
+            "exchange_jobs", session.hex, encode_completions(last), *claim_words(claim)
         )
-        return _accepted(completions, refused), claimed_jobs(rows, claim.queue)
+        accepted += _accepted(last, refused)
+        return accepted, await self.claim_jobs(claim) if rows == _MORE else claimed_jobs(rows, claim.queue)
 
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
         """Move scheduled jobs that are due to ready; return the queues that gained one."""
-        return frozenset(await self._namespace.run("stage_jobs", limit))
+        queues: set[str] = set()
+        async for found in self._sweep("stage_jobs", limit=limit):
+            queues |= set(found)
+        return frozenset(queues)
 
     async def rescue_jobs(self, *, limit: int) -> Rescued:
         """Take back running jobs of sessions that are missing or expired."""
-        return rescued(await self._namespace.run("rescue_jobs", limit))
+        return rescued([row async for rows in self._sweep("rescue_jobs", limit=limit) for row in rows])
 
     async def fail_overdue_jobs(self, *, grace: timedelta, limit: int, term: LeaderTerm) -> Rescued:
         """End attempts that ran longer than their timeout plus `grace`: retried while failures allow, else failed."""
-        words = (span(grace), limit, term.session.hex, str(term.term))
-        return rescued(await self._namespace.run("fail_overdue_jobs", *words))
+        words = (span(grace), term.session.hex, str(term.term))
+        return rescued([row async for rows in self._sweep("fail_overdue_jobs", *words, limit=limit) for row in rows])
+
+    async def _sweep(self, verb: str, *words: str | int, limit: int) -> AsyncIterator[list[Any]]:
+        """Run a sweep part by part, up to a limit, and yield what each part says of the jobs that it moved."""
+        moved = 0
+        while moved < limit:
+            part = min(SWEEP_PART, limit - moved)
+            count, found = await self._namespace.run(verb, part, *words)
+            yield found
+            moved += count
+            if count < part:
+                break
 
     async def save_step(self, job_id: UUID, *, attempt: int, session: UUID, name: str, value: str) -> str:
         """Store the JSON text of a step, once per job and name; return the text that is stored."""
@@ -95,6 +121,10 @@ class RedisJobStore:
     ) -> Pruned:
         """Remove what is older than its retention, in scripts of bounded length."""
         return await pruning.prune_jobs(self._namespace, retention, limit=limit, queue=queue, term=term)
+
+
+def _parts(completions: Sequence[Completion]) -> list[Sequence[Completion]]:
+    return [completions[start : start + COMPLETED_PART] for start in range(0, len(completions), COMPLETED_PART)]
 
 
 def _accepted(completions: Sequence[Completion], refused: Sequence[int]) -> list[UUID]:

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- End attempts of a session, and claim others in the same step. Arguments: session, JSON list of completions, queue,
--- limit, place to go on behind. Returns {positions refused, rows claimed}.
+-- limit, place to go on behind. Returns {positions refused, answer of claim_jobs}.
 -- Keys: those of complete_jobs and claim_jobs. Complexity: O(N log M).
 -- include completing, claiming
 local refused = complete_jobs(ARGV[2], cjson.decode(ARGV[3]))

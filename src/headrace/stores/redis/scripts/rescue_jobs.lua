@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Take back running jobs of sessions that are missing or have ended: ready at their old place with one more crash;
--- at-most-once jobs fail, jobs that are asked to stop are cancelled. Arguments: limit. Returns rows of lib/sweeping.lua.
+-- at-most-once jobs fail, jobs that are asked to stop are cancelled. Arguments: limit. Returns {how many, rows of lib/sweeping.lua}.
 -- Keys: holders, sessions, running, job, attempts, ready, lane, ended, dead, batch. Complexity: O(H + N log M), H holders.
 -- include sweeping
 local limit, dead = tonumber(ARGV[2]), {}
@@ -30,4 +30,4 @@ for holder, session in pairs(dead) do
     call('DEL', ROOT .. 'cancels:' .. session)
   end
 end
-return swept
+return {#swept, swept}

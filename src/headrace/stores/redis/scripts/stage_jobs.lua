@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Move scheduled jobs that are due to ready, those due longest first, at the place of their due time.
--- Arguments: limit. Returns the queues that gained one.
+-- Arguments: limit. Returns {how many, the queues that gained one}.
 -- Keys: queues, scheduled, job, ready, lane. Complexity: O(Q + N log M), Q the queues.
 -- include waiting
 local limit, due = tonumber(ARGV[2]), {}
@@ -13,8 +13,8 @@ end
 table.sort(due, function(one, other)
   return one.run_at < other.run_at or one.run_at == other.run_at and one.id < other.id
 end)
-local queues, names = {}, {}
-for index = 1, math.min(limit, #due) do
+local queues, names, count = {}, {}, math.min(limit, #due)
+for index = 1, count do
   local id, queue = due[index].id, due[index].queue
   local key = job_key(id)
   local row = call('HMGET', key, 'priority', 'gate', 'attempt', 'sort_at')
@@ -29,4 +29,4 @@ for index = 1, math.min(limit, #due) do
   end
 end
 flush()
-return names
+return {count, names}

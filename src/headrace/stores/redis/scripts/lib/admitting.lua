@@ -1,10 +1,12 @@
 -- Choosing who is admitted: the share with the smallest start tag, among equal ones that whose first job comes first; of
 -- a share the lane whose first job comes first. What is held up once stays so until the end: starting takes room only.
 -- include shares, keeper, claiming
-local PAGE = 8
+local PAGE = 16
 -- Shares of one tag that are compared by the places of their first jobs. Once a tag is reached they stand in order.
 local MAX_TIES = 100
 local stuck, spent_shares, stuck_classes, cancelling = {}, {}, {}, {}
+-- By share: how many of its first lanes are stuck. What starts or is put aside stands behind them and moves on.
+local passed = {}
 
 -- Ghosts that one admission puts aside at most; where there are more, it says that it has not seen everything.
 local GHOSTS_AT_ONCE, ghosts = 1000, 0
@@ -50,26 +52,32 @@ local function first_job(queue, gate, id, place)
     attempt = tonumber(row[3] or 0)}
 end
 
+-- Whether a job more may run under the key of a gate; where none may, no time brings one, and nobody need look closer.
+local function key_is_free(queue, gate)
+  return not (gate.key and gate.key_limit) or key_usage(queue, gate) < gate.key_limit
+end
+
 -- The first job of the lanes of a share that are not stuck; nil when all are.
 local function first_of_share(queue, class, fair)
-  local key, offset = lanes_key(queue, class, fair), 0
+  local key = lanes_key(queue, class, fair)
+  local offset = passed[key] or 0
   while true do
     local page = call('ZRANGE', key, offset, offset + PAGE - 1, 'WITHSCORES')
     if #page == 0 then
       return nil
     end
-    offset = offset + PAGE
     for index = 1, #page, 2 do
       local id, gate_text = string.sub(page[index], 1, 32), string.sub(page[index], 34)
-      if not stuck[gate_text] then
+      if not stuck[gate_text] and key_is_free(queue, gate_of(gate_text)) then
         local job = first_job(queue, gate_of(gate_text), id, page[index + 1])
-        if job then
-          return job
+        if not job then
+          -- The page has moved with the lane.
+          break
         end
-        -- The page has moved with the lane.
-        offset = 0
-        break
+        passed[key] = offset
+        return job
       end
+      offset = offset + 1
     end
   end
 end

@@ -2,8 +2,8 @@
 -- include running, ranks
 local CLAIMED = {'task', 'args', 'attempt', 'failures', 'crashes', 'max_attempts', 'timeout', 'cancel', 'batch',
   'ordinal', 'sort_at'}
--- Ghosts (jobs of batches being cancelled) that one claim puts aside at most.
-local MAX_GHOSTS = 10000
+-- Ghosts (jobs of batches being cancelled) that one claim puts aside at most; where it finds nothing else, it answers 1.
+local MAX_GHOSTS = 500
 
 local function paused(queue)
   return call('HEXISTS', ROOT .. 'queue:' .. queue, 'paused') == 1
@@ -53,7 +53,7 @@ local function claim_jobs(session, queue, limit, after_at, after_id)
     return rows
   end
   while #rows < limit and ghosts < MAX_GHOSTS do
-    local ids = pop_ready(ROOT .. 'ready:' .. queue, limit - #rows, after_at, after_id)
+    local ids = pop_ready(ROOT .. 'ready:' .. queue, math.min(limit - #rows, MAX_GHOSTS - ghosts), after_at, after_id)
     if #ids == 0 then
       break
     end
@@ -68,6 +68,8 @@ local function claim_jobs(session, queue, limit, after_at, after_id)
   end
   if #rows > 0 then
     call('SADD', ROOT .. 'holders', session .. ':' .. queue)
+  elseif ghosts >= MAX_GHOSTS then
+    return 1
   end
   return rows
 end
