@@ -21,14 +21,29 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from headrace import Batch
-from headrace.engine import operations, schedules
+from headrace.engine import draining, operations, schedules
+from headrace.model.backlog import Alarm
 from headrace.model.batch import BatchState, ClosePolicy
-from headrace.model.errors import ConflictError, HeadraceError, StoreUnavailableError
+from headrace.model.errors import ConflictError, HeadraceError, QueueClosedError, StoreUnavailableError
 from headrace.model.job import JobSpec, NewJob
+from headrace.model.limits import Rate
 from headrace.model.llm import Answer, StoredAnswer
 from headrace.model.schedule import CatchUp, CronRule, Declaration
 from headrace.stores.postgres import migrate as migrations
-from tests.faults.campaign_tasks import app, broken, capped, capped_app, closed, flaky, letter, mark, never, tick
+from tests.faults.campaign_tasks import (
+    app,
+    broken,
+    capped,
+    capped_app,
+    closed,
+    flaky,
+    freshes,
+    guarded,
+    letter,
+    mark,
+    never,
+    tick,
+)  # fmt: skip
 from tests.waiting import wait_until
 
 #: The file of what was acknowledged.
@@ -136,6 +151,18 @@ async def capped_jobs(client: Client) -> None:
     """Enqueue jobs that run three at a time."""
     jobs = await asyncio.gather(*(capped.enqueue(new_number()) for _ in range(4)))
     client.acknowledge("capped", jobs=[job.id for job in jobs])
+
+
+async def guarded_jobs(client: Client) -> None:
+    """Enqueue jobs of several shares and keys, behind caps, rates and a breaker."""
+    numbers = [new_number() for _ in range(4)]
+    calls = [
+        guarded.options(fair_key=f"tenant-{number % 3}", concurrency_key=f"key-{number % 5}", cost=1 + number % 3)
+        for number in numbers
+    ]
+    jobs = zip(calls, numbers, strict=True)
+    handles = await asyncio.gather(*(call.enqueue(number, f"key-{number % 5}") for call, number in jobs))
+    client.acknowledge("guarded", jobs=[job.id for job in handles])
 
 
 async def batch(client: Client) -> None:
@@ -269,6 +296,56 @@ async def pause_queue(client: Client) -> None:
         await operations.set_queue_paused(app.runtime.stores, "broken", paused=paused, reason="a campaign")
 
 
+async def operate(client: Client) -> None:
+    """Change every limit while jobs run under it, and let all be as declared again."""
+    stores, limits = capped_app.runtime.stores, capped_app.limits
+    await limits.set_cap("task:capped", 1)
+    await limits.set_rate("calls", "100/s", burst=10)
+    await limits.set_weight("guarded", "tenant-0", 2.0)
+    await limits.set_breaker("shaky", "open")
+    await limits.close("calls", "50ms")
+    await stores.limiter.declare({f"own-{client.token[-40:]}": Rate(1.0, 1.0)})
+    await stores.control.set_alarms({"broken": Alarm(size=client.numbers(1)[0] % 1_000 + 1_000_000)})
+    await limits.set_breaker("shaky", "closed")
+    await limits.set_rate("calls", None)
+    await limits.set_cap("task:capped", None)
+
+
+async def cap_queue(client: Client) -> None:
+    """Give a queue its first cap while its jobs run."""
+    known = {cap.key for cap in (await capped_app.limits.show()).caps}
+    task = next(task for task in freshes if f"queue:{task.name}" not in known)
+    jobs = await asyncio.gather(*(task.enqueue(new_number()) for _ in range(6)))
+    client.acknowledge("cap_queue", jobs=[job.id for job in jobs])
+
+    async def started() -> bool:
+        return (await jobs[0].status()).value not in ("ready", "scheduled")
+
+    await wait_until(started, PATIENCE)
+    await capped_app.limits.set_cap(f"queue:{task.name}", 2)
+
+
+async def drain(client: Client) -> None:
+    """Drain a queue, see that it lets nothing in, and open it again."""
+    stores, queue = app.runtime.stores, f"drained-{Random(client.token).randbytes(6).hex()}"
+    job = never.options(queue=queue, key=client.token)
+    [number] = client.numbers(1)
+    # Whoever was killed before may have left it closed.
+    await draining.resume_queue(stores, queue)
+
+    async def let_in() -> Any:
+        with suppress(QueueClosedError):
+            return await job.enqueue(number)
+
+    waiting = await wait_until(let_in, PATIENCE)
+    client.acknowledge("drain", jobs=[waiting.id])
+    await operations.cancel_job(stores, waiting.id)
+    assert (await draining.drain_queue(stores, queue, timeout=PATIENCE)).done
+    with suppress(QueueClosedError):
+        client.acknowledge("drain", error=f"{queue} is closed and let {await job.enqueue(number)} in")
+    await draining.resume_queue(stores, queue)
+
+
 async def memo(client: Client) -> None:
     """Store a paid answer, which the first writer decides."""
     key = Random(client.token).randbytes(32).hex()
@@ -316,11 +393,13 @@ OPERATIONS: dict[str, Operation] = {
     for function in (
         single, several, backlog, again, long, slow, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume,
         extend, retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, redrive, pause_queue, memo, foreign,
-        migrate, clock,
+        migrate, clock, guarded_jobs, operate, cap_queue, drain,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.
-LOAD = [single] * 4 + [keyed] * 4 + [several, backlog, delayed, capped_jobs, batch, batch, flaky_batch, stream]
+LOAD = [single] * 4 + [keyed] * 4 + [
+    several, backlog, delayed, capped_jobs, guarded_jobs, batch, batch, flaky_batch, stream
+]  # fmt: skip
 
 
 @asynccontextmanager

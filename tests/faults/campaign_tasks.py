@@ -8,12 +8,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from headrace import App, Backoff, Context
+from headrace import App, Backoff, Breaker, Context, Limit
 from tests.faults.effects import PORT, EffectClient
 
 app = App()
-#: Its workers claim under caps, which is another statement; those of `app` claim without.
+#: Its workers go through gates, which is another statement; those of `app` claim without.
 capped_app = App()
+#: How many jobs of `guarded` may run at once.
+ROOM = 6
+capped_app.queue("guarded", concurrency=ROOM, rate_limit="300/s", burst=30)
+#: Queues without a gate until an operator caps them while their jobs run.
+FRESH = 8
 
 _links: dict[int, EffectClient] = {}
 
@@ -26,12 +31,15 @@ def effects() -> EffectClient:
 
 
 @asynccontextmanager
-async def attempt(ctx: Context, number: int) -> AsyncIterator[None]:
-    """Report one attempt: `start`, then `end` or, when it was stopped or failed, `stopped`."""
+async def attempt(ctx: Context, number: int, **room: int) -> AsyncIterator[None]:
+    """Report one attempt: `start`, then `end` or, when it was stopped or failed, `stopped`.
+
+    `room`: how many may run at once with it, by what they have in common.
+    """
     steps: Any = ctx.steps
     facts = {"job": str(ctx.job_id), "attempt": ctx.attempt, "session": str(steps.session), "task": ctx.task}
     try:
-        await effects().note("start", number=number, **facts)
+        await effects().note("start", number=number, room=room, **facts)
         yield
     except BaseException:
         await effects().note("stopped", number=number, **facts)
@@ -99,6 +107,32 @@ async def never(number: int) -> None:
 @capped_app.task(queue="capped", concurrency=3)
 async def capped(ctx: Context, number: int) -> list[int]:
     """Leave a mark, three at a time."""
-    async with attempt(ctx, number):
+    async with attempt(ctx, number, capped=3):
         await asyncio.sleep(0.01)
     return [number, ctx.attempt]
+
+
+@capped_app.task(
+    queue="guarded",
+    retry=Backoff.fixed("20ms", max_attempts=5),
+    limits=[Limit("calls", "300/s", burst=30, cost=None), Limit("spare", "500/s", burst=50)],
+    breaker=Breaker("shaky", failures=3, cooldown="200ms"),
+)
+async def guarded(ctx: Context, number: int, key: str) -> list[int]:
+    """Leave a mark behind everything that a gate can have, alone with its key; every fourth fails at first."""
+    async with attempt(ctx, number, **{"guarded": ROOM, f"key {key}": 1}):
+        async with capped_app.limits.take("spare", 2) as taken:
+            await taken.give_back(1)
+        if ctx.attempt == 1 and number % 4 == 0:
+            raise RuntimeError("the first attempt fails")
+    return [number, ctx.attempt]
+
+
+async def fresh(ctx: Context, number: int) -> list[int]:
+    """Leave a mark after a while, in a queue that may get its first cap meanwhile."""
+    async with attempt(ctx, number):
+        await asyncio.sleep(0.3)
+    return [number, ctx.attempt]
+
+
+freshes = [capped_app.task(name=f"fresh-{place}", queue=f"fresh-{place}")(fresh) for place in range(FRESH)]

@@ -11,7 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 from uuid import UUID
 
@@ -90,6 +90,8 @@ class Verdict:
     started_twice: frozenset[tuple[UUID, int]] = frozenset()
     #: attempts that began while the one before still ran under a valid lease
     overlaps: frozenset[tuple[UUID, int]] = frozenset()
+    #: caps and concurrency keys under which more attempts ran at once than they allow: the most that did
+    crowded: dict[str, int] = field(default_factory=dict)
     #: submits that were refused although nobody else used their keys
     false_conflicts: tuple[str, ...] = ()
     #: connections that nobody gave back, and transactions that nobody ended
@@ -124,6 +126,7 @@ def judge(evidence: Evidence) -> Verdict:
         unfounded=_unfounded(evidence),
         started_twice=_started_twice(evidence),
         overlaps=_overlaps(evidence),
+        crowded=_crowded(evidence),
         false_conflicts=tuple(line["error"] for line in evidence.acknowledged if "error" in line),
         leaks=_leaks(evidence.connections),
     )
@@ -263,9 +266,7 @@ def _started_twice(evidence: Evidence) -> frozenset[tuple[UUID, int]]:
 
 def _overlaps(evidence: Evidence) -> frozenset[tuple[UUID, int]]:
     """Return attempts whose forerunner still ran: not reported over, and its session's lease not over either."""
-    leases = {str(row["id"]): row["expires_at"].timestamp() for row in evidence.sessions}
-    starts = _attempts(evidence, "start")
-    ends = _attempts(evidence, "end", "stopped")
+    starts, ends = _attempts(evidence, "start"), _ends(evidence)
     attempts: dict[UUID, list[int]] = defaultdict(list)
     for job, attempt in starts:
         attempts[job].append(attempt)
@@ -273,12 +274,35 @@ def _overlaps(evidence: Evidence) -> frozenset[tuple[UUID, int]]:
     for job, numbers in attempts.items():
         ordered = sorted(numbers)
         for former, later in pairwise(ordered):
-            began = starts[job, later][0]["at"]
-            over = min((line["at"] for line in ends.get((job, former), ())), default=float("inf"))
-            lease = leases.get(starts[job, former][0]["session"], 0.0)
-            if began < min(over, lease):
+            if starts[job, later][0]["at"] < ends[job, former]:
                 found.add((job, later))
     return frozenset(found)
+
+
+def _ends(evidence: Evidence) -> dict[tuple[UUID, int], float]:
+    """Return until when each attempt that was started ran: until it was reported over, or its lease was."""
+    leases = {str(row["id"]): row["expires_at"].timestamp() for row in evidence.sessions}
+    reported = _attempts(evidence, "end", "stopped")
+    ends = {}
+    for attempt, lines in _attempts(evidence, "start").items():
+        over = min((line["at"] for line in reported.get(attempt, ())), default=float("inf"))
+        ends[attempt] = min(over, leases.get(lines[0]["session"], 0.0))
+    return ends
+
+
+def _crowded(evidence: Evidence) -> dict[str, int]:
+    """Return what had more attempts at once than its room, with the most there were."""
+    ends = _ends(evidence)
+    room: dict[str, int] = {}
+    changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for attempt, lines in _attempts(evidence, "start").items():
+        for name, most in lines[0].get("room", {}).items():
+            room[name] = most
+            # At one moment an end comes first; who woke up behind its lease held no place any more.
+            began = lines[0]["at"]
+            changes[name] += [(began, 1), (max(began, ends[attempt]), -1)]
+    most_at_once = {name: max(accumulate(step for _, step in sorted(steps))) for name, steps in changes.items()}
+    return {name: count for name, count in most_at_once.items() if count > room[name]}
 
 
 def _leaks(connections: Connections) -> dict[str, int]:

@@ -26,19 +26,23 @@ from pathlib import Path
 from typing import Any
 
 from headrace.model.errors import StoreUnavailableError
+from headrace.ports.admission import Admission
 from headrace.ports.batch_store import BatchStore
 from headrace.ports.control_store import ControlStore
 from headrace.ports.foreign_intake import ForeignIntake
 from headrace.ports.job_store import JobStore
+from headrace.ports.limiter import Limiter
 from headrace.ports.memo_store import MemoStore
 from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
+from headrace.stores.postgres.admission import PostgresAdmission
 from headrace.stores.postgres.batch_store import PostgresBatchStore
 from headrace.stores.postgres.control_store import PostgresControlStore
 from headrace.stores.postgres.database import Transaction
 from headrace.stores.postgres.foreign import PostgresForeignIntake
 from headrace.stores.postgres.foreign_runners import AsyncpgRunner
 from headrace.stores.postgres.job_store import PostgresJobStore
+from headrace.stores.postgres.limiter import PostgresLimiter
 from headrace.stores.postgres.memo_store import PostgresMemoStore
 from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
@@ -48,9 +52,12 @@ POINTS, FIRED = "FAULTS_POINTS", "FAULTS_FIRED"
 PORTS = {
     JobStore: PostgresJobStore, BatchStore: PostgresBatchStore, SessionStore: PostgresSessionStore,
     ControlStore: PostgresControlStore, MemoStore: PostgresMemoStore, ForeignIntake: PostgresForeignIntake,
-    ScheduleStore: PostgresScheduleStore,
+    ScheduleStore: PostgresScheduleStore, Admission: PostgresAdmission, Limiter: PostgresLimiter,
 }  # fmt: skip
-_WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM|FOR SHARE|pg_notify|CREATE|LOCK|CALL)\b", re.IGNORECASE)
+#: `admit_jobs` writes inside a function of the schema.
+_WRITES = re.compile(
+    r"\b(INSERT INTO|UPDATE|DELETE FROM|FOR SHARE|pg_notify|CREATE|LOCK|CALL|admit_jobs)\b", re.IGNORECASE
+)
 
 
 class Action(StrEnum):

@@ -141,6 +141,7 @@ DEFECTS: list[tuple[str, Callable[[Evidence], None]]] = [
     ("unfounded", lambda found: setattr(found, "final", [job(result="[1, 1]"), *found.final[1:]])),
     ("started_twice", also("effects", line("start", 5.5))),
     ("overlaps", forge(sessions=[{"id": DEAD, "expires_at": NOW + timedelta(seconds=5.5)}])),
+    ("crowded", also("effects", {**line("start", 5.5, job_id=OTHER), "room": {"cap": 0}})),
     ("false_conflicts", also("acknowledged", {"error": "the key was used before"})),
     ("leaks", forge(connections=Connections(before=1, after=2))),
     ("leaks", forge(connections=Connections(before=1, working=22, allowed=20))),
@@ -167,6 +168,15 @@ def test_a_forged_defect_is_reported(name: str, forgery: Callable[[Evidence], No
 def test_every_part_of_the_verdict_has_a_forged_defect() -> None:
     """A part of the verdict that nothing can turn red would be worth nothing."""
     assert {name for name, _ in DEFECTS} == {entry.name for entry in fields(Verdict)}
+
+
+@pytest.mark.parametrize(("began", "most"), [(5.9, 2), (6.0, 0), (7.0, 0)])
+def test_a_cap_is_crowded_only_by_attempts_that_run_at_once(began: float, most: int) -> None:
+    """One place is taken from the start of an attempt until it was reported over, or its lease was."""
+    found, room = evidence(), {"room": {"cap": 1}}
+    first, second = {**line("start", 5), **room}, {**line("start", began, job_id=OTHER), **room}
+    found.effects = [first, line("end", 6), second]
+    assert judge(found).crowded == ({"cap": most} if most else {})
 
 
 @pytest.mark.parametrize(
