@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
 from headrace.model.admission import Admitted, Explanation, LimitsView, WaitReason
 from headrace.model.breaker import BreakerReport, BreakerState
-from headrace.model.errors import NotFoundError
-from headrace.model.job import Claim, JobState
+from headrace.model.errors import NotFoundError, StoreUnavailableError
+from headrace.model.job import Claim, ClaimedJob, JobState
 from headrace.model.limits import Declared, Rate
 from headrace.stores.redis.limit_rows import breaker_view, cap_view, rate_view, rule_fields, share_view
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import admitted_jobs, instant, to_json
+
+#: Jobs that one script admits at most: more would hold up everybody else.
+ADMITTED_PART = 32
 
 
 class RedisAdmission:
@@ -24,9 +28,28 @@ class RedisAdmission:
         self._namespace = namespace
 
     async def admit_jobs(self, claim: Claim, *, grants: Mapping[str, float] | None = None) -> Admitted:
-        """Start what the gate lets pass."""
-        units = "" if grants is None else to_json(dict(grants))
-        gated, *answer = await self._namespace.run("admit_jobs", claim.session.hex, claim.queue, claim.limit, units)
+        """Start what the gate lets pass, a part at a time."""
+        jobs: list[ClaimedJob] = []
+        spent: dict[str, float] = {}
+        while True:
+            rest = None if grants is None else {name: units - spent.get(name, 0.0) for name, units in grants.items()}
+            part = min(ADMITTED_PART, claim.limit - len(jobs))
+            try:
+                found = await self._admit_part(claim, part, rest)
+            except StoreUnavailableError:
+                if not jobs:
+                    raise
+                # What runs already must not be lost with the rest; the next look finds out how things stand.
+                return Admitted(jobs, look_in=timedelta(), spent=spent)
+            jobs += found.jobs
+            for name, units in found.spent.items():
+                spent[name] = spent.get(name, 0.0) + units
+            if found.look_in != timedelta() or len(jobs) >= claim.limit:
+                return replace(found, jobs=jobs, spent=spent)
+
+    async def _admit_part(self, claim: Claim, limit: int, grants: Mapping[str, float] | None) -> Admitted:
+        units = "" if grants is None else to_json(grants)
+        gated, *answer = await self._namespace.run("admit_jobs", claim.session.hex, claim.queue, limit, units)
         if not gated:
             return Admitted([], gated=False)
         rows, look_in, spent = answer

@@ -1,7 +1,7 @@
 -- Choosing who is admitted: the share with the smallest start tag, among equal ones that whose first job comes first; of
 -- a share the lane whose first job comes first. What is held up once stays so until the end: starting takes room only.
 -- include shares, keeper, claiming
-local PAGE = 16
+local PAGE = 8
 -- Shares of one tag that are compared by the places of their first jobs. Once a tag is reached they stand in order.
 local MAX_TIES = 100
 local stuck, spent_shares, stuck_classes, cancelling = {}, {}, {}, {}
