@@ -24,7 +24,6 @@ class Core(Gates):
         self.begin()
         self.start_worker()
         self.lead(0)
-        self.cap("red", 1)
 
     @invariant()
     def everything_adds_up(self) -> None:

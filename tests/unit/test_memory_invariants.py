@@ -40,7 +40,7 @@ def test_a_missing_fence_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Core()
     machine.open()
     machine.insert(JobSpec("work", "left"), 1, timedelta())
-    machine.claim(machine.workers[0], "left", 1, keyed=False)
+    machine.claim(machine.workers[0], "left", 1)
     _, job = machine.held[0]
     machine.held[0] = (uuid4(), job)
 
