@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
 
 from headrace.model.job import JobState
+from headrace.model.limits import Gate
 from headrace.model.stats import Rescued, Retention
 from tests.conformance.scenario import DAY, LEASE, SECOND, Scenario
+
+GATE = Gate(caps=("task:work",), fair_key="a")
 
 
 async def rescue(on: Scenario, limit: int = 100) -> Rescued:
@@ -93,6 +99,33 @@ async def test_a_missing_session_returns_its_jobs(on: Scenario) -> None:
     assert await on.stores.inspect.list_sessions() == []
 
     assert (await rescue(on)).released == (job.id,)
+
+
+@pytest.mark.parametrize("spec", [{}, {"at_most_once": True}, {"gate": GATE}, {"gate": GATE, "at_most_once": True}])
+@pytest.mark.parametrize("first", ["rescue", "prune", "overdue"])
+async def test_whatever_ran_under_a_missing_session_is_taken_back(
+    on: Scenario, spec: dict[str, Any], first: str
+) -> None:
+    """Jobs of a session whose row is gone are rescued, whatever they are and whichever sweep was there before."""
+    session, other = await on.worker(), await on.worker()
+    ids = await on.enqueue(3, timeout=SECOND, **spec)
+    for of in (session, other, session):
+        assert len((await on.look(of, 1)).jobs if "gate" in spec else await on.claim(of, 1)) == 1
+    on.clock.advance(LEASE)
+    taken: list[UUID] = []
+    if first == "rescue":
+        part = await rescue(on, 1)
+        taken += [*part.released, *part.failed]
+    elif first == "overdue":
+        part = await on.stores.jobs.fail_overdue_jobs(grace=SECOND, limit=1, term=await on.term())
+        taken += [*part.released, *part.failed]
+    on.clock.advance(DAY)
+    await on.stores.jobs.prune_jobs(Retention(7 * DAY, 7 * DAY, 7 * DAY, 7 * DAY), limit=1_000)
+    assert await on.stores.inspect.list_sessions() == []
+
+    rescued = await rescue(on)
+    assert sorted([*taken, *rescued.released, *rescued.failed]) == ids
+    assert JobState.RUNNING not in await on.states(ids)
 
 
 async def test_an_at_most_once_job_fails_with_its_worker(on: Scenario) -> None:
