@@ -318,7 +318,7 @@ SCHEDULES = (
 HINTS = (
     Mutant(
         "hint behind the commit", "insert_job notifies inside its transaction",
-        (Edit(f"{STORE}/migrations/0005_pre_insert_and_hint.sql", "    COMMIT;\n", ""),),
+        (Edit(f"{STORE}/migrations/0006_pre_admission.sql", "    COMMIT;\n", ""),),
         (f"{OUTAGES}::test_a_hint_that_rides_is_no_part_of_its_transaction",),
     ),
 )  # fmt: skip
