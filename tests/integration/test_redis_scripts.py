@@ -131,6 +131,17 @@ async def test_sweeps_write_only_jobs_that_run(on: Scenario, server: Server, sit
     assert not {name for name in names if name.startswith((f"running:default:{dead.hex}", "deadlines"))}
 
 
+async def test_sweeps_leave_alone_what_has_ended(on: Scenario, server: Server, site: RedisSite) -> None:
+    """A job that ended stays final, though the set of its session still names it when that dies."""
+    session, job = await on.start()
+    await on.end(session, job)
+    await server.call("SADD", f"{site.root}:running:default:{session.hex}", job.id.hex)
+    await on.stores.sessions.close_session(session)
+
+    assert (await on.stores.jobs.rescue_jobs(limit=10)).released == ()
+    assert await on.states([job.id]) == [JobState.SUCCEEDED]
+
+
 async def use_everything(on: Scenario) -> None:
     """Let jobs of all kinds come and end in all ways."""
     session = await on.worker(lease=DAY)

@@ -6,23 +6,16 @@ raised would say that the edit broke the statement, not that a test noticed.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.backends.server import LENT, shared_server
 from tests.mutants import gate_mutants, sql_mutants
-from tests.mutants.child import REPORT
+from tests.mutants.children import run_tests
 from tests.mutants.mutated import Edit, mutated_package
 from tests.mutants.sql_mutants import Mutant
 
 MUTANTS = (*sql_mutants.MUTANTS, *gate_mutants.MUTANTS)
-CHECKOUT = Path(__file__).parents[2]
 #: Errors of the database or of the way to it.
 BROKEN = ("asyncpg.", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError", "builtins.NameError")
 #: Mutants for every run: one of each guard and the races; all others run with the long tests.
@@ -54,34 +47,6 @@ EVERY_RUN = {
     "a job dearer than the burst never starts",
     "a probe that is gone keeps its place",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
-    """How the tests went in a child."""
-
-    passed: list[str]
-    #: By test: its error and what caused it.
-    failed: dict[str, list[str]]
-    output: str
-
-
-def run_tests(folder: Path, edits: tuple[Edit, ...], tests: tuple[str, ...]) -> Child:
-    """Run tests on PostgreSQL against a copy of the package with `edits`, up to the first failure."""
-    root, report = mutated_package(folder, edits), folder / "report.json"
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.mutants.child"]
-    command += ["-p", "pytest_asyncio.plugin", "-p", "pytest_timeout", "-k", "postgres", "-o", f"pythonpath={root} ."]
-    own = {LENT: str(shared_server().root), REPORT: str(report), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment = {**os.environ, **own, "PYTHONPATH": str(root)}
-    ended = subprocess.run(
-        [*command, *tests], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert report.exists(), ended.stdout + ended.stderr
-    told = json.loads(report.read_text())
-    assert told["used"], ended.stdout
-    strays = [file for file in told["used"] if not file.startswith(f"{root}{os.sep}")]
-    assert strays == [], "the child tested the package itself"
-    return Child(told["passed"], told["failed"], ended.stdout)
 
 
 def _params() -> list[object]:

@@ -1,0 +1,61 @@
+"""Each guard of the Redis store, taken away, is missed: a test that passes with it fails without it.
+
+Every mutant runs in a child against a copy of the package. It has to execute: a failure that the server itself raised
+would say that the edit broke the script, not that a test noticed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.children import run_tests
+from tests.mutants.lua_mutants import MUTANTS
+from tests.mutants.sql_mutants import Mutant
+
+#: Errors of the server or of the way to it, and answers that are no answers of a script of ours.
+BROKEN = (
+    "headrace.stores.redis.faults.RefusedError", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError",
+    "builtins.NameError", "builtins.TypeError",
+)  # fmt: skip
+#: Mutants for every run, a few that cost little; all others run with the long tests.
+EVERY_RUN = {
+    "complete_jobs without the attempt",
+    "a dead session claims",
+    "a batch closes with work left",
+    "caps are not looked at",
+}
+
+
+def _params() -> list[object]:
+    marks = {mutant.name: () if mutant.name in EVERY_RUN else pytest.mark.slow for mutant in MUTANTS}
+    return [pytest.param(mutant, id=f"{mutant.guard}: {mutant.name}", marks=marks[mutant.name]) for mutant in MUTANTS]
+
+
+@pytest.mark.parametrize("mutant", _params())
+def test_a_missing_guard_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
+    """Without the guard one of its tests fails, and not because the server refused the script."""
+    child = run_tests(tmp_path, mutant.edits, mutant.tests, store="redis")
+
+    assert child.failed, f"no test misses the guard:\n{child.output}"
+    for errors in child.failed.values():
+        assert not any(error.startswith(BROKEN) for error in errors), "\n".join(errors)
+
+
+@pytest.mark.slow
+def test_the_whole_package_passes(tmp_path: Path) -> None:
+    """The same tests pass against a copy with every guard in place."""
+    tests = tuple(dict.fromkeys(test for mutant in MUTANTS for test in mutant.tests))
+    child = run_tests(tmp_path, (), tests, store="redis")
+
+    assert child.failed == {}, child.output
+    for test in tests:
+        assert any(passed.startswith(test) for passed in child.passed), f"{test} did not run"
+
+
+def test_the_mutants_of_every_run_are_there() -> None:
+    """No name in the choice for every run is out of date, and no two mutants share one."""
+    names = {mutant.name for mutant in MUTANTS}
+    assert len(names) == len(MUTANTS)
+    assert names >= EVERY_RUN
