@@ -31,9 +31,11 @@ SAFE = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noe
 class ValkeyServer:
     """One server in a directory of its own, on a unix socket, and with `port` also on loopback."""
 
-    def __init__(self, *, port: bool = False, sentinel: bool = False, **settings: str) -> None:
+    def __init__(
+        self, *, port: bool = False, sentinel: bool = False, folder: str | Path = "/tmp", **settings: str
+    ) -> None:
         """`settings` go to its configuration, underscores for hyphens; those of `SAFE` are the defaults."""
-        self.root = Path(tempfile.mkdtemp(prefix="hrkv", dir="/tmp"))
+        self.root = Path(tempfile.mkdtemp(prefix="hrkv", dir=folder))
         self.port = free_port() if port or sentinel else 0
         self.settings = {**SAFE, **{name.replace("_", "-"): value for name, value in settings.items()}}
         self._sentinel = sentinel
@@ -84,7 +86,7 @@ class ValkeyServer:
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.send_signal(how)
-            self._process.wait(20)
+            self._process.wait(60)
             self._process = None
 
     def signal(self, number: signal.Signals) -> None:
