@@ -29,6 +29,9 @@ GUARDS: dict[str, tuple[str, str, str, str]] = {
         "queries/close_batches.sql", "AND b.state IN ('sealed', 'cancelling') AND b.changes = a.changes",
         "", "callbacks",
     ),
+    "a cap is stored as it is declared": (
+        "queries/declare_caps.sql", "SELECT key, cap FROM", "SELECT key, cap + 9 FROM", "crowded"
+    ),
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ import headrace.cli.working
 import headrace.stores.postgres.foreign_runners
 import headrace.stores.postgres.notifier
 import headrace.wiring  # noqa: F401
-from headrace.engine import batches
+from headrace.engine import batches, dead_letters
 from headrace.engine.loops import aggregator, leadership
 from tests.faults import campaign_clients, campaign_tasks
 from tests.faults.campaign_guards import EDITS, switch_off
@@ -85,6 +85,7 @@ def _shorten() -> None:
     leadership.Leadership.__init__.__defaults__ = (timedelta(seconds=0.3),)
     aggregator.OVERDUE_GRACE = timedelta(seconds=2)
     batches.SLICE_ITEMS = 10  # type: ignore[attr-defined]
+    dead_letters.PATCHED_SLICE = 8
     if os.environ.get(LEADS) == "no":
         leadership.Leadership.step = _follow  # type: ignore[method-assign, assignment]
 

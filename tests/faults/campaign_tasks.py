@@ -77,10 +77,12 @@ async def broken(ctx: Context, number: int, pause: float = 0.0, fails: bool = Tr
 
 
 @app.task(queue="letters", retry=Backoff.fixed(0, max_attempts=1))
-async def letter(ctx: Context, number: int) -> None:
-    """Become a dead letter, in a queue whose letters are run again at random."""
+async def letter(ctx: Context, number: int, fails: bool = True) -> list[int]:
+    """Become a dead letter, unless told not to, in a queue whose letters are run again at random."""
     async with attempt(ctx, number):
-        raise ValueError("it always fails")
+        if fails:
+            raise ValueError("it always fails")
+    return [number, ctx.attempt]
 
 
 @app.task
