@@ -91,7 +91,7 @@ async def fragile_site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncI
 def own_valkey(request: pytest.FixtureRequest) -> Iterator[ValkeyServer]:
     """Return a Valkey server of the test's own that it may crash; its parameter is `appendfsync`.
 
-    With `everysec` a disk that stalls makes the server answer before it writes, and a kill then loses up to two seconds:
+    With `everysec` a disk that stalls makes the server answer before it writes, and a kill then loses up to 2 s:
     where the machine has a disk in memory, the file lies there.
     """
     fsync = getattr(request, "param", "everysec")
