@@ -16,7 +16,7 @@ from headrace.model.job import Claim, ClaimedJob, JobSpec, JobState, NewJob
 from headrace.model.limits import Declared, Gate, Rate, queue_cap
 from headrace.ports.admission import Admission
 from headrace.ports.limiter import Limiter
-from tests.machine.operators import Operators
+from tests.machine.backlogs import Backlogs
 from tests.machine.world import ARGS, GATES, SECOND, counts, delays, look, some
 
 CAP, BUCKET = "task:gated", "meter"
@@ -52,7 +52,7 @@ gated_specs = st.builds(
 )
 
 
-class Gates(Operators):
+class Gates(Backlogs):
     """Jobs wait behind gates, pass them, and come back to them."""
 
     @rule(spec=gated_specs, count=counts, delay=delays)

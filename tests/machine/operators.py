@@ -178,8 +178,10 @@ class Operators(Workers):
 
     def _read(self, none: UUID) -> None:
         read = self.stores.inspect
-        assert self.run(read.get_job(none)) is self.run(read.get_batch(none)) is None
-        assert self.run(read.get_attempts(none)) == self.run(read.list_jobs(batch_id=none)) == []
+        assert self.run(read.get_job(none)) is None
+        assert self.run(read.get_batch(none)) is None
+        assert self.run(read.get_attempts(none)) == []
+        assert self.run(read.list_jobs(batch_id=none)) == []
         assert self.run(read.find_batch("work", "nobody's")) is None
         assert not self.run(read.read_items(none, cursor="", limit=5)).items
         assert not self.run(self.stores.jobs.load_steps(none)) and not self.run(read.batch_args(none))

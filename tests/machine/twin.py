@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.admission import Admitted, Explanation, LimitsView
+from headrace.model.backlog import QueueState
 from headrace.model.batch import ClosedBatch, ItemPage
 from headrace.model.job import ClaimedJob, JobView
 from headrace.model.session import Renewal
@@ -21,6 +22,8 @@ from headrace.ports.stores import Stores
 
 #: More than any machine has.
 EVERYTHING = 1_000_000
+#: The ports of which two stores are asked.
+PORTS = ("jobs", "batches", "sessions", "control", "inspect", "memo", "admission", "limiter")
 #: Verbs that make ids.
 MAKERS = {
     "create_batch", "append_slice", "retry_failed", "close_batches", "sweep_batches", "retry_job", "retry_jobs",
@@ -86,6 +89,9 @@ def _comparable(answer: Any) -> Any:
         case LimitsView():
             # A store may forget shares that say nothing any more, now or later.
             return replace(answer, shares=())
+        case dict():
+            # A store may name a state without jobs, and a queue of which nothing is set, or not.
+            return {name: value for name, value in answer.items() if value not in (0, QueueState())}
     return answer
 
 
@@ -165,8 +171,7 @@ class Twin:
 
     def stores(self) -> Stores:
         """Return the ports through which both are asked."""
-        ports = ("jobs", "batches", "sessions", "control", "inspect", "memo", "admission", "limiter")
-        asked: Any = {name: Both(getattr(self.first, name), getattr(self.second, name), self) for name in ports}
+        asked: Any = {name: Both(getattr(self.first, name), getattr(self.second, name), self) for name in PORTS}
         return replace(self.first, **asked)
 
     async def learn(self) -> None:

@@ -25,12 +25,14 @@ Quick.TestCase.settings = settings(max_examples=200, stateful_step_count=50, dat
 Long.TestCase.settings = settings(max_examples=1_000, stateful_step_count=60, database=None, print_blob=True)
 
 
-class TestInvariants(Quick.TestCase):  # type: ignore[misc,name-defined]
+@pytest.mark.timeout(300)
+class TestInvariants(Quick.TestCase):  # type: ignore[misc,valid-type]
     """Random operations keep the invariants, and the core comes to rest when they stop."""
 
 
 @pytest.mark.slow
-class TestInvariantsAtLength(Long.TestCase):  # type: ignore[misc,name-defined]
+@pytest.mark.timeout(1_200)
+class TestInvariantsAtLength(Long.TestCase):  # type: ignore[misc,valid-type]
     """The same over many more operations."""
 
 
