@@ -255,7 +255,7 @@ def _stats(row: Sequence[str], now: datetime, workers: int, state: QueueState) -
 def _notes(facts: ServerFacts) -> list[str]:
     fsync = {
         "always": "appendfsync always",
-        "everysec": "appendfsync everysec: a crash of the machine, or of the server while the disk stalls, can lose 2 s",
+        "everysec": "appendfsync everysec: a crash of the machine, or the server's while the disk stalls, can lose 2 s",
         "no": "appendfsync no: a crash of the machine can lose what the system had not yet written, half a minute",
     }
     notes = ["append-only file on" if facts.aof else "no append-only file: a restart loses every job"]
