@@ -1,10 +1,11 @@
 """Failpoints: places at the boundary of a commit where a process of a campaign kills itself, freezes or fails.
 
-Nothing of this is in the product. `install` wraps the verbs of the PostgreSQL stores and the statements under them in
-the process that calls it, and only there. The boundaries are derived: every method of a port that may write, and every
-`.sql` file that writes or locks, each `before` it is sent and `after` its answer came, before anybody used it. After a
-single statement that is after its commit; after a statement inside a transaction it is between two statements, or
-between the last one and COMMIT; after a verb everything of it is committed.
+Nothing of this is in the product. `install` wraps the verbs of the PostgreSQL stores, the statements under them, and
+the scripts of the Redis store in the process that calls it, and only there. The boundaries are derived: every method of
+a port that may write, every `.sql` file that writes or locks, and every `.lua` file that writes, each `before` it is
+sent and `after` its answer came, before anybody used it. After a single statement or a script that is after its commit;
+after a statement inside a transaction it is between two statements, or between the last one and COMMIT; after a verb
+everything of it is committed.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from headrace.stores.postgres.limiter import PostgresLimiter
 from headrace.stores.postgres.memo_store import PostgresMemoStore
 from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
+from headrace.stores.redis.namespace import Namespace
 
 #: The points of a process, as `format_points` writes them, and the file where what fired is noted.
 POINTS, FIRED = "FAULTS_POINTS", "FAULTS_FIRED"
@@ -114,6 +116,13 @@ def writing_statements() -> list[str]:
     return sorted(name for name, text in texts.items() if name.endswith(".sql") and _WRITES.search(text))
 
 
+def writing_scripts() -> list[str]:
+    """Name every `.lua` file of the Redis store that writes, by what it tells the server."""
+    folder = files("headrace.stores.redis") / "scripts"
+    texts = {entry.name: entry.read_text("utf-8") for entry in folder.iterdir() if entry.name.endswith(".lua")}
+    return sorted(name for name, text in texts.items() if "no-writes" not in text.partition("\n")[0])
+
+
 def sides(place: str) -> tuple[str, str]:
     """Return the two boundaries of a verb or statement."""
     return f"{place}:before", f"{place}:after"
@@ -171,6 +180,19 @@ class Failpoints:
 
         return wrapped
 
+    def around_scripts(self, run: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """Wrap what runs scripts by name."""
+
+        @wraps(run)
+        async def wrapped(runner: Any, name: str, /, *words: Any) -> Any:
+            before, after = sides(f"{name}.lua")
+            await self.reach(before)
+            answer = await run(runner, name, *words)
+            await self.reach(after)
+            return answer
+
+        return wrapped
+
     def around_statements(self, fetch: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         """Wrap what runs statements by name."""
 
@@ -190,6 +212,7 @@ def install(points: list[Failpoint], fired: Path | None = None, *, sleep: float 
     armed = Failpoints(points, fired, sleep=sleep)
     for runner in (Transaction, AsyncpgRunner):
         runner.fetch = armed.around_statements(runner.fetch)  # type: ignore[method-assign, assignment]
+    Namespace.run = armed.around_scripts(Namespace.run)  # type: ignore[method-assign]
     adapters = {port.__name__: adapter for port, adapter in PORTS.items()}
     for verb in {point.boundary.rpartition(":")[0] for point in points} & set(port_verbs()):
         port, _, name = verb.partition(".")
