@@ -90,6 +90,7 @@ def test_a_breaker_is_checked_where_it_is_made() -> None:
     assert (rule.window, rule.cooldown) == (timedelta(minutes=2), timedelta(seconds=5))
     for options, message in (
         ({"failures": 0}, "breaker.failures must be a whole number"),
+        ({"min_calls": 10**12}, "breaker.min_calls must be a whole number from 1 to 1,000,000"),
         ({"error_rate": 1.5}, "breaker.error_rate must be between 0 and 1"),
         ({"cooldown": "0s"}, "breaker.cooldown must be a timedelta longer than zero"),
         ({"window": "soon"}, "breaker.window must be a duration"),

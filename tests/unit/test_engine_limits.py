@@ -397,6 +397,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a cap of nothing": ({"concurrency": 0}, "concurrency must be a whole number from 1"),
     "a cap of truth": ({"concurrency": True}, "concurrency must be a whole number"),
     "a rate without a period": ({"rate_limit": "30"}, 'rate_limit must be a number of units per s, m, h or d, such as'),
+    "a rate larger than a number": ({"rate_limit": f"{'9' * 400}/s"}, "rate_limit must be .* to 1000000000/s"),
+    "a rate too small to wait for": ({"rate_limit": "0.0000001/d"}, "rate_limit must be .* from 0.001/d"),
+    "a rate that runs backwards": ({"rate_limit": Rate(-1.0, 1.0)}, "rate_limit must be .* from 0.001/d"),
     "a limit that is text": ({"limits": ["api"]}, "limits must be a list of Limit"),
     "one limit without a list of text": ({"limits": "api"}, "limits must be a list of Limit"),
     "a bucket named twice": ({"limits": [Limit("a"), Limit("a")]}, "limits must name each bucket once"),
@@ -426,6 +429,17 @@ WRONG_CALLS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def test_a_burst_needs_a_rate() -> None:
+    """A burst that would be left out silently is refused."""
+    with pytest.raises(InvalidInputError, match=r"Limit.rate must be given where burst is"):
+        Limit("api", burst=5)
+
+
+def test_a_debt_at_the_smallest_rate_can_be_told() -> None:
+    """The wait for the largest cost at the smallest rate is bounded, rather than too long for a timedelta."""
+    assert Rate.parse("0.001/d").missing(-1e9, 1.0) == timedelta(seconds=1e9)
+
+
 @pytest.mark.parametrize("case", WRONG_CALLS)
 async def test_wrong_options_of_a_call_are_named(case: str) -> None:
     """The same rules hold for `options(…)` and for `submit`."""
@@ -443,7 +457,9 @@ WRONG_QUEUES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown option": ({"slots": 2}, "queue option must be among concurrency"),
     "a wrong share": ({"fair": "user"}, 'fair must be "key" or "batch"'),
     "a burst without a rate": ({"burst": 2}, "rate_limit must be given where burst is"),
-    "a burst of nothing": ({"rate_limit": "1/s", "burst": 0}, "burst must be a number above zero"),
+    "a burst of nothing": ({"rate_limit": "1/s", "burst": 0}, "burst must be a number above 0"),
+    "a burst that is no number": ({"rate_limit": "1/s", "burst": float("nan")}, "burst must be a number above 0"),
+    "a burst without an end": ({"rate_limit": "1/s", "burst": float("inf")}, "burst must be .* at most 1e9"),
     "waiting without a bound": ({"on_full": "wait"}, "max_waiting must be given where on_full is"),
 }
 

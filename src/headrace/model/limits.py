@@ -16,6 +16,10 @@ from headrace.model.names import check_name
 
 _PERIODS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _RATE = re.compile(r"(?P<amount>\d+(\.\d+)?)/(?P<period>[smhd])")
+_RATE_RULE = 'must be a number of units per s, m, h or d, such as "30/m", from 0.001/d to 1000000000/s'
+_LEAST_PER_SECOND, _MOST_UNITS = 0.001 / 86_400, 1e9
+#: The longest wait that is told: a debt at a small rate takes longer than a timedelta can hold.
+_LONGEST_WAIT = 1e9
 #: Fair keys and concurrency keys are part of an index key.
 MAX_GATE_KEY = 128
 #: A PostgreSQL index entry holds 2,704 bytes.
@@ -40,17 +44,21 @@ class Rate:
     def parse(cls, value: Rate | str, *, burst: float | None = None, field: str = "rate") -> Rate:
         """Return the rate of a text such as "30/m" (s, m, h, d); `burst` defaults to one second's worth, at least 1.
 
-        Raises InvalidInputError naming `field`.
+        A `Rate` is returned as it is. Raises InvalidInputError naming `field` or `burst`.
         """
-        if isinstance(value, Rate):
-            return value
         match = _RATE.fullmatch(value) if isinstance(value, str) else None
-        amount = float(match["amount"]) if match else 0.0
-        if match is None or amount <= 0:
-            raise InvalidInputError(field, 'must be a number of units per s, m, h or d, such as "30/m"', value)
-        per_second = amount / _PERIODS[match["period"]]
-        if burst is not None and (isinstance(burst, bool) or not isinstance(burst, int | float) or burst <= 0):
-            raise InvalidInputError("burst", "must be a number above zero", burst)
+        if isinstance(value, Rate):
+            per_second, burst = value.per_second, value.burst
+        elif match is not None:
+            per_second = float(match["amount"]) / _PERIODS[match["period"]]
+        else:
+            raise InvalidInputError(field, _RATE_RULE, value)
+        if not _LEAST_PER_SECOND <= per_second <= _MOST_UNITS:
+            raise InvalidInputError(field, _RATE_RULE, value)
+        if burst is not None and (
+            isinstance(burst, bool) or not isinstance(burst, int | float) or not 0 < burst <= _MOST_UNITS
+        ):
+            raise InvalidInputError("burst", "must be a number above 0, at most 1e9", burst)
         return cls(per_second, float(max(1.0, per_second) if burst is None else burst))
 
     def after(self, level: float, elapsed: timedelta) -> float:
@@ -68,7 +76,7 @@ class Rate:
         datetime.timedelta(microseconds=500000)
         """
         need = min(units, self.burst)
-        return timedelta(seconds=max(0.0, need - level) / self.per_second)
+        return timedelta(seconds=min(max(0.0, need - level) / self.per_second, _LONGEST_WAIT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,8 @@ class Limit:
         check_name("Limit.name", self.name)
         if self.cost is not None:
             check_cost(self.cost, field="Limit.cost")
+        if self.rate is None and self.burst is not None:
+            raise InvalidInputError("Limit.rate", "must be given where burst is", None)
         if self.rate is not None:
             Rate.parse(self.rate, burst=self.burst, field="Limit.rate")
 
