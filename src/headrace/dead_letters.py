@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from headrace.engine.dead_letters import LOOK, check_limits, find_dead_letters, redrive
 from headrace.model.dead_letter import DeadLetterFilter, DeadLettersFound
 from headrace.model.durations import parse_duration
+from headrace.model.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -29,6 +30,9 @@ class Which(TypedDict, total=False):
     look: int
     #: at most so many, the newest
     limit: int | None
+
+
+_TEXTS = ("queue", "task", "kind", "fingerprint")
 
 
 class DeadLetters:
@@ -62,6 +66,7 @@ class DeadLetters:
 
         Raises InvalidInputError for a wrong filter, StoreUnavailableError.
         """
+        _check_names(which)
         limit, look = which.get("limit"), which.get("look", LOOK)
         check_limits(limit, look)
         return await find_dead_letters(self._app.runtime.stores.inspect, _filter(which), limit=limit, look=look)
@@ -74,6 +79,15 @@ class DeadLetters:
         InvalidInputError, PayloadTooLargeError when a patch gives no valid arguments, StoreUnavailableError.
         """
         return await redrive(self._app.runtime.stores, await self.list(**which), patch=patch)
+
+
+def _check_names(which: Which) -> None:
+    """Refuse a filter that does not exist, or is no text: without it everything would run again."""
+    for name, value in which.items():
+        if name not in Which.__annotations__:
+            raise InvalidInputError("dead letter filter", f"must be among {', '.join(Which.__annotations__)}", name)
+        if name in _TEXTS and value is not None and not isinstance(value, str):
+            raise InvalidInputError(name, "must be text", value)
 
 
 def _filter(which: Which) -> DeadLetterFilter:

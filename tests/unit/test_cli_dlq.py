@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from headrace import App
+from headrace.model.errors import InvalidInputError
 from headrace.model.job import JobView
 from tests.unit.cli_runner import CommandLine, as_client, command_line, working
 
@@ -208,3 +210,14 @@ def test_redriven_jobs_are_worked(headrace: CommandLine, app: App) -> None:
         headrace.text("dlq", "redrive", "--task", "ask", "--patch", '{"kwargs": {"model": "good"}}', "--yes")
         headrace.wait_for(*(view.id for view in retries(headrace, headrace.app())))
     assert headrace.json("dlq", "list")["count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"), [({"quue": "llm"}, "must be among queue, task"), ({"task": 5}, "text")]
+)
+async def test_a_wrong_filter_of_a_redrive_is_refused(filters: dict[str, Any], message: str) -> None:
+    """A filter with a slip in its name must not run everything again."""
+    app = App("memory://")
+    async with app:
+        with pytest.raises(InvalidInputError, match=message):
+            await app.dead_letters.redrive(**filters)
