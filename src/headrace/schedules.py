@@ -23,8 +23,13 @@ class ScheduleDef:
     kwargs: Mapping[str, Any]
 
     def is_again(self, other: ScheduleDef) -> bool:
-        """Whether the other one is of the same function: its module was read twice."""
-        return self.call.task.definition.target == other.call.task.definition.target and self.rule == other.rule
+        """Whether the other one is the same call of the same function: its module was read twice."""
+        return self._facts() == other._facts()
+
+    def _facts(self) -> tuple[object, ...]:
+        definition = self.call.task.definition
+        # As text: values of a module that was read twice are of other classes.
+        return definition.target, self.rule, self.call.changes, repr((self.args, self.kwargs))
 
     def declaration(self) -> Declaration:
         """Return what a worker declares. Raises InvalidInputError for arguments that do not fit."""

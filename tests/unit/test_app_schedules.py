@@ -131,6 +131,20 @@ def test_two_schedules_of_one_name_are_refused() -> None:
         app.schedule(nightly, "0 4 * * *")
 
 
+def test_a_schedule_with_other_arguments_replaces_none() -> None:
+    """The same task at the same times with other arguments or options needs another name; the same again does not."""
+    app = App("memory://")
+
+    @app.task
+    async def report(region: str) -> None: ...
+
+    for _ in range(2):  # the module was read twice
+        app.schedule(report, "0 6 * * *", args=["north"])
+    for call, region in ((report, "south"), (report.options(priority="bulk"), "north")):
+        with pytest.raises(ConfigError, match="two schedules 'report'"):
+            app.schedule(call, "0 6 * * *", args=[region])
+
+
 async def test_a_worker_fires_what_its_app_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the declaration to the job: the handler learns for which time it runs; a plain job runs for none."""
     clock = FakeClock(datetime(2026, 1, 1, 2, 59, 59, 900_000, tzinfo=UTC))
