@@ -381,8 +381,11 @@ class App:
         return await drain_queue(self.runtime.stores, check_name("queue", queue), timeout=limit, on_look=on_look)
 
     async def resume(self, queue: str) -> None:
-        """Claim jobs of a paused queue again, and let jobs into one that was drained."""
+        """Claim jobs of a paused queue again, and let jobs into one that was drained: here at once, elsewhere within a
+        second.
+        """
         await resume_queue(self.runtime.stores, check_name("queue", queue))
+        await self.runtime.intake.look_again()
 
     def job(self, job_id: UUID | str) -> JobHandle[Any]:
         """Return a handle on a job by id. Raises InvalidInputError for what is no id."""

@@ -162,6 +162,16 @@ async def test_a_resumed_queue_takes_jobs_again_and_ends_its_drain(app: App) -> 
     await wait_until(opened)
 
 
+async def test_who_resumes_may_enqueue_at_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that opens a queue does not go on believing that it is closed, however long it would believe."""
+    monkeypatch.setattr(intake, "BELIEVED_SECONDS", 3_600)
+    await app.runtime.stores.control.set_queue_closed("default", closed=True)
+    with pytest.raises(QueueClosedError):
+        await app.find_task("work").enqueue(1)
+    await app.resume("default")
+    await app.find_task("work").enqueue(1)
+
+
 def test_the_command_drains_and_resume_opens(headrace: CommandLine) -> None:
     """`queue drain` says how far it is and ends with 0; stats show a closed queue until `queue resume`."""
     app = headrace.app()

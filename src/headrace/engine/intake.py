@@ -129,6 +129,12 @@ class Intake:
         if queue in self._closed:
             raise QueueClosedError.of(queue)
 
+    async def look_again(self) -> None:
+        """Believe no more what was read before: a queue was opened here just now."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+        self._read_at = -math.inf
+
     def _read_behind(self) -> asyncio.Task[None]:
         """Return the read under way, or begin one."""
         if self._reading is None or self._reading.done():
