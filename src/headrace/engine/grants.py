@@ -94,7 +94,9 @@ class Grants:
 
     def _next_unit(self, wanted: Mapping[str, float]) -> timedelta:
         """Return how long the quickest of the buckets takes for one unit."""
-        return min(timedelta(seconds=1 / self._rates[name].per_second) for name in wanted)
+        # Another queue's claimer may have read the rates anew meanwhile, one of them gone.
+        known = [self._rates[name] for name in wanted if name in self._rates]
+        return min((timedelta(seconds=1 / rate.per_second) for rate in known), default=LEAST_WAIT)
 
     async def _take(self, wanted: Mapping[str, float]) -> Taken:
         try:
