@@ -303,7 +303,7 @@ SCHEDULES = (
         (f"{S}::test_nothing_fires_before_its_time",),
     ),
     Mutant(
-        "term", "a fire without a look at the term",
+        "leader term", "a fire without a look at the term",
         (Edit(f"{STORE}/schedule_store.py", "raise _TermOverError", "pass"),),
         (f"{S}::test_a_term_that_is_over_fires_nothing",),
     ),
