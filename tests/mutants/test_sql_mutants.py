@@ -6,12 +6,13 @@ raised would say that the edit broke the statement, not that a test noticed.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.mutants import gate_mutants, sql_mutants
-from tests.mutants.children import run_tests
+from tests.mutants.children import CHECKOUT, run_tests
 from tests.mutants.mutated import Edit, mutated_package
 from tests.mutants.sql_mutants import Mutant
 
@@ -84,6 +85,15 @@ def test_the_mutants_of_every_run_are_there() -> None:
     assert len(names) == len(MUTANTS)
     assert names >= EVERY_RUN
     assert {mutant.guard for mutant in MUTANTS} == {m.guard for m in MUTANTS if m.name in EVERY_RUN}
+
+
+def test_each_guard_is_documented() -> None:
+    """The table of the explanation names every guard, and none that is gone."""
+    page = (CHECKOUT / "docs/explanation/stores.md").read_text("utf-8")
+    table = page.partition("## Guards taken away")[2].partition("\n### ")[0]
+    rows = re.findall(r"^\| (.+?) \|", table, re.MULTILINE)
+    assert rows[0] == "guard"
+    assert sorted(rows[1:]) == sorted({mutant.guard for mutant in MUTANTS})
 
 
 def test_an_edit_that_does_not_apply_is_an_error(tmp_path: Path) -> None:
