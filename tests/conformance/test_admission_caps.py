@@ -52,6 +52,18 @@ async def test_a_cap_of_a_queue_counts_all_its_jobs(on: Scenario) -> None:
     assert len(await on.admit(session, queue="other")) == 3
 
 
+async def test_a_job_that_names_the_cap_of_its_own_queue_counts_once(on: Scenario) -> None:
+    """Whether a gate names the queue's cap or not, a running job takes one place of it."""
+    session = await on.worker()
+    await on.gate.declare_limits(Declared(caps={"queue:default": 4}))
+    await on.enqueue(6, gate=Gate(caps=("queue:default",)))
+
+    assert len(await on.admit(session, 1)) == 1
+    assert len(await on.admit(session)) == 3
+    [cap] = (await on.gate.list_limits()).caps
+    assert cap.running == 4
+
+
 async def test_an_ended_job_frees_its_place(on: Scenario) -> None:
     """A place is free again once its job ended, went back, or was rescued."""
     session = await on.worker()

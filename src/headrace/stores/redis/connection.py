@@ -81,7 +81,11 @@ class Server:
 
     async def _ask(self, wire: Wire, words: tuple[Word, ...], *, raw: bool) -> Any:
         answer = wire.ask(words, raw=raw)
-        await wire.ready()
+        try:
+            await wire.ready()
+        except BaseException:
+            answer.cancel()  # who waited has given up: what comes is read and dropped
+            raise
         return await answer
 
     async def connect(self, *, factory: type[Wire] = Wire) -> Wire:

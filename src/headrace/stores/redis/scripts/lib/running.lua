@@ -8,7 +8,10 @@ local function start(id, job, session)
   if job.gate then
     local gate = gate_of(job.gate)
     for _, cap in ipairs(gate.caps) do
-      later('SADD', ROOT .. 'holds:' .. cap, id)
+      -- The cap of its own queue counts it by the running sets.
+      if cap ~= 'queue:' .. job.queue then
+        later('SADD', ROOT .. 'holds:' .. cap, id)
+      end
     end
     if gate.key then
       later('SADD', keys_key(job.queue, gate), id)
