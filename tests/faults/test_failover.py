@@ -57,7 +57,10 @@ async def seconds_until(condition: Callable[[], Awaitable[object]], begun: float
     return time.monotonic() - begun
 
 
-async def test_a_failover_under_load_loses_nothing(fragile_site: Site, pair: Pair, app: App) -> None:
+@pytest.mark.parametrize(
+    "until_led", [pytest.param(False, id="work"), pytest.param(True, id="work-and-lead", marks=pytest.mark.slow)]
+)
+async def test_a_failover_under_load_loses_nothing(fragile_site: Site, pair: Pair, app: App, until_led: bool) -> None:
     """Primary and leading worker die at once; the promoted standby has every acknowledged job, which ends once."""
     site, submitters = fragile_site, Submitters()
     [leading] = site.start_workers(1, "--concurrency", "10", environ=defaults())
@@ -82,11 +85,13 @@ async def test_a_failover_under_load_loses_nothing(fragile_site: Site, pair: Pai
         await submitters.more()
         submitters.enough.set()
         await running
-        led = await seconds_until(leads_again, promoted_at)
+        # The term of the dead leader has to run out first, which takes most of this test.
+        led = await seconds_until(leads_again, promoted_at) if until_led else 0.0
         assert (await batch.wait(60)).outcome is BatchOutcome.SUCCEEDED
         await wait_until(lambda: settled(app), timedelta(seconds=60))
         assert other.process.poll() is None, other.log()
-    print(f"work went on after {resumed:.1f} s, led after {led:.1f} s, {len(submitters.acknowledged)} acknowledged")
+    told = f"led after {led:.1f} s" if until_led else "leadership not awaited"
+    print(f"work went on after {resumed:.1f} s, {told}, {len(submitters.acknowledged)} acknowledged")
     assert max(resumed, led) <= PROMISED
     verdict = await check(site, submitters.acknowledged)
     assert verdict.clean, verdict
