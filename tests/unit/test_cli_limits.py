@@ -120,6 +120,7 @@ def test_a_breaker_is_opened_and_closed_by_hand(headrace: CommandLine) -> None:
     [
         (["set-cap", "task:rendr", "1"], 5, "task:render"),
         (["set-cap", "rendr", "1"], 5, "queue:llm"),
+        (["set-cap", "rendr", "1"], 5, "a cap is named task:NAME"),
         (["set-cap", "rendr", "1", "--force"], 2, "task:NAME"),
         (["set-cap", "task:render", "-1"], 2, ""),
         (["set-rate", "opnai", "60/m"], 5, "openai"),

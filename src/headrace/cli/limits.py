@@ -179,7 +179,8 @@ def set_cap(name: str, cap: int, force: bool, as_json: bool) -> None:
     async def change(app: App) -> None:
         if not force:
             caps = [cap.key for cap in (await app.limits.show()).caps]
-            _check_known("cap", name, [*caps, *await _queue_limits(app)], hint=_FORCE)
+            hint = _FORCE if name.startswith(("task:", "queue:")) else "; a cap is named task:NAME or queue:NAME"
+            _check_known("cap", name, [*caps, *await _queue_limits(app)], hint=hint)
         await app.limits.set_cap(name, cap)
 
     _change(change)
