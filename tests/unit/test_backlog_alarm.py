@@ -112,6 +112,18 @@ async def test_only_the_leader_rings(watched: Watched) -> None:
     assert [backlog.rings for backlog in watched.told] == [True]
 
 
+async def test_who_leads_no_more_shows_no_alarm(watched: Watched, clock: FakeClock) -> None:
+    """The gauge of a former leader is zero: the next leader's shows what is alarmed."""
+    assert await watched.look(10) == [True]
+    clock.advance(10 * MINUTE)
+    other = Watched(watched.stores)
+    await other.leadership.step()
+    await watched.leadership.step()
+    assert watched.leadership.term is None
+    await watched.loop.step()
+    assert watched.telemetry.value("headrace.queues.alarmed") == 0
+
+
 async def test_without_an_alarm_no_queue_is_counted(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no queue has an alarm the figures of queues are not asked for."""
 

@@ -52,7 +52,10 @@ class BacklogAlarm(Loop):
     async def step(self) -> None:
         """Look once, if this process leads."""
         if self._leadership.term is None:
-            self._ringing.clear()
+            if self._ringing:
+                # The next leader counts them: two gauges would add up.
+                self._ringing.clear()
+                self._telemetry.gauge("headrace.queues.alarmed", 0)
             return
         states = await self._stores.control.queue_states()
         if not self._ringing and not any(state.alarm for state in states.values()):
