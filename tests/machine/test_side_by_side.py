@@ -44,6 +44,10 @@ ELSEWHERE = {
 RULES = "".join(file.read_text() for file in sorted(Path(__file__).parent.glob("[!t]*.py")))
 
 
+#: Seconds: a failure is made smaller for up to five minutes; a test cut off before that would not tell it.
+SHRUNK = 600
+
+
 class QuickPostgres(WithPostgres):
     """The machine on both stores."""
 
@@ -66,12 +70,12 @@ QuickPostgres.TestCase.settings = QuickRedis.TestCase.settings = QUICK
 LongPostgres.TestCase.settings = LongRedis.TestCase.settings = LONG
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(SHRUNK)
 class TestSideBySide(QuickPostgres.TestCase):  # type: ignore[misc,valid-type]
     """Random operations get the same answers from both stores and leave both reading the same."""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(SHRUNK)
 class TestSideBySideOnRedis(QuickRedis.TestCase):  # type: ignore[misc,valid-type]
     """Random operations get the same answers from both stores and leave both reading the same."""
 

@@ -13,6 +13,10 @@ from headrace.stores.memory import endings
 from tests.machine.core import Core
 
 
+#: Seconds: a failure is made smaller for up to five minutes; a test cut off before that would not tell it.
+SHRUNK = 600
+
+
 class Quick(Core):
     """The machine on the memory store alone."""
 
@@ -25,7 +29,7 @@ Quick.TestCase.settings = settings(max_examples=200, stateful_step_count=50, dat
 Long.TestCase.settings = settings(max_examples=1_000, stateful_step_count=60, database=None, print_blob=True)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(SHRUNK)
 class TestInvariants(Quick.TestCase):  # type: ignore[misc,valid-type]
     """Random operations keep the invariants, and the core comes to rest when they stop."""
 
