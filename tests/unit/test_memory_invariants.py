@@ -12,7 +12,6 @@ from headrace.model.job import JobSpec, JobState
 from headrace.stores.memory import endings
 from tests.machine.core import Core
 
-
 #: Seconds: a failure is made smaller for up to five minutes; a test cut off before that would not tell it.
 SHRUNK = 600
 
