@@ -38,6 +38,9 @@ class ValkeyServer:
         self.root = Path(tempfile.mkdtemp(prefix="hrkv", dir=folder))
         self.port = free_port() if port or sentinel else 0
         self.settings = {**SAFE, **{name.replace("_", "-"): value for name, value in settings.items()}}
+        if self.settings.get("cluster-enabled") == "yes":
+            # Its default is the port and 10,000, which need not be a port.
+            self.settings.setdefault("cluster-port", str(free_port()))
         self._sentinel = sentinel
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -82,10 +85,11 @@ class ValkeyServer:
         return [str(binary()), *(word for name, value in settings.items() for word in (f"--{name}", value))]
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Stop it: SIGTERM in order, SIGKILL as in a crash."""
+        """Stop it: SIGTERM in order, SIGKILL or SIGQUIT as in a crash."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
-            self._process.send_signal(how)
+            # SIGQUIT it leaves to the system, and a test run in the background has that ignored.
+            self._process.send_signal(signal.SIGKILL if how is signal.SIGQUIT else how)
             self._process.wait(60)
             self._process = None
 

@@ -203,3 +203,14 @@ async def test_many_jobs_are_retried_in_one_step(on: Scenario, count: int) -> No
     made = await on.stores.control.retry_jobs(dict.fromkeys(ids))
     assert (len(made), len(set(made.values()))) == (count, count)
     assert await found(on, 500) == []
+
+
+async def test_the_newest_try_of_an_item_is_told_whatever_the_clock_says(on: Scenario) -> None:
+    """Items that fail and are retried within one instant have the arguments of their last retry, again and again."""
+    session, batch_id = await on.worker(), await on.batch(3)
+    for number in range(10, 14):
+        [first, *_] = await on.work_off(session, [JobState.FAILED] * 3)
+        assert len(await on.stores.control.retry_jobs({job: item(number) for job in [first.id]})) == 1
+        others = [job.id for job in await on.stores.inspect.list_jobs(state=JobState.FAILED, batch_id=batch_id)]
+        await on.stores.control.retry_jobs(dict.fromkeys(others, item(number)))
+        assert set((await on.stores.inspect.batch_args(batch_id)).values()) == {item(number)}
