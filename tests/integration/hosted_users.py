@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
 from dataclasses import replace
@@ -68,4 +69,7 @@ def be_a_user(directory: Path, option: str) -> None:
 
 
 if __name__ == "__main__":
+    # As a terminal leaves them: a test run in the background, or under nohup, hands them on ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     be_a_user(Path(sys.argv[1]), sys.argv[2])

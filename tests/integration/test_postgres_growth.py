@@ -184,7 +184,8 @@ async def test_figures_of_big_tables_are_estimates_that_say_so(monkeypatch: pyte
         async with connection() as opened:
             await opened.execute(FINISHED.format(schema=schema), 5_000)
         exact = {stats.name: stats for stats in await stores.inspect.queue_stats()}
-        for name, pages in {"COUNTED_PAGES": 20, "SAMPLED_PAGES": 20, "BOUND": 500}.items():
+        # Of 60 pages a third is more than three deviations, of 20 less than two: which pages are read is not up to us.
+        for name, pages in {"COUNTED_PAGES": 60, "SAMPLED_PAGES": 60, "BOUND": 500}.items():
             monkeypatch.setattr(figures, name, pages)
         guessed = {stats.name: stats for stats in await stores.inspect.queue_stats()}
 
