@@ -24,6 +24,7 @@ from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_name
+from headrace.model.numbers import check_whole
 from headrace.model.queue import QueueOptions, QueueRule
 from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, TaskCall, new_batch
@@ -328,8 +329,7 @@ class App:
         slots = dict(named)
         for queue, count in slots.items():
             check_name("queue", queue)
-            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-                raise InvalidInputError(f"concurrency of queue {queue}", "must be a whole number of at least 1", count)
+            check_whole(f"concurrency of queue {queue}", count)
         if not slots:
             raise ConfigError("the app has no tasks, so there is no queue to work on; register one with @app.task")
         return slots

@@ -53,7 +53,7 @@ class Breaker:
 
 def _on_open(value: object) -> OnOpen:
     try:
-        return OnOpen(value)  # type: ignore[arg-type]
+        return OnOpen(str(value))
     except ValueError:
         raise InvalidInputError("breaker.on_open", 'must be "wait" or "fail"', value) from None
 

@@ -16,6 +16,7 @@ from headrace.model.errors import InvalidInputError
 from headrace.model.ids import uuid7s
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_key, check_name
+from headrace.model.numbers import check_whole
 from headrace.model.payload import encode_json, hash_text
 from headrace.model.priority import Priority, parse_priority
 
@@ -253,9 +254,7 @@ def spec_change(name: str, value: Any) -> tuple[str, Any]:
         case "timeout":
             return name, check_timeout(value)
         case "max_attempts":
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 100:
-                raise InvalidInputError("max_attempts", "must be a whole number from 1 to 100", value)
-            return name, value
+            return name, check_whole("max_attempts", value, most=100)
         case _ if (change := gate_change(name, value)) is not None:
             return change
         case _:

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.dead_letter import DeadLetterFilter, DeadLetterPage, DeadLettersFound, FailedAt, Grouping
-from headrace.model.errors import InvalidInputError
 from headrace.model.merge_patch import check_argument_patch, patch_arguments
+from headrace.model.numbers import check_whole
 from headrace.ports.inspect import Inspect
 from headrace.ports.stores import Stores
 
@@ -87,5 +87,5 @@ async def _patched(inspect: Inspect, jobs: Sequence[UUID], patch: dict[str, Any]
 def check_limits(limit: int | None, look: int) -> None:
     """Raise InvalidInputError unless both are whole numbers of at least 1."""
     for name, value in (("limit", limit), ("look", look)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise InvalidInputError(name, "must be a whole number of at least 1", value)
+        if value is not None:
+            check_whole(name, value)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from headrace.model.durations import format_duration, parse_duration
 from headrace.model.errors import InvalidInputError
+from headrace.model.numbers import check_whole
 
 #: An alarm is over once size and age have fallen to this share of their thresholds: one that hovers rings once.
 CLEAR_AT = 0.8
@@ -41,14 +42,13 @@ class Bound:
         >>> Bound.parse(10_000, "wait").on_full.value
         'wait'
         """
-        if not isinstance(max_waiting, int) or isinstance(max_waiting, bool) or not 1 <= max_waiting <= MAX_WAITING:
-            raise InvalidInputError("max_waiting", f"must be a whole number from 1 to {MAX_WAITING:,}", max_waiting)
+        most = check_whole("max_waiting", max_waiting, most=MAX_WAITING)
         if on_full not in list(OnFull):
             raise InvalidInputError("on_full", 'must be "refuse" or "wait"', on_full)
         timeout = parse_duration(wait_timeout, field="wait_timeout")
         if timeout <= timedelta():
             raise InvalidInputError("wait_timeout", "must be longer than zero", wait_timeout)
-        return cls(max_waiting, OnFull(str(on_full)), timeout)
+        return cls(most, OnFull(str(on_full)), timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,11 @@ class Alarm:
         >>> Alarm.parse(1_000, "5m").age
         datetime.timedelta(seconds=300)
         """
-        whole = isinstance(size, int) and not isinstance(size, bool)
-        if size is not None and (not whole or not 1 <= size <= MAX_WAITING):  # type: ignore[operator]
-            raise InvalidInputError("alarm_size", f"must be a whole number from 1 to {MAX_WAITING:,}", size)
+        most = None if size is None else check_whole("alarm_size", size, most=MAX_WAITING)
         oldest = None if age is None else parse_duration(age, field="alarm_age")
         if oldest is not None and oldest <= timedelta():
             raise InvalidInputError("alarm_age", "must be longer than zero", age)
-        return cls(size, oldest)  # type: ignore[arg-type]
+        return cls(most, oldest)
 
     def rings(self, size: int, age: timedelta | None, *, before: bool = False) -> bool:
         """Return whether a backlog is an alarm; one that was (`before`) stays so down to 80 % of the thresholds.

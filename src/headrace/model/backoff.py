@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from headrace.model.durations import parse_duration
 from headrace.model.errors import HeadraceError, InvalidInputError
+from headrace.model.numbers import check_whole
 
 Seconds = str | float | timedelta
 
@@ -38,9 +39,7 @@ class Backoff:
     by_error: Mapping[type[BaseException], Backoff] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.max_attempts, int) and not isinstance(self.max_attempts, bool)
-        if not whole or not 1 <= self.max_attempts <= 100:
-            raise InvalidInputError("max_attempts", "must be a whole number from 1 to 100", self.max_attempts)
+        check_whole("max_attempts", self.max_attempts, most=100)
         if not 1 <= self.factor <= MAX_FACTOR:
             raise InvalidInputError("factor", f"must be from 1 to {MAX_FACTOR}", self.factor)
         if self.base < timedelta():

@@ -13,6 +13,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from headrace.model.errors import InvalidInputError
+from headrace.model.numbers import check_whole
 
 
 class OnOpen(StrEnum):
@@ -53,8 +54,7 @@ class BreakerRule:
 
     def __post_init__(self) -> None:
         for name, value in (("failures", self.failures), ("min_calls", self.min_calls)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1_000_000:
-                raise InvalidInputError(f"breaker.{name}", "must be a whole number from 1 to 1,000,000", value)
+            check_whole(f"breaker.{name}", value, most=1_000_000)
         rate = self.error_rate
         if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1):
             raise InvalidInputError("breaker.error_rate", "must be between 0 and 1", rate)

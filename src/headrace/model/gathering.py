@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
+from headrace.model.numbers import check_whole
 
 MAX_BATCH_SIZE = 1_000
 #: A gather waits less than the overdue sweep allows an attempt beyond its timeout.
@@ -33,13 +34,11 @@ class Gather:
         >>> Gather.parse(50).max_wait
         datetime.timedelta(microseconds=100000)
         """
-        whole = isinstance(batch_size, int) and not isinstance(batch_size, bool)
-        if not whole or not 1 <= batch_size <= MAX_BATCH_SIZE:  # type: ignore[operator]
-            raise InvalidInputError("batch_size", f"must be a whole number from 1 to {MAX_BATCH_SIZE:,}", batch_size)
+        most = check_whole("batch_size", batch_size, most=MAX_BATCH_SIZE)
         wait = parse_duration(max_wait, field="max_wait")
         if wait > MAX_WAIT:
             raise InvalidInputError("max_wait", "must be at most 5 s", max_wait)
-        return cls(batch_size, wait)  # type: ignore[arg-type]
+        return cls(most, wait)
 
 
 class Pace:

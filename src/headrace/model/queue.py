@@ -12,6 +12,7 @@ from headrace.model.backlog import NO_ALARM, Alarm, Bound
 from headrace.model.errors import InvalidInputError
 from headrace.model.limits import Declared, Gate, Rate, queue_cap
 from headrace.model.names import check_name
+from headrace.model.numbers import check_whole
 
 
 class Fair(StrEnum):
@@ -115,14 +116,12 @@ class QueueRule:
 
 def check_cap(value: object, *, field: str = "concurrency", least: int = 1) -> int:
     """Return a number of jobs that may run at once, at most 1,000,000. Raises InvalidInputError."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1_000_000:
-        raise InvalidInputError(field, f"must be a whole number from {least} to 1,000,000", value)
-    return value
+    return check_whole(field, value, least, 1_000_000)
 
 
 def parse_fair(value: object, *, field: str = "fair") -> Fair:
     """Return whose shares a queue has. Raises InvalidInputError."""
     try:
-        return Fair(value)  # type: ignore[arg-type]
+        return Fair(str(value))
     except ValueError:
         raise InvalidInputError(field, 'must be "key" or "batch"', value) from None
