@@ -19,6 +19,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from headrace.hinting import Ride
 from headrace.model.batch import BatchState, NewBatch, Slice
 from headrace.model.errors import FenceLostError, HeadraceError, StoreUnavailableError
 from headrace.model.ids import uuid7
@@ -28,7 +29,6 @@ from headrace.ports.stores import Stores
 from headrace.stores.postgres.database import Database, DatabaseOptions, Transaction
 from headrace.stores.postgres.intake import insert_job
 from headrace.stores.postgres.migrate import known_migrations
-from headrace.stores.postgres.notifier import Ride
 from tests.backends.postgres import empty_schema, stores_on
 from tests.backends.server import PostgresServer
 from tests.integration.cutting_proxy import CuttingProxy, cutting_proxy

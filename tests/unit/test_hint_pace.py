@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from headrace.stores.postgres.notifier import _MANY_TOPICS, CREDIT, FLOOD, FLOOD_SPACING, _Pace
+from headrace.hinting import CREDIT, FLOOD, FLOOD_SPACING, MANY_TOPICS, Pace
 
 
 def leaving(gap: float, seconds: float) -> list[float]:
     """Return how long each hint that leaves waited, when one is given every `gap` seconds for so long."""
-    pace, waits, leaves_at = _Pace(), [], -1.0
+    pace, waits, leaves_at = Pace(), [], -1.0
     for turn in range(int(seconds / gap)):
         now = turn * gap
         wait = pace.wait("topic", now, coalesced=leaves_at > now)
@@ -25,7 +25,7 @@ def test_a_call_that_waits_for_the_answer_to_the_last_one_is_not_held_up() -> No
 
 def test_two_hints_at_once_are_no_flood() -> None:
     """A job that ends and closes its batch gives two hints within a moment; cycle after cycle none is held up."""
-    pace = _Pace()
+    pace = Pace()
     for cycle in range(1_000):
         for offset in (0.0, 0.001):
             assert pace.wait("done", cycle * 0.006 + offset, coalesced=False) == 0.0
@@ -42,7 +42,7 @@ def test_a_flood_of_hints_is_spaced() -> None:
 
 def test_a_flood_is_forgotten() -> None:
     """After a pause a topic is as fresh as ever, and other topics never notice."""
-    pace = _Pace()
+    pace = Pace()
     assert any(pace.wait("busy", turn / 10_000, coalesced=False) for turn in range(100))
     assert pace.wait("other", 0.01, coalesced=False) == 0.0
     assert pace.wait("busy", 5.0, coalesced=False) == 0.0
@@ -50,15 +50,15 @@ def test_a_flood_is_forgotten() -> None:
 
 def test_topics_without_number_cost_no_memory_without_end() -> None:
     """What was paced long ago is dropped once there are many topics."""
-    pace = _Pace()
-    for turn in range(10 * _MANY_TOPICS):
+    pace = Pace()
+    for turn in range(10 * MANY_TOPICS):
         pace.wait(f"queue:{turn}", float(turn), coalesced=False)
-    assert len(pace._topics) <= _MANY_TOPICS + 1
+    assert len(pace._topics) <= MANY_TOPICS + 1
 
 
 def test_a_ride_that_is_not_taken_costs_nothing() -> None:
     """In a flood `take` refuses and leaves the pace as it was, so that the hint that follows is counted once."""
-    pace, other = _Pace(), _Pace()
+    pace, other = Pace(), Pace()
     for turn in range(100):
         now = turn / 2_000
         taken = pace.take("topic", now)

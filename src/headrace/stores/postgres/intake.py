@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from headrace.hinting import Ride
 from headrace.model.errors import ConflictError, KeyHeldError
 from headrace.model.job import KEY_LIFETIME, JobSpec, NewJob
 from headrace.model.priority import head_start
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.faults import lock_timed_out
-from headrace.stores.postgres.notifier import Ride
 from headrace.stores.postgres.queries import Runner
 
 #: Rows of one statement; more are inserted in several of one transaction.
