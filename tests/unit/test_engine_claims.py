@@ -56,6 +56,7 @@ async def test_a_claim_carried_out_late_is_found(monkeypatch: pytest.MonkeyPatch
         late,  # type: ignore[arg-type]
         Claim(session.id, "default", 1), batch_size=1, poll_interval=timedelta(milliseconds=10),
         telemetry=Telemetry(), on_claimed=begun.set_result, known=set, acks_waiting=lambda: 0,
+        admit=stores.admission.admit_jobs,
     )  # fmt: skip
     claimer.start()
     try:
@@ -78,7 +79,7 @@ async def test_what_an_ack_on_its_way_takes_is_not_begun_twice(monkeypatch: pyte
     claimer = Claimer(
         stores.jobs, Claim(session.id, "default", 8), batch_size=8, poll_interval=timedelta(milliseconds=10),
         telemetry=Telemetry(), on_claimed=lambda job: begun.append(job.id), known=lambda: {(job, 1) for job in begun},
-        acks_waiting=lambda: 0,
+        acks_waiting=lambda: 0, admit=stores.admission.admit_jobs,
     )  # fmt: skip
     claimer.start()
     await wait_until(lambda: len(begun) == 8)
@@ -108,6 +109,7 @@ async def test_slots_that_an_ack_did_not_fill_are_used_at_once() -> None:
     claimer = Claimer(
         stores.jobs, Claim(session.id, "default", 4), batch_size=4, poll_interval=timedelta(minutes=1),
         telemetry=Telemetry(), on_claimed=lambda job: begun.append(job.id), known=set, acks_waiting=lambda: 0,
+        admit=stores.admission.admit_jobs,
     )  # fmt: skip
     claimer.start()
     await wait_until(lambda: len(begun) == 4)

@@ -79,6 +79,7 @@ class Bench:
             self.jobs,  # type: ignore[arg-type]
             Claim(self.session.id, "default", SLOTS), batch_size=SLOTS, poll_interval=timedelta(milliseconds=20),
             telemetry=Telemetry(), on_claimed=self._begin, known=self._known, acks_waiting=lambda: self.acks.unsent,
+            admit=self.stores.admission.admit_jobs,
         )  # fmt: skip
         stores = replace(self.stores, jobs=self.jobs)  # type: ignore[arg-type]
         self.acks = Acks(

@@ -53,7 +53,7 @@ class Claimer:
         on_claimed: Callable[[ClaimedJob], None],
         known: Callable[[], set[tuple[UUID, int]]],
         acks_waiting: Callable[[], int],
-        admit: Admit | None = None,
+        admit: Admit,
         gate_expected: bool = False,
         on_more: Callable[[], None] = lambda: None,
     ) -> None:
@@ -64,13 +64,12 @@ class Claimer:
         when others could start what there is no slot for here.
         """
         self._jobs = jobs
-        poll_seconds = poll_interval.total_seconds()
-        self._supply = Supply(jobs, admit, poll_seconds=poll_seconds, gate_expected=gate_expected)
+        self._poll_interval = poll_interval.total_seconds()
+        self._supply = Supply(jobs, admit, poll_seconds=self._poll_interval, gate_expected=gate_expected)
         self._on_more = on_more
         self._whole_claim = claim
         self._free = claim.limit
         self._batch_size = min(batch_size, claim.limit)
-        self._poll_interval = poll_interval.total_seconds()
         self._telemetry = telemetry
         self._on_claimed = on_claimed
         self._known = known

@@ -34,10 +34,8 @@ class Supplied:
 class Supply:
     """Takes jobs of one queue. It may be wrong about the gate for one call, never longer."""
 
-    def __init__(
-        self, jobs: JobStore, admit: Admit | None, *, poll_seconds: float, gate_expected: bool = False
-    ) -> None:
-        """`admit` is `Admission.admit_jobs` or takes grants for it; None: this store has no gate."""
+    def __init__(self, jobs: JobStore, admit: Admit, *, poll_seconds: float, gate_expected: bool = False) -> None:
+        """`admit` is `Admission.admit_jobs`, or takes grants for it."""
         self._jobs = jobs
         self._admit = admit
         self._pause = 0.0 if gate_expected else poll_seconds * 0.9
@@ -61,13 +59,12 @@ class Supply:
     def _asks(self, hinted: bool) -> bool:
         """Whether to ask if a queue that gave nothing has got a gate."""
         now = asyncio.get_running_loop().time()
-        if self._admit is None or now - self._asked_at[hinted] < self._pause:
+        if now - self._asked_at[hinted] < self._pause:
             return False
         self._asked_at[hinted] = now
         return True
 
     async def _pass(self, claim: Claim) -> Supplied:
-        assert self._admit is not None
         was_gated = self.gated
         admitted = await self._admit(claim)
         self.gated = admitted.gated

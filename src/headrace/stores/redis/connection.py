@@ -146,10 +146,8 @@ class Server:
             self._opening = None
 
     async def _find(self) -> Node:
-        primary = await find_primary(self.options.address, self._slot, self._primary)
-        if self._primary != primary:
-            self._primary = primary
-        return primary
+        self._primary = await find_primary(self.options.address, self._slot, self._primary)
+        return self._primary
 
     def _leave(self, wire: Wire) -> None:
         """Look for the primary anew: this one says that it is none."""
@@ -164,12 +162,9 @@ class Server:
             if max((wire.silent_for() for wire in self._wires if wire.closed is None), default=0) < _SUSPECT:
                 continue
             with contextlib.suppress(HeadraceError):
-                before, now = self._primary, await find_primary(self.options.address, self._slot)
-                if now != before:
-                    self._primary = now
-                    for wire in self._wires:
-                        if wire.node != now:
-                            wire.abort(f"{now} is the primary now")
+                self._primary = now = await find_primary(self.options.address, self._slot)
+                for wire in [wire for wire in self._wires if wire.node != now]:
+                    wire.abort(f"{now} is the primary now")
 
 
 def _no_word(task: asyncio.Task[Wire]) -> None:
