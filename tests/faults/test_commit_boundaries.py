@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from random import Random
-
 import pytest
 
-from tests.faults.campaign import campaign
-from tests.faults.campaign_boundaries import EXEMPT, ROUTES, boundaries, visit_all
+from tests.faults.campaign_boundaries import EXEMPT, ROUTES, boundaries, visited
 from tests.faults.failpoints import Action, port_verbs, writing_statements
 from tests.faults.site import Site
-
-SEED = int(os.environ.get("FAULTS_SEED", "1"))
 
 
 def test_every_verb_and_statement_that_writes_has_a_boundary() -> None:
@@ -20,25 +14,10 @@ def test_every_verb_and_statement_that_writes_has_a_boundary() -> None:
     assert set(ROUTES) == {*port_verbs(), *writing_statements()} - EXEMPT
 
 
-async def visited(site: Site, action: Action, lanes: int) -> set[str]:
-    """Visit every boundary under load, expect a clean verdict, and return the boundaries that were missed."""
-    chosen = boundaries()
-    Random(SEED).shuffle(chosen)
-    async with campaign(site, SEED) as run:
-        await run.workers(2, leads=False, HEADRACE_RECOVERY_CHECK_INTERVAL="2s")
-        run.load(2, pause=0.15)
-        await visit_all(run, chosen, action, lanes=lanes)
-        await run.reach_least()
-        verdict = await run.verdict()
-        missed = set(chosen) - {line["boundary"] for line in run.fired()}
-    assert verdict.clean, verdict
-    return missed
-
-
 @pytest.mark.timeout(240)
 async def test_a_kill_at_every_commit_boundary_loses_and_doubles_nothing(fragile_site: Site) -> None:
     """kill -9 before and after each verb and each statement: what was begun is ended once, by whoever goes on."""
-    assert await visited(fragile_site, Action.KILL, lanes=2) == set()
+    assert await visited(fragile_site, boundaries(), Action.KILL, lanes=2) == set()
 
 
 @pytest.mark.slow
@@ -46,4 +25,4 @@ async def test_a_kill_at_every_commit_boundary_loses_and_doubles_nothing(fragile
 @pytest.mark.parametrize("action", [Action.RAISE, Action.SLEEP, Action.STOP])
 async def test_calls_that_fail_or_hang_at_every_boundary_double_nothing(fragile_site: Site, action: Action) -> None:
     """A refused call, an answer lost or later than the lease, a process frozen beyond it: nothing doubles."""
-    assert await visited(fragile_site, action, lanes=6) == set()
+    assert await visited(fragile_site, boundaries(), action, lanes=6) == set()

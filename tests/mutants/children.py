@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.backends import server, valkey
 from tests.mutants.child import REPORT
 from tests.mutants.mutated import Edit, mutated_package
+from tests.mutants.sql_mutants import Mutant
 
 CHECKOUT = Path(__file__).parents[2]
 BACKENDS: dict[str, Any] = {"postgres": server, "redis": valkey}
@@ -45,3 +49,26 @@ def run_tests(folder: Path, edits: tuple[Edit, ...], tests: tuple[str, ...], *, 
     strays = [file for file in told["used"] if not file.startswith(f"{root}{os.sep}")]
     assert strays == [], "the child tested the package itself"
     return Child(told["passed"], told["failed"], ended.stdout)
+
+
+def params(mutants: Sequence[Mutant], every_run: Collection[str]) -> list[object]:
+    """Return mutants as parameters of a test; those that are not for every run are slow."""
+    marks = {mutant.name: () if mutant.name in every_run else pytest.mark.slow for mutant in mutants}
+    return [pytest.param(mutant, id=f"{mutant.guard}: {mutant.name}", marks=marks[mutant.name]) for mutant in mutants]
+
+
+def expect_noticed(mutant: Mutant, folder: Path, *, broken: tuple[str, ...], store: str = "postgres") -> None:
+    """Fail unless a test misses the guard, and by none of the errors that say that the edit broke the statement."""
+    child = run_tests(folder, mutant.edits, mutant.tests, store=store)
+    assert child.failed, f"no test misses the guard:\n{child.output}"
+    for errors in child.failed.values():
+        assert not any(error.startswith(broken) for error in errors), "\n".join(errors)
+
+
+def expect_whole(mutants: Sequence[Mutant], folder: Path, *, store: str = "postgres") -> None:
+    """Fail unless all tests of the mutants run and pass against a copy with every guard in place."""
+    tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
+    child = run_tests(folder, (), tests, store=store)
+    assert child.failed == {}, child.output
+    for test in tests:
+        assert any(passed.startswith(test) for passed in child.passed), f"{test} did not run"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import gate_mutants, sql_mutants
-from tests.mutants.children import CHECKOUT, run_tests
+from tests.mutants.children import CHECKOUT, expect_noticed, expect_whole, params
 from tests.mutants.mutated import Edit, mutated_package
 from tests.mutants.sql_mutants import Mutant
 
@@ -54,29 +54,15 @@ EVERY_RUN = {
 }
 
 
-def _params() -> list[object]:
-    marks = {mutant.name: () if mutant.name in EVERY_RUN else pytest.mark.slow for mutant in MUTANTS}
-    return [pytest.param(mutant, id=f"{mutant.guard}: {mutant.name}", marks=marks[mutant.name]) for mutant in MUTANTS]
-
-
-@pytest.mark.parametrize("mutant", _params())
+@pytest.mark.parametrize("mutant", params(MUTANTS, EVERY_RUN))
 def test_a_missing_guard_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
     """Without the guard one of its tests fails, and not because the database refused the statement."""
-    child = run_tests(tmp_path, mutant.edits, mutant.tests)
-
-    assert child.failed, f"no test misses the guard:\n{child.output}"
-    for errors in child.failed.values():
-        assert not any(error.startswith(BROKEN) for error in errors), "\n".join(errors)
+    expect_noticed(mutant, tmp_path, broken=BROKEN)
 
 
 def test_the_whole_package_passes(tmp_path: Path) -> None:
     """The same tests pass against a copy with every guard in place."""
-    tests = tuple(dict.fromkeys(test for mutant in MUTANTS for test in mutant.tests))
-    child = run_tests(tmp_path, (), tests)
-
-    assert child.failed == {}, child.output
-    for test in tests:
-        assert any(passed.startswith(test) for passed in child.passed), f"{test} did not run"
+    expect_whole(MUTANTS, tmp_path)
 
 
 def test_the_mutants_of_every_run_are_there() -> None:
