@@ -130,6 +130,7 @@ async def test_every_cap_of_a_job_needs_room(on: Scenario) -> None:
     session = await on.worker()
     await declare(on, render=5, disk=2)
     await on.enqueue(4, gate=Gate(caps=("task:render", "task:disk")))
+    on.clock.advance(SECOND)
     await on.enqueue(4, gate=RENDER)
 
     await on.admit(session)

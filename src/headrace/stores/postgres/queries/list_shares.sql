@@ -2,7 +2,5 @@
 -- Locks: none. Index: none, one row per fair key that was served lately.
 SELECT s.queue, s.fair_key, coalesce(s.weight, 1) AS weight, coalesce(s.finish, g.virtual, 0) AS finish
 FROM {schema}.shares AS s LEFT JOIN {schema}.gates AS g ON g.queue = s.queue
-WHERE s.fair_key <> '' AND (s.weight IS NOT NULL OR s.finish > g.virtual OR EXISTS (SELECT FROM {schema}.jobs AS j
-  WHERE j.queue = s.queue AND j.state = 'ready' AND j.lane >= '{"fair":' || to_json(s.fair_key)
-    AND j.lane < '{"fair":' || to_json(s.fair_key) || '~'))
+WHERE s.fair_key <> '' AND (s.weight IS NOT NULL OR s.finish > g.virtual)
 ORDER BY s.queue COLLATE "C", s.fair_key
