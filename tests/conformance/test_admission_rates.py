@@ -228,6 +228,17 @@ async def test_an_operator_overrides_a_rate(on: Scenario) -> None:
     assert (view.name, view.declared, view.override, view.rate) == ("api", RATE, Rate(1.0, 2.0), Rate(1.0, 2.0))
 
 
+async def test_rates_are_listed_alone(on: Scenario) -> None:
+    """As they are among all limits, by name."""
+    await declare(on, tokens=RATE, api=RATE)
+    await on.gate.set_rate("api", Rate(1.0, 2.0))
+    await on.limiter.close_bucket("tokens", SECOND)
+
+    rates = await on.gate.list_rates()
+    assert [view.name for view in rates] == ["api", "tokens"]
+    assert rates == (await on.gate.list_limits()).rates
+
+
 async def test_time_before_a_new_rate_counts_by_the_old_one(on: Scenario) -> None:
     """A bucket fills by the rate that held at the time."""
     session = await on.worker()

@@ -34,12 +34,15 @@ LEAST_WAIT = timedelta(milliseconds=5)
 
 async def redeclare(limiter: Limiter, admission: Admission, names: Collection[str] | None = None) -> dict[str, Rate]:
     """Declare the store's rates, or those among `names`, to a limiter, and return all there are."""
-    view = await admission.list_limits()
-    rates = {row.name: row.rate for row in view.rates if row.rate is not None}
+    rates = await _rates_in_force(admission)
     chosen = {name: rate for name, rate in rates.items() if names is None or name in names}
     if chosen:
         await limiter.declare(chosen)
     return rates
+
+
+async def _rates_in_force(admission: Admission) -> dict[str, Rate]:
+    return {row.name: row.rate for row in await admission.list_rates() if row.rate is not None}
 
 
 class Grants:
@@ -69,8 +72,8 @@ class Grants:
         now = asyncio.get_running_loop().time()
         if now - self._read_at < BELIEVED_SECONDS:
             return
-        view = await self._admission.list_limits()
-        rates = {row.name: row.rate for row in view.rates if row.rate is not None}
+        # Also where no task here names a rate: an operator may set one for a queue at any time.
+        rates = await _rates_in_force(self._admission)
         changed = {name: rate for name, rate in rates.items() if self._rates.get(name) != rate}
         try:
             if changed:

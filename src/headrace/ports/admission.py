@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from headrace.model.admission import Admitted, Explanation, LimitsView
+from headrace.model.admission import Admitted, Explanation, LimitsView, RateView
 from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.job import Claim
 from headrace.model.limits import Declared, Rate
@@ -63,6 +63,10 @@ class Admission(Protocol):
 
     async def list_limits(self) -> LimitsView:
         """Return caps, rates, breakers and shares as they stand."""
+        ...
+
+    async def list_rates(self) -> tuple[RateView, ...]:
+        """Return the rates of `list_limits` alone, without what has to be counted for the others."""
         ...
 
     async def set_cap(self, key: str, cap: int | None) -> None:

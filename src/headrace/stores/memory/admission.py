@@ -56,18 +56,20 @@ class MemoryAdmission:
     @atomic
     async def list_limits(self) -> LimitsView:
         """Return limits as they stand."""
-        limits, now, usage = self._state.limits, self._state.now(), count_usage(self._state)
+        limits, usage = self._state.limits, count_usage(self._state)
         caps = sorted({*limits.declared_caps, *limits.cap_overrides})
         return LimitsView(
             caps=tuple(_cap_view(self._state, key, usage.caps) for key in caps),
-            rates=tuple(
-                RateView(name, bucket.declared, bucket.override, bucket.level_at(now), bucket.closed_until)
-                for name, bucket in sorted(limits.buckets.items())
-            ),
+            rates=_rate_views(self._state),
             breakers=tuple(BreakerView(key, row.rule, row.record) for key, row in sorted(limits.breakers.items())),
             shares=tuple(ShareView(queue, *share) for queue in sorted(limits.shares) for share in
                          limits.shares[queue].named()),
         )  # fmt: skip
+
+    @atomic
+    async def list_rates(self) -> tuple[RateView, ...]:
+        """Return the rates alone."""
+        return _rate_views(self._state)
 
     @atomic
     async def set_cap(self, key: str, cap: int | None) -> None:
@@ -103,3 +105,11 @@ class MemoryAdmission:
 def _cap_view(state: State, key: str, running: Counter[str]) -> CapView:
     limits = state.limits
     return CapView(key, limits.declared_caps.get(key), limits.cap_overrides.get(key), running[key])
+
+
+def _rate_views(state: State) -> tuple[RateView, ...]:
+    now, buckets = state.now(), sorted(state.limits.buckets.items())
+    return tuple(
+        RateView(name, bucket.declared, bucket.override, bucket.level_at(now), bucket.closed_until)
+        for name, bucket in buckets
+    )

@@ -64,10 +64,14 @@ class PostgresAdmission:
         breakers = await self._database.fetch("list_breakers", keys=None)
         return LimitsView(
             caps=tuple(CapView(**dict(row)) for row in await self._database.fetch("list_caps")),
-            rates=tuple(_rate_view(row) for row in await self._database.fetch("list_rates")),
+            rates=await self.list_rates(),
             breakers=tuple(BreakerView(row["key"], breaker_rule(row), breaker_record(row)) for row in breakers),
             shares=tuple(ShareView(**dict(row)) for row in await self._database.fetch("list_shares")),
         )
+
+    async def list_rates(self) -> tuple[RateView, ...]:
+        """Return the rates alone."""
+        return tuple(_rate_view(row) for row in await self._database.fetch("list_rates"))
 
     async def set_cap(self, key: str, cap: int | None) -> None:
         """Override a cap, or return to the declared one."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from headrace.model.admission import Admitted, Explanation, LimitsView, WaitReason
+from headrace.model.admission import Admitted, Explanation, LimitsView, RateView, WaitReason
 from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.errors import NotFoundError, StoreUnavailableError
 from headrace.model.job import Claim, ClaimedJob, JobState
@@ -93,13 +93,17 @@ class RedisAdmission:
 
     async def list_limits(self) -> LimitsView:
         """Return limits as they stand."""
-        caps, rates, breakers, shares = await self._namespace.run("list_limits")
+        caps, breakers, shares = await self._namespace.run("list_limits")
         return LimitsView(
             caps=tuple(cap_view(*row) for row in caps),
-            rates=tuple(rate_view(*row) for row in rates),
+            rates=await self.list_rates(),
             breakers=tuple(breaker_view(key, fields) for key, fields in breakers),
             shares=tuple(share_view(*row) for row in shares),
         )
+
+    async def list_rates(self) -> tuple[RateView, ...]:
+        """Return the rates alone."""
+        return tuple(rate_view(*row) for row in await self._namespace.run("list_rates"))
 
     async def set_cap(self, key: str, cap: int | None) -> None:
         """Override a cap, or return to the declared one."""

@@ -1,9 +1,8 @@
 #!lua flags=no-writes
--- Return all limits as they stand: {caps, rates, breakers, shares}, each a list of rows: {name, declared, override,
--- running}, {name, per_second, burst, set_per_second, set_burst, level, closed_until}, {key, names and values in turn},
--- {queue, fair key, weight, finish tag}.
--- Keys: caps, holds, holders, running, buckets, bucket, breakers, breaker, gated, weighted, weights, tags, virtual.
--- Complexity: O(N), all limits and shares.
+-- Return all limits but rates as they stand: {caps, breakers, shares}, each a list of rows: {name, declared, override,
+-- running}, {key, names and values in turn}, {queue, fair key, weight, finish tag}.
+-- Keys: caps, holds, holders, running, breakers, breaker, gated, weighted, weights, tags, virtual.
+-- Complexity: O(N), all caps, breakers and shares.
 -- include keeper, shares
 local function names_in(...)
   local seen, names = {}, {}
@@ -19,15 +18,10 @@ local function names_in(...)
   return names
 end
 
-local cap_rows, rate_rows, breaker_rows, share_rows = {}, {}, {}, {}
+local cap_rows, breaker_rows, share_rows = {}, {}, {}
 local declared, override = ROOT .. 'caps:declared', ROOT .. 'caps:override'
 for _, name in ipairs(names_in(call('HKEYS', declared), call('HKEYS', override))) do
   cap_rows[#cap_rows + 1] = {name, call('HGET', declared, name), call('HGET', override, name), usage_of(name)}
-end
-for _, name in ipairs(names_in(call('SMEMBERS', ROOT .. 'buckets'))) do
-  local row = call('HMGET', ROOT .. 'bucket:' .. name, 'per_second', 'burst', 'set_per_second', 'set_burst', 'closed_until')
-  local level = exactly(bucket_of(name).level or 0)
-  rate_rows[#rate_rows + 1] = {name, row[1], row[2], row[3], row[4], level, row[5]}
 end
 for _, key in ipairs(names_in(call('SMEMBERS', ROOT .. 'breakers'))) do
   breaker_rows[#breaker_rows + 1] = {key, call('HGETALL', ROOT .. 'breaker:' .. key)}
@@ -41,4 +35,4 @@ for _, queue in ipairs(names_in(call('SMEMBERS', ROOT .. 'gated'), call('SMEMBER
     end
   end
 end
-return {cap_rows, rate_rows, breaker_rows, share_rows}
+return {cap_rows, breaker_rows, share_rows}
