@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.model.limits import Rate
+from headrace.model.limits import Level, Rate
 from headrace.ports.limiter import Limiter
 from tests.conformance.scenario import MINUTE, SECOND, Scenario
 
@@ -112,6 +112,24 @@ async def test_a_closed_bucket_gives_nothing(on: Scenario) -> None:
     assert await left(limiter) == 0.0
     on.clock.advance(5 * SECOND)
     assert await left(limiter) == pytest.approx(10.0)
+
+
+async def test_levels_are_read_without_taking(on: Scenario) -> None:
+    """What a bucket has, a debt too, and how long it is closed; one without a rate here is left out."""
+    limiter = await filled(on, api=RATE, tokens=Rate(1.0, 5.0))
+    await limiter.take({"api": 30.0})
+    for name in ("api", "tokens", "new"):
+        await limiter.close_bucket(name, 5 * SECOND)
+    on.clock.advance(2 * SECOND)
+
+    for _ in range(2):
+        assert await limiter.levels(["api", "tokens", "new", "unheard"]) == {
+            "api": Level(pytest.approx(-16.0), 3 * SECOND),
+            "tokens": Level(pytest.approx(5.0), 3 * SECOND),
+        }
+    on.clock.advance(3 * SECOND)
+    assert await limiter.levels(["api"]) == {"api": Level(pytest.approx(-10.0))}
+    assert await limiter.levels([]) == {}
 
 
 async def test_declaring_again_keeps_the_level(on: Scenario) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Protocol
 
 from headrace.model.errors import StoreUnavailableError
-from headrace.model.limits import Rate
+from headrace.model.limits import Level, Rate
 from headrace.ports.limiter import Limiter, Taken
 
 LOG = logging.getLogger("headrace.limits")
@@ -62,6 +62,10 @@ class LateLimiter:
     async def close_bucket(self, name: str, wait: timedelta) -> None:
         """Let nothing pass for some time."""
         await (await self._opened()).close_bucket(name, wait)
+
+    async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
+        """Return how buckets stand."""
+        return await (await self._opened()).levels(names)
 
     async def close(self) -> None:
         """End its connections."""

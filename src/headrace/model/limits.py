@@ -80,6 +80,14 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """How the bucket of a rate stands: the units it has, below zero in debt, and for how long nothing passes at all."""
+
+    units: float
+    closed: timedelta = timedelta()
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A rate limit of a task: its jobs start only while the bucket `name` has enough, in all processes together.
 

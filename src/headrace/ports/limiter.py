@@ -6,12 +6,12 @@ store, and starts empty rather than with a burst that was perhaps used just befo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from headrace.model.limits import Rate
+from headrace.model.limits import Level, Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +44,8 @@ class Limiter(Protocol):
 
     async def close_bucket(self, name: str, wait: timedelta) -> None:
         """Let nothing pass for `wait`: the provider said so. A bucket that is closed for longer stays closed."""
+        ...
+
+    async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
+        """Return how buckets stand, and take nothing; those that have no rate here are left out."""
         ...

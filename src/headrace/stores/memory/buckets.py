@@ -41,13 +41,15 @@ class Bucket:
     def wait(self, units: float, now: datetime) -> timedelta:
         """Return how long it must be left alone before `units` may pass; zero: now."""
         wait = self.rate.missing(self.level_at(now), units) if self.rate is not None else NOW
-        closed = self.closed_until - now if self.closed_until is not None else NOW
-        return max(wait, closed, NOW)
+        return max(wait, self.closed(now))
+
+    def closed(self, now: datetime) -> timedelta:
+        """Return for how long nothing passes, however full it is."""
+        return NOW if self.closed_until is None else max(self.closed_until - now, NOW)
 
     def there(self, now: datetime) -> float:
         """Return how many units can be had without a debt."""
-        closed = self.closed_until is not None and self.closed_until > now
-        return 0.0 if closed else max(0.0, self.level_at(now))
+        return 0.0 if self.closed(now) else max(0.0, self.level_at(now))
 
     def change(self, units: float, now: datetime) -> None:
         """Add units, at most up to the burst; negative ones take, into debt if need be."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from headrace.model.limits import Rate
+from headrace.model.limits import Level, Rate
 from headrace.ports.limiter import Taken
 from headrace.stores.memory.buckets import NOW
 from headrace.stores.memory.state import State, atomic
@@ -53,3 +53,11 @@ class MemoryLimiter:
         """Let nothing pass for some time."""
         now = self._state.now()
         self._state.limits.buckets.close(name, now + wait, now)
+
+    @atomic
+    async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
+        """Return how buckets stand."""
+        now, buckets = self._state.now(), self._state.limits.buckets
+        found = {name: buckets[name] for name in names if name in buckets}
+        rated = {name: bucket for name, bucket in found.items() if bucket.rate is not None}
+        return {name: Level(bucket.level_at(now), bucket.closed(now)) for name, bucket in rated.items()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from headrace.model.limits import Rate
+from headrace.model.limits import Level, Rate
 from headrace.ports.limiter import Taken
 from headrace.stores.postgres.admission import declare_rates
 from headrace.stores.postgres.database import Database
@@ -39,3 +39,8 @@ class PostgresLimiter:
     async def close_bucket(self, name: str, wait: timedelta) -> None:
         """Let nothing pass for some time."""
         await self._database.fetch("close_bucket", name=name, wait=wait)
+
+    async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
+        """Return how buckets stand."""
+        rows = await self._database.fetch("read_levels", names=sorted(names))
+        return {row["name"]: Level(row["level"], row["closed"]) for row in rows}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from headrace.model.limits import Rate
+from headrace.model.limits import Level, Rate
 from headrace.ports.limiter import Taken
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import span
@@ -39,3 +39,8 @@ class RedisLimiter:
     async def close_bucket(self, name: str, wait: timedelta) -> None:
         """Let nothing pass for `wait`."""
         await self._namespace.run("close_bucket", name, span(wait))
+
+    async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
+        """Return how buckets stand."""
+        rows = await self._namespace.run("read_levels", *names)
+        return {name: Level(float(units), timedelta(microseconds=int(closed))) for name, units, closed in rows}
