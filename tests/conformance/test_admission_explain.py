@@ -11,7 +11,7 @@ from headrace.model.admission import Explanation, WaitReason
 from headrace.model.batch import NewBatch
 from headrace.model.breaker import BreakerRule, BreakerState
 from headrace.model.job import JobSpec, JobState, NewJob
-from headrace.model.limits import Declared, Gate, Rate
+from headrace.model.limits import Declared, Gate, Level, Rate
 from tests.conformance.scenario import ARGS, SECOND, Scenario, items
 
 GATES = [None, Gate(caps=("task:work",))]
@@ -101,6 +101,33 @@ async def test_a_closed_bucket(on: Scenario) -> None:
     await on.limiter.close_bucket("api", 7 * SECOND)
 
     assert told(await explain(on, job_id)) == (WaitReason.RATE, "api", on.clock.now() + 7 * SECOND)
+
+
+async def test_a_bucket_that_another_server_counts(on: Scenario) -> None:
+    """Its level and closing there count, not those of the store's own bucket; what is unknown there is empty."""
+    await on.worker()
+    await on.gate.declare_limits(Declared(rates={"api": Rate(0.5, 4.0), "queue:default": Rate(1.0, 1.0)}))
+    [job_id] = await on.enqueue(gate=Gate(limits=(("api", 3.0), ("free", 1.0))))
+    await on.limiter.close_bucket("api", 90 * SECOND)
+    await on.limiter.close_bucket("free", 90 * SECOND)
+    full = Level(1.0)
+
+    async def elsewhere(**levels: Level) -> tuple[Any, ...]:
+        found = await on.gate.explain_job(job_id, levels={name.replace("_", ":"): levels[name] for name in levels})
+        assert found is not None
+        wait = None if found.until is None else found.until - on.clock.now()
+        return (found.reason, found.subject, wait, found.facts.get("level"), found.facts.get("units"))
+
+    assert await elsewhere(api=Level(1.0), queue_default=full) == (WaitReason.RATE, "api", 4 * SECOND, 1.0, 3.0)
+    assert await elsewhere(api=Level(4.0, 7 * SECOND), queue_default=full) == (
+        WaitReason.RATE, "api", 7 * SECOND, 4.0, 3.0,
+    )  # fmt: skip
+    assert await elsewhere(queue_default=full) == (WaitReason.RATE, "api", 6 * SECOND, 0.0, 3.0)
+    assert await elsewhere(api=Level(4.0)) == (WaitReason.RATE, "queue:default", SECOND, 0.0, 1.0)
+    # A rate that the store does not have is no limit, whatever is left of it elsewhere.
+    found = await elsewhere(api=Level(3.0), queue_default=full, free=Level(0.0, SECOND))
+    assert found == (WaitReason.ORDER, None, None, None, None)
+    assert told(await explain(on, job_id)) == (WaitReason.RATE, "api", on.clock.now() + 90 * SECOND)
 
 
 @pytest.mark.parametrize("name", ["task:work", "queue:default"])

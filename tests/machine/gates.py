@@ -13,7 +13,7 @@ from headrace.model.admission import Admitted, WaitReason
 from headrace.model.batch import BatchState, NewBatch
 from headrace.model.breaker import BreakerReport, BreakerRule, BreakerState, OnOpen
 from headrace.model.job import Claim, ClaimedJob, JobSpec, JobState, NewJob
-from headrace.model.limits import Declared, Gate, Rate, queue_cap
+from headrace.model.limits import Declared, Gate, Level, Rate, queue_cap
 from headrace.ports.admission import Admission
 from headrace.ports.limiter import Limiter
 from tests.machine.backlogs import Backlogs
@@ -85,7 +85,7 @@ class Gates(Backlogs):
     @rule(queue=gate_queues, units=st.sampled_from([0.0, 1.0, 4.0]))
     def admit_with_grants(self, queue: str, units: float) -> None:
         """Admit with units that were taken elsewhere: no more of them is used, but by a job dearer than the burst."""
-        rated = any(view.name == BUCKET and view.rate for view in look(self.memory.admission.list_limits()).rates)
+        rated = any(view.name == BUCKET and view.rate for view in self.run(self.gate.list_rates()))
         answer = self.admit(queue, 4, grants={BUCKET: units})
         # A bucket that was closed before anybody declared its rate is no limit.
         assert units > 0 or not rated or not answer.spent
@@ -164,6 +164,7 @@ class Gates(Backlogs):
         taken = self.run(self.limiter.take({BUCKET: units}, some=some_of_it))
         if back:
             self.run(self.limiter.give_back(taken.units))
+        self.run(self.limiter.levels([BUCKET, "nothing"]))
 
     @rule(seconds=st.sampled_from([1, 3, 12]), declared=st.booleans())
     def close_bucket(self, seconds: int, declared: bool) -> None:
@@ -188,11 +189,11 @@ class Gates(Backlogs):
         self.run(self.gate.report_calls([BreakerReport(key, job.id, job.attempt, succeeded)]))
 
     @precondition(lambda self: self.seen)
-    @rule(which=some)
-    def explain(self, which: int) -> None:
-        """Ask why jobs do not run; each store gives the same reason, with the same numbers."""
+    @rule(which=some, elsewhere=st.sampled_from([None, Level(0.0), Level(1.0), Level(4.0), Level(4.0, 2 * SECOND)]))
+    def explain(self, which: int, elsewhere: Level | None) -> None:
+        """Ask why jobs do not run, by levels counted elsewhere too; each store gives the same reason and numbers."""
         job_id = sorted(self.seen)[which % len(self.seen)]
-        found = self.run(self.gate.explain_job(job_id))
+        found = self.run(self.gate.explain_job(job_id, levels=None if elsewhere is None else {BUCKET: elsewhere}))
         state = self.job(job_id).state
         assert found is not None
         assert (found.reason is WaitReason.FINAL, found.reason is WaitReason.RUNNING) == (

@@ -176,7 +176,7 @@ MUTANTS = (
     ),
     mutant(
         "rates: starting a job takes no units",
-        (f"{MEMORY}/gate.py", "self._limits.buckets[name].change(-units, self._now)", "pass"),
+        (f"{MEMORY}/gate.py", "self._buckets[name].change(-units, self._now)", "pass"),
         by="never over burst and rate",
     ),
     mutant(

@@ -18,7 +18,7 @@ from uuid import UUID
 from headrace.model.admission import Admitted, Explanation, LimitsView, RateView
 from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.job import Claim
-from headrace.model.limits import Declared, Rate
+from headrace.model.limits import Declared, Level, Rate
 
 
 class Admission(Protocol):
@@ -57,8 +57,12 @@ class Admission(Protocol):
         """
         ...
 
-    async def explain_job(self, job_id: UUID) -> Explanation | None:
-        """Say why a job is not running, by the predicate of `admit_jobs` or `claim_jobs`; None for an unknown id."""
+    async def explain_job(self, job_id: UUID, *, levels: Mapping[str, Level] | None = None) -> Explanation | None:
+        """Say why a job is not running, by the predicate of `admit_jobs` or `claim_jobs`; None for an unknown id.
+
+        `levels` are those of a limiter that is not this store; the buckets of the store itself then say only which
+        rates there are, and one that is not among the levels is empty.
+        """
         ...
 
     async def list_limits(self) -> LimitsView:

@@ -10,7 +10,7 @@ from headrace.model.admission import Admitted, BreakerView, CapView, Explanation
 from headrace.model.breaker import BreakerRecord, BreakerReport, BreakerState, opened, record_call
 from headrace.model.errors import NotFoundError
 from headrace.model.job import Claim
-from headrace.model.limits import Declared, Rate
+from headrace.model.limits import Declared, Level, Rate
 from headrace.stores.memory import admitting, explaining
 from headrace.stores.memory.breakers import Breaker
 from headrace.stores.memory.caps import count_usage
@@ -49,9 +49,9 @@ class MemoryAdmission:
                 breaker.record = record_call(breaker.rule, breaker.record, report, self._state.now())
 
     @atomic
-    async def explain_job(self, job_id: UUID) -> Explanation | None:
+    async def explain_job(self, job_id: UUID, *, levels: Mapping[str, Level] | None = None) -> Explanation | None:
         """Say why a job is not running."""
-        return explaining.explain_job(self._state, job_id)
+        return explaining.explain_job(self._state, job_id, levels)
 
     @atomic
     async def list_limits(self) -> LimitsView:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from headrace.model.limits import Rate
+from headrace.model.limits import Level, Rate
 
 NOW = timedelta()
 
@@ -85,6 +86,14 @@ class Buckets(dict[str, Bucket]):
         """Let nothing pass until then, or longer where it is closed for longer."""
         bucket = self.known(name, now)
         bucket.closed_until = max(until, bucket.closed_until or until)
+
+    def standing(self, levels: Mapping[str, Level], now: datetime) -> Buckets:
+        """Return buckets of the same rates at levels that are counted elsewhere; one that is unknown there is empty."""
+        rates = {name: bucket.rate for name, bucket in self.items() if bucket.rate is not None}
+        found = {name: levels.get(name, Level(0.0)) for name in rates}
+        return Buckets(
+            {name: Bucket(now, level.units, rates[name], None, now + level.closed) for name, level in found.items()}
+        )
 
     @staticmethod
     def _bound(bucket: Bucket) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -11,6 +11,7 @@ from uuid import UUID
 from headrace.model.admission import Explanation, WaitReason
 from headrace.model.batch import BatchState
 from headrace.model.job import JobState
+from headrace.model.limits import Level
 from headrace.stores.memory import claims
 from headrace.stores.memory.caps import count_usage
 from headrace.stores.memory.gate import Keeper
@@ -22,7 +23,7 @@ from headrace.stores.memory.state import State
 MAX_AHEAD = 1_000
 
 
-def explain_job(state: State, job_id: UUID) -> Explanation | None:
+def explain_job(state: State, job_id: UUID, levels: Mapping[str, Level] | None) -> Explanation | None:
     """Return the one reason, or None for an unknown job."""
     if job_id in state.finished:
         return Explanation(job_id, state.finished[job_id].state, WaitReason.FINAL)
@@ -32,10 +33,11 @@ def explain_job(state: State, job_id: UUID) -> Explanation | None:
     if job.state is not JobState.READY:
         until = job.run_at if job.state is JobState.SCHEDULED else None
         return Explanation(job_id, job.state, WaitReason(job.state.value), until=until)
-    return next(_reasons(state, job))
+    buckets = None if levels is None else state.limits.buckets.standing(levels, state.now())
+    return next(_reasons(state, job, Keeper(state, count_usage(state), buckets=buckets)))
 
 
-def _reasons(state: State, job: Job) -> Iterator[Explanation]:
+def _reasons(state: State, job: Job, keeper: Keeper) -> Iterator[Explanation]:
     """Yield what keeps a ready job from running, in the order of `WaitReason`."""
 
     def because(reason: WaitReason, subject: str | None = None, **facts: Any) -> Explanation:
@@ -51,7 +53,7 @@ def _reasons(state: State, job: Job) -> Iterator[Explanation]:
     if queue in state.limits.gated:
         # What holds up the first of its lane holds up the whole lane.
         first = min(lane, key=lambda other: (other.sort_at, other.id))
-        for obstacle in Keeper(state, count_usage(state)).obstacles(first):
+        for obstacle in keeper.obstacles(first):
             facts = {**obstacle.facts, "ahead": ahead}
             yield Explanation(job.id, job.state, obstacle.reason, obstacle.subject, obstacle.until, facts)
     if not _served(state, queue):

@@ -12,7 +12,7 @@ from uuid import UUID
 from headrace.model.admission import WaitReason
 from headrace.model.limits import Gate, queue_cap
 from headrace.stores.memory.breakers import Breaker
-from headrace.stores.memory.buckets import NOW
+from headrace.stores.memory.buckets import NOW, Buckets
 from headrace.stores.memory.caps import Usage, caps_of, key_holder
 from headrace.stores.memory.lanes import gate_of
 from headrace.stores.memory.rows import Job
@@ -32,7 +32,11 @@ class Obstacle:
 class Keeper:
     """The gate at one instant: what is used, and what the buckets hold."""
 
-    def __init__(self, state: State, usage: Usage, grants: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, state: State, usage: Usage, grants: Mapping[str, float] | None = None, *, buckets: Buckets | None = None
+    ) -> None:
+        """`buckets` stand for those of the store."""
+        self._buckets = state.limits.buckets if buckets is None else buckets
         self._state, self._limits, self._now = state, state.limits, state.now()
         self._usage, self._grants = usage, grants
         self.spent: dict[str, float] = {}
@@ -63,7 +67,7 @@ class Keeper:
             return
         for name, units in self._units(job).items():
             if self._grants is None:
-                self._limits.buckets[name].change(-units, self._now)
+                self._buckets[name].change(-units, self._now)
             else:
                 self.spent[name] = self.spent.get(name, 0.0) + units
         for key in gate_of(job.spec).breakers:
@@ -91,13 +95,13 @@ class Keeper:
         limits = ((queue_cap(job.spec.queue), 1.0), *gate_of(job.spec).limits)
         units: dict[str, float] = defaultdict(float)
         for name, amount in limits:
-            if name in self._limits.buckets:
+            if name in self._buckets:
                 units[name] += job.spec.cost if amount is None else amount
         return dict(sorted(units.items()))
 
     def _short_buckets(self, job: Job) -> Iterator[Obstacle]:
         for name, units in self._units(job).items():
-            bucket = self._limits.buckets[name]
+            bucket = self._buckets[name]
             if self._grants is None:
                 wait, level = bucket.wait(units, self._now), bucket.level_at(self._now)
                 until = self._now + wait

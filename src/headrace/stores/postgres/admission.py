@@ -11,7 +11,7 @@ from headrace.model.admission import Admitted, BreakerView, CapView, Explanation
 from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.errors import NotFoundError
 from headrace.model.job import Claim
-from headrace.model.limits import Declared, Rate
+from headrace.model.limits import Declared, Level, Rate
 from headrace.stores.postgres import breaker_reports, explaining
 from headrace.stores.postgres.breaker_reports import breaker_record, breaker_rule
 from headrace.stores.postgres.database import Database, Row, Transaction
@@ -55,9 +55,9 @@ class PostgresAdmission:
         """Count endings of attempts behind breakers."""
         await breaker_reports.report_calls(self._database, reports)
 
-    async def explain_job(self, job_id: UUID) -> Explanation | None:
+    async def explain_job(self, job_id: UUID, *, levels: Mapping[str, Level] | None = None) -> Explanation | None:
         """Say why a job is not running."""
-        return await explaining.explain_job(self._database, job_id)
+        return await explaining.explain_job(self._database, job_id, levels)
 
     async def list_limits(self) -> LimitsView:
         """Return limits as they stand."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from headrace.model.admission import Explanation, WaitReason
 from headrace.model.job import JobState
+from headrace.model.limits import Level
 from headrace.stores.postgres.database import Database, Row
 
 #: Jobs before it that are counted.
@@ -21,7 +23,7 @@ _REASONS = {
 }
 
 
-async def explain_job(database: Database, job_id: UUID) -> Explanation | None:
+async def explain_job(database: Database, job_id: UUID, levels: Mapping[str, Level] | None) -> Explanation | None:
     """Return the one reason, or None for an unknown job."""
     row = await database.fetch_one("explain_job", job_id=job_id, bound=MAX_AHEAD)
     if row is None:
@@ -37,13 +39,21 @@ async def explain_job(database: Database, job_id: UUID) -> Explanation | None:
     ahead = {"ahead": min(row["ahead"], MAX_AHEAD)}
     if row["gated"]:
         lane = row["lane"] or "{}"
-        found = await database.fetch_one("find_obstacle", queue=row["queue"], lane=lane, cost=row["cost"])
+        gate = {"queue": row["queue"], "lane": lane, "cost": row["cost"], "levels": _levels(levels)}
+        found = await database.fetch_one("find_obstacle", **gate)
         if found is not None:
             facts = {**_facts(found), **ahead}
             return Explanation(job_id, state, _REASONS[found["kind"]], found["name"], found["until"], facts)
     if not row["served"]:
         return _because(job_id, WaitReason.NO_WORKER, row["queue"], ahead)
     return _because(job_id, WaitReason.ORDER, None, ahead)
+
+
+def _levels(levels: Mapping[str, Level] | None) -> str | None:
+    if levels is None:
+        return None
+    closed = {name: f"{level.closed.total_seconds():.6f}" for name, level in levels.items()}
+    return json.dumps({name: {"units": level.units, "closed": closed[name]} for name, level in levels.items()})
 
 
 def _because(

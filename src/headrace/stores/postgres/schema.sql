@@ -397,11 +397,15 @@ RETURNS double precision LANGUAGE sql STABLE AS $$
     least(burst, coalesce(level + greatest(0, extract(epoch FROM clock - at)::double precision) * per_second, burst)) END
 $$;
 
--- A bucket by its rate in force, with its level at an instant; no rate: `burst` is NULL and nothing is limited.
-CREATE FUNCTION {schema}.bucket(bucket_name text, clock timestamptz)
+-- A bucket by its rate in force, with its level at an instant; no rate: `burst` is NULL and nothing is limited. `levels`:
+-- how buckets stand where they are counted instead (units, and how long closed); one that is unknown there is empty.
+CREATE FUNCTION {schema}.bucket(bucket_name text, clock timestamptz, levels jsonb DEFAULT NULL)
 RETURNS TABLE (level double precision, per_second double precision, burst double precision, closed_until timestamptz)
 LANGUAGE sql STABLE AS $$
-  SELECT {schema}.level_at(r.level, r.at, f.per_second, f.burst, clock), f.per_second, f.burst, r.closed_until
+  SELECT CASE WHEN levels IS NULL THEN {schema}.level_at(r.level, r.at, f.per_second, f.burst, clock)
+      ELSE coalesce((levels #>> ARRAY[r.name, 'units'])::double precision, 0) END,
+    f.per_second, f.burst, CASE WHEN levels IS NULL THEN r.closed_until
+      WHEN f.burst IS NOT NULL THEN clock + (levels #>> ARRAY[r.name, 'closed'])::interval END
   FROM {schema}.rates AS r CROSS JOIN LATERAL (
     SELECT CASE WHEN r.override_burst IS NULL THEN r.per_second ELSE r.override_per_second END AS per_second,
       CASE WHEN r.override_burst IS NULL THEN r.burst ELSE r.override_burst END AS burst) AS f
@@ -426,7 +430,8 @@ $$;
 -- How what is needed stands; what does not exist limits nothing and has no row. `room` is what may be taken now, by one
 -- that needs more than `burst` if there is so much; `per_second` flows in; before `again_at` nothing passes. `refuses`:
 -- jobs that this breaker does not let pass are failed. Grants stand for the buckets that exist.
-CREATE FUNCTION {schema}.gate_stands(kinds text[], names text[], clock timestamptz, grants jsonb)
+CREATE FUNCTION {schema}.gate_stands(kinds text[], names text[], clock timestamptz, grants jsonb,
+  levels jsonb DEFAULT NULL)
 RETURNS TABLE (kind text, name text, room double precision, burst double precision, per_second double precision,
   again_at timestamptz, refuses boolean)
 LANGUAGE sql STABLE AS $$
@@ -456,7 +461,7 @@ LANGUAGE sql STABLE AS $$
       ELSE coalesce((grants ->> a.name)::double precision * (1 + 1e-9), 0) END,
     coalesce(l.burst, 'Infinity'), CASE WHEN grants IS NULL THEN coalesce(l.per_second, 0) ELSE 0 END,
     CASE WHEN grants IS NULL THEN coalesce(l.closed_until, '-infinity') ELSE '-infinity' END, false
-  FROM asked AS a JOIN LATERAL {schema}.bucket(a.name, clock) AS l ON true WHERE a.kind = 'rate'
+  FROM asked AS a JOIN LATERAL {schema}.bucket(a.name, clock, levels) AS l ON true WHERE a.kind = 'rate'
   UNION ALL
   SELECT a.kind, a.name, (l.cap - coalesce((SELECT u.used FROM used AS u WHERE u.name = a.name), 0))::double precision,
     'Infinity', 0, '-infinity', false
@@ -481,7 +486,8 @@ CREATE FUNCTION {schema}.held_keys(gate_queue text) RETURNS TABLE (key text, use
 $$;
 
 -- What keeps a job behind a gate from starting, by the predicate of admission.
-CREATE FUNCTION {schema}.obstacles(gate_queue text, gate jsonb, cost double precision, clock timestamptz)
+CREATE FUNCTION {schema}.obstacles(gate_queue text, gate jsonb, cost double precision, clock timestamptz,
+  levels jsonb)
 RETURNS TABLE (kind text, name text, units double precision, room double precision, until timestamptz)
 LANGUAGE sql STABLE AS $$
   WITH needs AS MATERIALIZED (
@@ -489,7 +495,8 @@ LANGUAGE sql STABLE AS $$
   )
   SELECT n.kind, n.name, n.units, s.room,
     {schema}.passes_at(n.units, s.room, s.burst, s.per_second, s.again_at, clock) AS until
-  FROM {schema}.gate_stands(ARRAY(SELECT n.kind FROM needs AS n), ARRAY(SELECT n.name FROM needs AS n), clock, NULL) AS s
+  FROM {schema}.gate_stands(
+      ARRAY(SELECT n.kind FROM needs AS n), ARRAY(SELECT n.name FROM needs AS n), clock, NULL, levels) AS s
     JOIN needs AS n ON n.kind = s.kind AND n.name = s.name
   WHERE {schema}.passes_at(n.units, s.room, s.burst, s.per_second, s.again_at, clock) > '-infinity'
   UNION ALL

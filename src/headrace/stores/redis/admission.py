@@ -12,10 +12,10 @@ from headrace.model.admission import Admitted, Explanation, LimitsView, RateView
 from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.errors import NotFoundError, StoreUnavailableError
 from headrace.model.job import Claim, ClaimedJob, JobState
-from headrace.model.limits import Declared, Rate
+from headrace.model.limits import Declared, Level, Rate
 from headrace.stores.redis.limit_rows import breaker_view, cap_view, rate_view, rule_fields, share_view
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import admitted_jobs, instant, to_json
+from headrace.stores.redis.rows import admitted_jobs, instant, span, to_json
 
 #: Jobs that one script admits at most: more would hold up everybody else.
 ADMITTED_PART = 32
@@ -75,9 +75,10 @@ class RedisAdmission:
         if words:
             await self._namespace.run("report_calls", *words)
 
-    async def explain_job(self, job_id: UUID) -> Explanation | None:
+    async def explain_job(self, job_id: UUID, *, levels: Mapping[str, Level] | None = None) -> Explanation | None:
         """Say why a job is not running."""
-        row = await self._namespace.run("explain_job", job_id.hex)
+        stand = {} if levels is None else {name: [level.units, span(level.closed)] for name, level in levels.items()}
+        row = await self._namespace.run("explain_job", job_id.hex, "" if levels is None else to_json(stand))
         if row is None:
             return None
         state, reason, subject, until, facts, ahead = row

@@ -1,9 +1,18 @@
 #!lua flags=no-writes
--- Say why a job is not running, by the predicate that claims and admits. Arguments: id. Returns nil for an unknown job,
--- else {state, reason, subject, until or 0, JSON of facts, ahead or -1}.
+-- Say why a job is not running, by the predicate that claims and admits. Arguments: id, levels that are
+-- counted elsewhere (JSON of {units, microseconds closed} by bucket, or empty). Returns nil for an unknown job, else
+-- {state, reason, subject, until or 0, JSON of facts, ahead or -1}.
 -- Keys: job, queue, batches:cancelling, gated, ready, lane, sessions, session, and what lib/keeper.lua reads.
 -- Complexity: O(log M + S + F), S the live sessions, F what holds up the job.
 -- include keeper, waiting, claiming
+-- Let the buckets of a job stand as they do elsewhere; one that is unknown there is empty, one without a rate no limit.
+local function stand_elsewhere(job, levels)
+  for _, name in ipairs((units_of(job))) do
+    local bucket, level = bucket_of(name), levels[name] or {0, 0}
+    bucket.level, bucket.closed_until = level[1], bucket.rate and NOW + level[2]
+  end
+end
+
 local id = ARGV[2]
 local row = call('HMGET', job_key(id), 'state', 'queue', 'gate', 'run_at', 'batch')
 local state, queue = row[1], row[2]
@@ -28,6 +37,9 @@ if call('SISMEMBER', ROOT .. 'gated', queue) == 1 then
   local head = call('HMGET', job_key(first), 'cost', 'attempt')
   local gate = gate_of(row[3])
   local job = {id = first, queue = queue, gate = gate, cost = tonumber(head[1] or 1), attempt = tonumber(head[2] or 0)}
+  if ARGV[3] ~= '' then
+    stand_elsewhere(job, cjson.decode(ARGV[3]))
+  end
   local obstacle = obstacles_of(job)[1]
   if obstacle then
     if obstacle.subject == gate.key and gate.in_order then
