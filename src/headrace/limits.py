@@ -96,6 +96,25 @@ class Limits:
         await self._admission.set_breaker(check_name("breaker", name), BreakerState(state))
         self._hint("")
 
+    async def forget(self, name: str) -> frozenset[str]:
+        """Remove the cap, the rate limit and the breaker of this name, with what was set for them; return what it was:
+        "cap", "rate", "breaker".
+
+        Jobs that wait behind it are no longer limited by it, those that run go on. A worker that still declares it
+        declares it again at its next start. Raises NotFoundError naming those there are.
+        """
+        _check_bucket(name)
+        found = await self._admission.forget_limit(name)
+        if self._runtime().limiter is not self._runtime().stores.limiter:
+            await self._limiter.forget(name)
+        if not found:
+            view = await self._admission.list_limits()
+            names = {*(cap.key for cap in view.caps), *(rate.name for rate in view.rates)}
+            known = ", ".join(sorted(names | {one.key for one in view.breakers}))
+            raise NotFoundError(f"no cap, rate limit or breaker {name!r}; there are: {known or 'none'}")
+        self._hint(name if name.startswith("queue:") else "")
+        return frozenset(found)
+
     async def close(self, name: str, wait: float | str | timedelta) -> None:
         """Let nothing pass a rate limit for `wait`: the provider said so (a 429 with Retry-After)."""
         _check_bucket(name)

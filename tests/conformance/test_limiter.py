@@ -132,6 +132,19 @@ async def test_levels_are_read_without_taking(on: Scenario) -> None:
     assert await limiter.levels([]) == {}
 
 
+async def test_a_forgotten_bucket_is_not_known(on: Scenario) -> None:
+    """Its rate, level and closing are gone; declared again it begins as a new one. Others stay."""
+    limiter = await filled(on, api=RATE, tokens=RATE)
+    await limiter.close_bucket("api", 5 * SECOND)
+    for _ in range(2):
+        await limiter.forget("api")
+
+    assert (await limiter.take({"api": 1.0})).unknown == {"api"}
+    assert set(await limiter.levels(["api", "tokens"])) == {"tokens"}
+    await limiter.declare({"api": RATE})
+    assert await limiter.levels(["api"]) == {"api": Level(0.0)}
+
+
 async def test_declaring_again_keeps_the_level(on: Scenario) -> None:
     """A process that starts fills nothing up; a smaller burst takes what exceeds it."""
     limiter = await filled(on, api=RATE)

@@ -303,11 +303,16 @@ async def operate(client: Client) -> None:
     await limits.set_weight("guarded", "tenant-0", 2.0)
     await limits.set_breaker("shaky", "open")
     await limits.close("calls", "50ms")
-    await stores.limiter.declare({f"own-{client.token[-40:]}": Rate(1.0, 1.0)})
+    own = f"own-{client.token[-40:]}"
+    await stores.limiter.declare({own: Rate(1.0, 1.0)})
+    await stores.limiter.forget(own)
     await stores.control.set_alarms({"broken": Alarm(size=client.numbers(1)[0] % 1_000 + 1_000_000)})
     await limits.set_breaker("shaky", "closed")
     await limits.set_rate("calls", None)
     await limits.set_cap("task:capped", None)
+    await limits.set_weight("guarded", "tenant-0", 1.0)
+    await limits.set_cap(f"task:{own}", 1)
+    await limits.forget(f"task:{own}")
 
 
 async def cap_queue(client: Client) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from headrace import App, Limit
+from headrace.model.errors import NotFoundError
 from headrace.settings import LimitsSettings
 from tests.backends.valkey import ValkeyServer
 from tests.unit.engine_app import QUICK
@@ -83,6 +84,26 @@ async def test_a_flushed_server_is_declared_to_again(server: ValkeyServer, caplo
             await batch.wait(timeout=20)
     assert "declaring it again" in caplog.text
     assert started[-1] - started[0] + 0.1 >= 75 / 50
+
+
+async def test_a_forgotten_rate_limits_neither_jobs_nor_handlers(
+    server: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is gone from the store and from the server; workers that knew it find out at once and ask for it no more."""
+    started: list[float] = []
+    app, call, _ = limited_app(server, started, rate="1/h", burst=3)
+    async with app.worker():
+        await app.limits.set_rate("api", "1/s", burst=1)
+        batch = await app.submit(call, range(40))
+        await wait_until(lambda: len(started) > 0)
+        with caplog.at_level(logging.WARNING, "headrace.limits"):
+            assert await app.limits.forget("api") == {"rate"}
+            await batch.wait(timeout=20)
+        assert caplog.text.count("declaring it again") <= 1
+        assert server.call("EXISTS", "{headrace:limits}:bucket:api") == ":0"
+        for gone in (app.limits.take("api"), app.limits.forget("api")):
+            with pytest.raises(NotFoundError, match="'api'"):
+                await gone
 
 
 async def test_while_the_server_is_away_only_what_has_no_rate_starts(

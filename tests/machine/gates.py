@@ -156,6 +156,11 @@ class Gates(Backlogs):
         """Change the weight of a fair key."""
         self.run(self.gate.set_weight(queue, fair_key, weight))
 
+    @rule(name=st.sampled_from([CAP, BUCKET, "guard", "switch", queue_cap(GATES[0]), queue_cap(GATES[1])]))
+    def forget(self, name: str) -> None:
+        """Remove whatever limits by a name."""
+        self.run(self.gate.forget_limit(name))
+
     @rule(units=st.sampled_from([0.5, 2.0, 8.0]), some_of_it=st.booleans(), back=st.booleans())
     def take(self, units: float, some_of_it: bool, back: bool) -> None:
         """Take units for a call that is no job, and perhaps give them back."""

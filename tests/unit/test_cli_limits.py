@@ -115,6 +115,17 @@ def test_a_breaker_is_opened_and_closed_by_hand(headrace: CommandLine) -> None:
 
 
 @pytest.mark.usefixtures("app")
+def test_what_is_forgotten_limits_nothing(headrace: CommandLine) -> None:
+    """All that a name stands for goes, with what was set for it; setting a weight back to 1 leaves no row either."""
+    headrace.text("limits", "set-cap", "task:render", 1)
+    headrace.text("limits", "set-weight", "llm", "tenant-7", 2)
+    headrace.text("limits", "set-weight", "llm", "tenant-7", 1)
+    assert headrace.text("limits", "forget", "task:render") == "task:render: cap forgotten\n"
+    assert headrace.json("limits", "forget", "openai") == {"forgotten": "openai", "kinds": ["rate", "breaker"]}
+    assert headrace.json("limits", "list") == {"caps": [], "rates": [], "breakers": [], "shares": []}
+
+
+@pytest.mark.usefixtures("app")
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -131,6 +142,8 @@ def test_a_breaker_is_opened_and_closed_by_hand(headrace: CommandLine) -> None:
         (["set-breaker", "opnai", "open"], 5, "openai"),
         (["set-breaker", "openai", "ajar"], 2, ""),
         (["reset", "opnai"], 5, "openai"),
+        (["forget", "opnai"], 5, "no cap, rate limit or breaker 'opnai'; there are: openai, task:render"),
+        (["forget", "open ai"], 2, "name"),
     ],
 )
 def test_a_slip_is_told_with_what_there_is(headrace: CommandLine, words: list[str], code: int, said: str) -> None:

@@ -477,6 +477,7 @@ WRONG_CHANGES: dict[str, tuple[str, tuple[Any, ...], str]] = {
     "a cap below zero": ("set_cap", ("task:note", -1), "cap must be a whole number from 0"),
     "a rate of a wrong name": ("set_rate", ("user:x", "1/s"), 'name must be "task:NAME" or "queue:NAME"'),
     "a rate that is none": ("set_rate", ("api", "fast"), "rate must be a number of units"),
+    "forgetting what has no name": ("forget", (7,), "name must"),
     "a weight of nothing": ("set_weight", ("llm", "a", 0), "weight must be a number from 0.001"),
     "a state that is none": ("set_breaker", ("api", "half_open"), 'state must be "open" or "closed"'),
 }

@@ -23,6 +23,7 @@ MOST_SHARES = 50
 _NAME = click.argument("name", metavar="NAME")
 _force = click.option("--force", is_flag=True, show_default=False, help="Also a name that nothing uses yet.")
 _FORCE = "; --force sets it all the same"
+_FORGOTTEN = {"cap": "cap", "rate": "rate limit", "breaker": "breaker"}
 _KINDS = ("caps", "rates", "breakers", "shares")
 
 
@@ -282,6 +283,25 @@ def reset(name: str, as_json: bool) -> None:
 
     changed = _change(change)
     _say({"reset": name, "kinds": changed}, f"{name}: as declared ({' and '.join(changed)})", as_json=as_json)
+
+
+@limits.command()
+@_NAME
+@json_option
+def forget(name: str, as_json: bool) -> None:
+    """Remove the cap, rate limit and breaker of this name, with what was set for it.
+
+    Jobs that wait behind it are no longer limited by it; those that run go on. A worker whose code or settings still
+    declare it declares it again at its next start, and when it begins anew after a loss of its session.
+
+    \b
+    Example:
+      headrace limits forget task:removed
+    """
+    found = _change(lambda app: app.limits.forget(name))
+    kinds = [kind for kind in _FORGOTTEN if kind in found]
+    said = " and ".join(_FORGOTTEN[kind] for kind in kinds)
+    _say({"forgotten": name, "kinds": kinds}, f"{name}: {said} forgotten", as_json=as_json)
 
 
 async def _queue_limits(app: App) -> list[str]:

@@ -106,7 +106,8 @@ class Grants:
             taken = await self._limiter.take(wanted, some=True)
             if taken.unknown:
                 LOG.warning("the limiter does not know %s: declaring it again", ", ".join(sorted(taken.unknown)))
-                await redeclare(self._limiter, self._admission, taken.unknown)
+                # Those that the store does not know either are gone: they are not asked for again.
+                self._rates = await redeclare(self._limiter, self._admission, taken.unknown)
                 more = await self._limiter.take({name: wanted[name] for name in taken.unknown}, some=True)
                 taken = Taken({**taken.units, **more.units}, max(taken.wait, more.wait, LEAST_WAIT))
         except StoreUnavailableError as error:

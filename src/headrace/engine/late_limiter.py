@@ -63,6 +63,10 @@ class LateLimiter:
         """Let nothing pass for some time."""
         await (await self._opened()).close_bucket(name, wait)
 
+    async def forget(self, name: str) -> None:
+        """Remove a bucket."""
+        await (await self._opened()).forget(name)
+
     async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
         """Return how buckets stand."""
         return await (await self._opened()).levels(names)

@@ -123,6 +123,14 @@ class ShareView:
     finish: float
 
 
+class LimitKind(StrEnum):
+    """What a name of a limit may stand for; it may be several at once."""
+
+    CAP = "cap"
+    RATE = "rate"
+    BREAKER = "breaker"
+
+
 @dataclass(frozen=True, slots=True)
 class LimitsView:
     """All limits of a store, each kind by name."""

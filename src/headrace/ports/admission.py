@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from headrace.model.admission import Admitted, Explanation, LimitsView, RateView
+from headrace.model.admission import Admitted, Explanation, LimitKind, LimitsView, RateView
 from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.job import Claim
 from headrace.model.limits import Declared, Level, Rate
@@ -82,9 +82,17 @@ class Admission(Protocol):
         ...
 
     async def set_weight(self, queue: str, fair_key: str, weight: float) -> None:
-        """Set the weight of a fair key in a queue; it acts with the next admission."""
+        """Set the weight of a fair key in a queue; it acts with the next admission. 1 is that of keys without one."""
         ...
 
     async def set_breaker(self, key: str, state: BreakerState) -> None:
         """Open a breaker by hand (for its cooldown), or close it. Raises NotFoundError for an unknown key."""
+        ...
+
+    async def forget_limit(self, name: str) -> frozenset[LimitKind]:
+        """Remove the cap, the rate and the breaker of this name, with overrides, level and record; return which it was.
+
+        Jobs that name it are no longer limited by it, those that run go on. Whoever declares it again, or overrides it,
+        makes it anew: the bucket full, the breaker closed, and under the cap what runs counts. A queue stays gated.
+        """
         ...

@@ -46,6 +46,10 @@ class Limiter(Protocol):
         """Let nothing pass for `wait`: the provider said so. A bucket that is closed for longer stays closed."""
         ...
 
+    async def forget(self, name: str) -> None:
+        """Remove a bucket, its closing too; one that is not known is no error."""
+        ...
+
     async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
         """Return how buckets stand, and take nothing; those that have no rate here are left out."""
         ...

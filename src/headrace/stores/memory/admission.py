@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from headrace.model.admission import Admitted, BreakerView, CapView, Explanation, LimitsView, RateView, ShareView
+from headrace.model.admission import (
+    Admitted,
+    BreakerView,
+    CapView,
+    Explanation,
+    LimitKind,
+    LimitsView,
+    RateView,
+    ShareView,
+)
 from headrace.model.breaker import BreakerRecord, BreakerReport, BreakerState, opened, record_call
 from headrace.model.errors import NotFoundError
 from headrace.model.job import Claim
@@ -90,7 +99,7 @@ class MemoryAdmission:
     @atomic
     async def set_weight(self, queue: str, fair_key: str, weight: float) -> None:
         """Set the weight of a fair key in a queue."""
-        self._state.limits.shares[queue].weights[fair_key] = weight
+        self._state.limits.shares[queue].weigh(fair_key, weight)
 
     @atomic
     async def set_breaker(self, key: str, state: BreakerState) -> None:
@@ -100,6 +109,11 @@ class MemoryAdmission:
             raise NotFoundError(f"There is no circuit breaker {key!r}. It is declared by a worker whose tasks name it.")
         closing = state is BreakerState.CLOSED
         breaker.record = BreakerRecord() if closing else opened(breaker.rule, self._state.now())
+
+    @atomic
+    async def forget_limit(self, name: str) -> frozenset[LimitKind]:
+        """Remove a cap, rate or breaker."""
+        return self._state.limits.forget(name)
 
 
 def _cap_view(state: State, key: str, running: Counter[str]) -> CapView:

@@ -55,6 +55,11 @@ class MemoryLimiter:
         self._state.limits.buckets.close(name, now + wait, now)
 
     @atomic
+    async def forget(self, name: str) -> None:
+        """Remove a bucket."""
+        self._state.limits.buckets.pop(name, None)
+
+    @atomic
     async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
         """Return how buckets stand."""
         now, buckets = self._state.now(), self._state.limits.buckets

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
+from headrace.model.admission import LimitKind
 from headrace.stores.memory.breakers import Breaker
 from headrace.stores.memory.buckets import Buckets
 from headrace.stores.memory.shares import Shares
@@ -26,6 +28,18 @@ class Limits:
     def cap(self, key: str) -> int | None:
         """Return the cap in force; None: it limits nothing."""
         return self.cap_overrides.get(key, self.declared_caps.get(key))
+
+    def forget(self, name: str) -> frozenset[LimitKind]:
+        """Remove what limits by this name, and return what it was."""
+        tables: dict[LimitKind, tuple[dict[str, Any], ...]] = {
+            LimitKind.CAP: (self.declared_caps, self.cap_overrides),
+            LimitKind.RATE: (self.buckets,),
+            LimitKind.BREAKER: (self.breakers,),
+        }
+        found = frozenset(kind for kind, rows in tables.items() if any(name in row for row in rows))
+        for row in (row for kind in found for row in tables[kind]):
+            row.pop(name, None)
+        return found
 
     def gate_queue_of(self, name: str) -> None:
         """Make a queue gated whose cap or rate this is."""

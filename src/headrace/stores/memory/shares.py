@@ -27,6 +27,13 @@ class Shares:
         """Return the weight of a fair key."""
         return DEFAULT_WEIGHT if fair_key is None else self.weights.get(fair_key, DEFAULT_WEIGHT)
 
+    def weigh(self, fair_key: str, weight: float) -> None:
+        """Set the weight of a fair key; the default one is not worth a row."""
+        if weight == DEFAULT_WEIGHT:
+            self.weights.pop(fair_key, None)
+        else:
+            self.weights[fair_key] = weight
+
     def started(self, fair_key: str | None, cost: float) -> None:
         """Move the tag of a fair key, and the virtual time, past a job that starts now."""
         self.virtual = self.start_tag(fair_key)

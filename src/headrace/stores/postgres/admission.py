@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from headrace.model.admission import Admitted, BreakerView, CapView, Explanation, LimitsView, RateView, ShareView
+from headrace.model.admission import (
+    Admitted,
+    BreakerView,
+    CapView,
+    Explanation,
+    LimitKind,
+    LimitsView,
+    RateView,
+    ShareView,
+)
 from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.errors import NotFoundError
 from headrace.model.job import Claim
@@ -96,12 +105,20 @@ class PostgresAdmission:
 
     async def set_weight(self, queue: str, fair_key: str, weight: float) -> None:
         """Set the weight of a fair key in a queue."""
-        await self._database.fetch("set_weight", queue=queue, fair_key=fair_key, weight=weight)
+        if weight == 1:
+            await self._database.fetch("forget_weight", queue=queue, fair_key=fair_key)
+        else:
+            await self._database.fetch("set_weight", queue=queue, fair_key=fair_key, weight=weight)
 
     async def set_breaker(self, key: str, state: BreakerState) -> None:
         """Open or close a breaker by hand."""
         if not await self._database.fetch("set_breaker", key=key, closed=state is BreakerState.CLOSED):
             raise NotFoundError(f"There is no circuit breaker {key!r}. It is declared by a worker whose tasks name it.")
+
+    async def forget_limit(self, name: str) -> frozenset[LimitKind]:
+        """Remove a cap, rate or breaker."""
+        rows = await self._database.fetch("forget_limit", name=name, kinds=list(LimitKind))
+        return frozenset(LimitKind(row["kind"]) for row in rows)
 
 
 async def declare_rates(tx: Transaction | Database, rates: Mapping[str, Rate], *, empty: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
+from headrace.model.admission import LimitKind
 from headrace.model.limits import Level, Rate
 from headrace.ports.limiter import Taken
 from headrace.stores.postgres.admission import declare_rates
@@ -39,6 +40,10 @@ class PostgresLimiter:
     async def close_bucket(self, name: str, wait: timedelta) -> None:
         """Let nothing pass for some time."""
         await self._database.fetch("close_bucket", name=name, wait=wait)
+
+    async def forget(self, name: str) -> None:
+        """Remove a bucket."""
+        await self._database.fetch("forget_limit", name=name, kinds=[LimitKind.RATE])
 
     async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
         """Return how buckets stand."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from headrace.model.admission import Admitted, Explanation, LimitsView, RateView, WaitReason
+from headrace.model.admission import Admitted, Explanation, LimitKind, LimitsView, RateView, WaitReason
 from headrace.model.breaker import BreakerReport, BreakerState
 from headrace.model.errors import NotFoundError, StoreUnavailableError
 from headrace.model.job import Claim, ClaimedJob, JobState
@@ -124,3 +124,7 @@ class RedisAdmission:
         word = "closed" if state is BreakerState.CLOSED else "open"
         if not await self._namespace.run("set_breaker", key, word):
             raise NotFoundError(f"There is no circuit breaker {key!r}. It is declared by a worker whose tasks name it.")
+
+    async def forget_limit(self, name: str) -> frozenset[LimitKind]:
+        """Remove a cap, rate or breaker."""
+        return frozenset(map(LimitKind, await self._namespace.run("forget_limit", name, *LimitKind)))

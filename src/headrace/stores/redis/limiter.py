@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
+from headrace.model.admission import LimitKind
 from headrace.model.limits import Level, Rate
 from headrace.ports.limiter import Taken
 from headrace.stores.redis.namespace import Namespace
@@ -39,6 +40,10 @@ class RedisLimiter:
     async def close_bucket(self, name: str, wait: timedelta) -> None:
         """Let nothing pass for `wait`."""
         await self._namespace.run("close_bucket", name, span(wait))
+
+    async def forget(self, name: str) -> None:
+        """Remove a bucket."""
+        await self._namespace.run("forget_limit", name, LimitKind.RATE)
 
     async def levels(self, names: Collection[str]) -> Mapping[str, Level]:
         """Return how buckets stand."""
