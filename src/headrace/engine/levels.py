@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+from headrace.engine.late_limiter import soon
 from headrace.model.admission import Explanation, LimitsView, RateView, WaitReason
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.limits import Level
@@ -46,7 +47,7 @@ async def explain_job(stores: Stores, limiter: Limiter, job_id: UUID) -> Explana
 async def _levels(limiter: Limiter, rates: Iterable[RateView]) -> Mapping[str, Level] | None:
     """Return how rates stand; None: the server is away."""
     try:
-        return await limiter.levels([rate.name for rate in rates if rate.rate is not None])
+        return await soon(limiter.levels([rate.name for rate in rates if rate.rate is not None]))
     except StoreUnavailableError:
         return None
 
