@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.engine.context import CURRENT
 from headrace.engine.grants import redeclare
+from headrace.engine.late_limiter import soon
+from headrace.engine.levels import list_limits
 from headrace.engine.registry import Registry
 from headrace.model.admission import LimitsView
 from headrace.model.breaker import BreakerState
@@ -54,8 +56,11 @@ class Limits:
         self._runtime, self._registry = runtime, registry
 
     async def show(self) -> LimitsView:
-        """Return caps, rates, breakers and shares as they stand, each kind by name."""
-        return await self._admission.list_limits()
+        """Return caps, rates, breakers and shares as they stand, each kind by name.
+
+        Levels are those of the server that counts rates; while it is away, they are None.
+        """
+        return await list_limits(self._runtime().stores, self._limiter)
 
     async def set_cap(self, key: str, cap: int | None) -> None:
         """Set how many jobs run at once under "task:NAME" or "queue:NAME", for running workers too.
@@ -106,7 +111,7 @@ class Limits:
         _check_bucket(name)
         found = await self._admission.forget_limit(name)
         if self._runtime().limiter is not self._runtime().stores.limiter:
-            await self._limiter.forget(name)
+            await soon(self._limiter.forget(name))
         if not found:
             view = await self._admission.list_limits()
             names = {*(cap.key for cap in view.caps), *(rate.name for rate in view.rates)}

@@ -139,6 +139,23 @@ async def test_an_app_opens_while_the_server_is_away(server: ValkeyServer) -> No
         await batch.wait(timeout=20)
 
 
+async def test_a_server_that_is_frozen_holds_up_nothing_else(server: ValkeyServer) -> None:
+    """One that says nothing is as good as away: what has no rate runs, before any answer has timed out."""
+    started: list[float] = []
+    app, call, free = limited_app(server, started, rate="100/s", burst=2)
+    async with app.worker():
+        await (await call.enqueue(0)).result(timeout=10)
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            batch = await app.submit(call, range(3))
+            for _ in range(2):
+                assert await (await free.enqueue()).result(timeout=8) == "free"
+            assert len(started) == 1
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        await batch.wait(timeout=30)
+
+
 async def test_jobs_larger_than_a_burst_pay_their_debt(server: ValkeyServer) -> None:
     """Jobs of 30 units at 100 units a second with a burst of 10 start three a second, not ten."""
     started: list[float] = []

@@ -83,6 +83,10 @@ def told(
             told(R.RATE, "openai", until=30, level=9.0, units=1.0),
             "rate limit openai is closed until 14:01:35 (in 30 s)",
         ),
+        (
+            told(R.RATE, "openai", level=None, units=1.0),
+            "rate limit openai is counted on a server that does not answer (`headrace doctor` says more)",
+        ),
         (told(R.BREAKER, "openai", until=30, state="open"), "breaker openai is open until 14:01:35 (in 30 s)"),
         (
             told(R.BREAKER, "openai", state="half_open"),

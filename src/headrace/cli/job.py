@@ -7,7 +7,8 @@ from uuid import UUID
 
 import click
 
-from headrace.cli.opening import with_stores
+from headrace.app import App
+from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import (
     age,
     console,
@@ -23,7 +24,6 @@ from headrace.cli.values import IdType
 from headrace.engine.operations import cancel_job, retry_job
 from headrace.engine.queries import Explained, explain_job, explain_view, show_job, to_json
 from headrace.model.job import AttemptRecord, CancelAnswer, JobView
-from headrace.ports.stores import Stores
 
 _ID = click.argument("job_id", metavar="ID", type=IdType())
 _ANSWERS = {
@@ -51,11 +51,12 @@ def show(job_id: UUID, as_json: bool) -> None:
       headrace job show 01980000-0000-7000-8000-000000000000
     """
 
-    async def read(stores: Stores) -> tuple[JobView, list[AttemptRecord], Explained | None]:
+    async def read(app: App) -> tuple[JobView, list[AttemptRecord], Explained | None]:
+        stores, limiter = app.runtime.stores, app.runtime.limiter
         view, attempts = await show_job(stores.inspect, job_id)
-        return view, attempts, None if view.state.final else await explain_view(stores, view)
+        return view, attempts, None if view.state.final else await explain_view(stores, limiter, view)
 
-    view, attempts, explained = with_stores(read)
+    view, attempts, explained = with_app(read)
     why = None if explained is None else explained.sentence
     if as_json:
         print_json(to_json(view) | {"why": why, "attempts": to_json(attempts)})
@@ -77,7 +78,7 @@ def explain(job_id: UUID, as_json: bool) -> None:
     Example:
       headrace job explain 01980000-0000-7000-8000-000000000000
     """
-    explained = with_stores(lambda stores: explain_job(stores, job_id))
+    explained = with_app(lambda app: explain_job(app.runtime.stores, app.runtime.limiter, job_id))
     if as_json:
         document = to_json(explained.explanation)
         print_json({"job": document.pop("job_id"), **document, "sentence": explained.sentence})

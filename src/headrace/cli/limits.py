@@ -24,6 +24,7 @@ _NAME = click.argument("name", metavar="NAME")
 _force = click.option("--force", is_flag=True, show_default=False, help="Also a name that nothing uses yet.")
 _FORCE = "; --force sets it all the same"
 _FORGOTTEN = {"cap": "cap", "rate": "rate limit", "breaker": "breaker"}
+_AWAY = "The server that counts rates does not answer: no job with a rate limit starts. `headrace doctor` says more."
 _KINDS = ("caps", "rates", "breakers", "shares")
 
 
@@ -52,6 +53,8 @@ def list_(kind: str | None, as_json: bool) -> None:
         print_json({name: _document(view, name, now) for name in _KINDS if kind in (None, name)})
         return
     shown = [_print_kind(view, name, now) for name in _KINDS if kind in (None, name)]
+    if kind in (None, "rates") and any(rate.level is None for rate in view.rates):
+        print_text(_AWAY)
     if not any(shown):
         print_text("Nothing is limited: no worker has declared a limit, and nobody set one.")
 
@@ -106,17 +109,26 @@ def _caps(view: LimitsView, _: datetime) -> _Table:
 def _rates(view: LimitsView, now: datetime) -> _Table:
     def row(rate: RateView) -> tuple[object, ...]:
         burst = "" if rate.rate is None else f"{rate.rate.burst:g}"
-        free = _free_in(rate, now)
+        level = "unknown" if rate.level is None else f"{rate.level:.1f}"
         return (
-            rate.name, shown_rate(rate.rate), burst, f"{rate.level:.1f}", "now" if not free else f"in {age(free)}",
+            rate.name, shown_rate(rate.rate), burst, level, _free(rate, now),
             shown_rate(rate.declared), shown_rate(rate.override),
         )  # fmt: skip
 
     return ("RATE", "LIMIT", "BURST", "LEVEL", "ONE UNIT", "DECLARED", "SET"), [row(rate) for rate in view.rates]
 
 
-def _free_in(view: RateView, now: datetime) -> timedelta:
-    """Return how long until a job of one unit may pass."""
+def _free(view: RateView, now: datetime) -> str:
+    free = _free_in(view, now)
+    if free is None:
+        return "unknown"
+    return f"in {age(free)}" if free else "now"
+
+
+def _free_in(view: RateView, now: datetime) -> timedelta | None:
+    """Return how long until a job of one unit may pass; None where the level is not known."""
+    if view.level is None:
+        return None
     closed = timedelta() if view.closed_until is None else max(view.closed_until - now, timedelta())
     return closed if view.rate is None else max(closed, view.rate.missing(view.level, 1.0))
 

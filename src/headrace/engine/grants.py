@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+from headrace.engine.late_limiter import soon
 from headrace.engine.registry import Registry
 from headrace.model.admission import Admitted
 from headrace.model.errors import StoreUnavailableError
@@ -77,7 +78,7 @@ class Grants:
         changed = {name: rate for name, rate in rates.items() if self._rates.get(name) != rate}
         try:
             if changed:
-                await self._limiter.declare(changed)
+                await soon(self._limiter.declare(changed))
         except StoreUnavailableError as error:
             self._warn(error)
             return
@@ -103,12 +104,12 @@ class Grants:
 
     async def _take(self, wanted: Mapping[str, float]) -> Taken:
         try:
-            taken = await self._limiter.take(wanted, some=True)
+            taken = await soon(self._limiter.take(wanted, some=True))
             if taken.unknown:
                 LOG.warning("the limiter does not know %s: declaring it again", ", ".join(sorted(taken.unknown)))
                 # Those that the store does not know either are gone: they are not asked for again.
-                self._rates = await redeclare(self._limiter, self._admission, taken.unknown)
-                more = await self._limiter.take({name: wanted[name] for name in taken.unknown}, some=True)
+                self._rates = await soon(redeclare(self._limiter, self._admission, taken.unknown))
+                more = await soon(self._limiter.take({name: wanted[name] for name in taken.unknown}, some=True))
                 taken = Taken({**taken.units, **more.units}, max(taken.wait, more.wait, LEAST_WAIT))
         except StoreUnavailableError as error:
             self._warn(error)
@@ -138,6 +139,6 @@ class Grants:
         unused = {name: amount for name, amount in left.items() if amount > 0}
         if unused:
             try:
-                await self._limiter.give_back(unused)
+                await soon(self._limiter.give_back(unused))
             except StoreUnavailableError as error:
                 self._warn(error)

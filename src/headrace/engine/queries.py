@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from headrace.engine import levels
 from headrace.model.admission import Explanation
 from headrace.model.batch import BatchView, Progress
 from headrace.model.durations import format_duration
@@ -15,6 +16,7 @@ from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.explaining import Scene, sentence
 from headrace.model.job import AttemptRecord, JobView
 from headrace.ports.inspect import Inspect
+from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
 
 
@@ -43,18 +45,18 @@ class Explained:
     sentence: str
 
 
-async def explain_job(stores: Stores, job_id: UUID) -> Explained:
+async def explain_job(stores: Stores, limiter: Limiter, job_id: UUID) -> Explained:
     """Say why a job is not running, or what became of it. Raises NotFoundError, ConfigError."""
     job, _ = await show_job(stores.inspect, job_id)
-    explained = await explain_view(stores, job)
+    explained = await explain_view(stores, limiter, job)
     if explained is None:
         raise ConfigError("this store does not say why jobs wait")
     return explained
 
 
-async def explain_view(stores: Stores, job: JobView) -> Explained | None:
+async def explain_view(stores: Stores, limiter: Limiter, job: JobView) -> Explained | None:
     """Say why a job that was just read is not running; None where the store cannot say it."""
-    why = await stores.admission.explain_job(job.id)
+    why = await levels.explain_job(stores, limiter, job.id)
     if why is None:
         return None
     if why.state is not job.state:  # it went on between the two readings

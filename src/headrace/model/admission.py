@@ -62,7 +62,8 @@ class Explanation:
 
     `subject` names what holds it back (the queue, cap, bucket, breaker, batch), `until` says when that ends if time
     alone ends it, `facts` holds the numbers: `cap` and `running`, `ahead` (jobs before it, at most 1,000 counted),
-    `held_by` (the job that keeps an in-order key), `paused_reason`, `level`, `units`.
+    `held_by` (the job that keeps an in-order key), `paused_reason`, `units`, `level` (None: the server beside the store
+    that counts it is away, and nothing passes).
     """
 
     job_id: UUID
@@ -95,7 +96,8 @@ class RateView:
     name: str
     declared: Rate | None
     override: Rate | None
-    level: float
+    #: units it has; None: the server beside the store that counts it is away
+    level: float | None
     closed_until: datetime | None = None
 
     @property

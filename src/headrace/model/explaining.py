@@ -129,8 +129,10 @@ def _breaker(scene: Scene) -> str:
 def _rate(scene: Scene) -> str:
     name, until, facts = scene.why.subject, scene.why.until, scene.why.facts
     frees = "" if until is None else f" and frees in {span(until - scene.now)}"
-    level, units = facts.get("level"), facts.get("units")
-    if level is None or units is None:
+    level, units = facts.get("level", 0.0), facts.get("units")
+    if level is None:
+        return f"rate limit {name} is counted on a server that does not answer (`headrace doctor` says more)"
+    if units is None:
         return f"rate limit {name} has too few units{frees}"
     if level >= units:
         return f"rate limit {name} is closed" + ("" if until is None else f" until {scene.at(until)}")
