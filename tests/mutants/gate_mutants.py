@@ -279,6 +279,11 @@ LIMITED = (
         at("admission_rates", "test_grants_stand_for_the_buckets"),
     ),
     Mutant(
+        "rates", "explanations look at buckets that nobody takes from",
+        (gate("{schema}.bucket(a.name, clock, levels)", "{schema}.bucket(a.name, clock)"),),
+        at("admission_explain", "test_a_bucket_that_another_server_counts"),
+    ),
+    Mutant(
         "rates", "a new rate fills a bucket",
         (sql("set_rate", "level = least(coalesce(excluded.override_burst, r.burst),\n    {schema}.level_at(",
              "level = coalesce(excluded.override_burst, r.burst,\n    {schema}.level_at("),),

@@ -275,6 +275,11 @@ GATED = (
         at("admission_rates", "test_a_job_dearer_than_the_burst_leaves_a_debt"),
     ),
     Mutant(
+        "rates", "explanations look at buckets that nobody takes from",
+        (lua("explain_job", "if ARGV[3] ~= '' then", "if false then"),),
+        at("admission_explain", "test_a_bucket_that_another_server_counts"),
+    ),
+    Mutant(
         "rates", "of two buckets one gives alone",
         (lua("take", "if some or wait == 0 and #unknown == 0 then", "if true then"),),
         at("limiter", "test_all_or_nothing_is_taken"),
