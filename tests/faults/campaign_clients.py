@@ -303,7 +303,7 @@ async def operate(client: Client) -> None:
     await limits.set_weight("guarded", "tenant-0", 2.0)
     await limits.set_breaker("shaky", "open")
     await limits.close("calls", "50ms")
-    own = f"own-{client.token[-40:]}"
+    own = f"own-{Random(client.token).randbytes(6).hex()}"
     await stores.limiter.declare({own: Rate(1.0, 1.0)})
     await stores.limiter.forget(own)
     await stores.control.set_alarms({"broken": Alarm(size=client.numbers(1)[0] % 1_000 + 1_000_000)})
