@@ -58,7 +58,8 @@ class JobHandle(Generic[R]):
             return value  # type: ignore[no-any-return]
         why = f"{view.error.kind}: {view.error.message}" if view.error else "no error was recorded"
         kind = JobCancelledError if view.state is JobState.CANCELLED else JobFailedError
-        raise kind(f"job {self.id} ({view.task}) {view.state} after {view.attempt} attempts: {why}")
+        attempts = "1 attempt" if view.attempt == 1 else f"{view.attempt} attempts"
+        raise kind(f"job {self.id} ({view.task}) {view.state} after {attempts}: {why}")
 
     async def status(self) -> JobState:
         """Return where the job stands now. Raises NotFoundError."""

@@ -115,7 +115,7 @@ async def test_a_wrong_step_is_named(app: App, name: str, value: Any, named: str
     async def work(ctx: Context) -> None:
         await ctx.step(name, lambda: value)
 
-    with pytest.raises(JobFailedError, match=f"after 1 attempts: invalid_input: {named}"):
+    with pytest.raises(JobFailedError, match=f"after 1 attempt: invalid_input: {named}"):
         await (await work.enqueue()).result(10)
 
 
