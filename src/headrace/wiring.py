@@ -77,11 +77,17 @@ async def _open_limiter(settings: Settings, stores: Stores, stack: AsyncExitStac
     """Return the limiter that the settings name; without one the store's own."""
     if not settings.limits.url:
         return stores.limiter
+    limiter = limiter_beside(settings, stack)
+    await limiter.open()
+    return limiter
+
+
+def limiter_beside(settings: Settings, stack: AsyncExitStack) -> LateLimiter:
+    """Return the limiter that the settings name, not connected yet; what has to be released goes on `stack`."""
     from headrace.stores.redis import open_redis_limiter
 
     limiter = LateLimiter(lambda: open_redis_limiter(settings.limits.url, prefix=settings.queue.stream_prefix))
     stack.push_async_callback(limiter.close)
-    await limiter.open()
     return limiter
 
 

@@ -172,17 +172,20 @@ async def test_jobs_larger_than_a_burst_pay_their_debt(server: ValkeyServer) -> 
 
 
 def test_the_doctor_asks_the_server(server: ValkeyServer, tmp_path: Path) -> None:
-    """A server that counts rates is a finding of its own, and a failure with its fix while it is away."""
+    """A server that counts rates is a finding of its own, and a failure with its fix while it is away or frozen: told
+    there, and by no log line beside it."""
 
     def examine() -> tuple[int, dict[str, str]]:
         words = [sys.executable, "-m", "headrace", "--url", "memory://", "doctor", "--json"]
         told = {**os.environ, "HEADRACE_LIMITS_URL": server.url}
         ended = subprocess.run(words, cwd=tmp_path, env=told, capture_output=True, text=True, timeout=60, check=False)
+        assert ended.stderr == ""
         [finding] = [check for check in json.loads(ended.stdout)["checks"] if check["check"] == "limits"]
         return ended.returncode, finding
 
     _, finding = examine()
     assert finding["status"] == "ok"
-    server.stop(signal.SIGKILL)
-    code, finding = examine()
-    assert (code, finding["status"], "[limits] url" in finding["fix"]) == (1, "fail", True)
+    for stop in (signal.SIGSTOP, signal.SIGKILL):
+        server.signal(stop)
+        code, finding = examine()
+        assert (code, finding["status"], "[limits] url" in finding["fix"]) == (1, "fail", True)

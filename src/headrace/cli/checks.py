@@ -6,7 +6,7 @@ import asyncio
 import platform
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from headrace import __version__
 from headrace.app import App
 from headrace.cli.output import age
+from headrace.engine.late_limiter import soon
 from headrace.model.capability import Capability
 from headrace.model.errors import HeadraceError, StoreUnavailableError, StoreVersionError
 from headrace.model.stats import QueueStats, StoreInfo
@@ -23,6 +24,7 @@ from headrace.ports.notifier import Notifier
 from headrace.ports.stores import Stores
 from headrace.runtime import Runtime
 from headrace.settings import Settings
+from headrace.wiring import limiter_beside
 
 #: Clocks further apart than this are worth a word.
 SKEW = timedelta(seconds=1)
@@ -69,13 +71,15 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _examine_store(settings: Settings) -> AsyncIterator[Finding]:
+    # The limiter has a check of its own: the apps would log once more each that it is away.
+    alone = replace(settings, limits=replace(settings.limits, url=""))
     async with AsyncExitStack() as stack:
-        runtime, other = await _open(settings, stack), await _open(settings, stack)
+        runtime, other = await _open(alone, stack), await _open(alone, stack)
         for check in (_server, _workers, _queues):
             for finding in await check(runtime.stores, settings):
                 yield finding
         if settings.limits.url:
-            yield await _limits(runtime.limiter, settings)
+            yield await _limits(limiter_beside(settings, stack), settings)
         yield await _hints(runtime.stores.notifier, other.stores.notifier, settings)
 
 
@@ -201,8 +205,10 @@ async def _limits(limiter: Limiter, settings: Settings) -> Finding:
     where = shown_url(settings.limits.url)
     try:
         # No bucket has this name: it takes nothing.
-        await limiter.take({_NO_BUCKET: 1.0})
+        await soon(limiter.take({_NO_BUCKET: 1.0}))
     except StoreUnavailableError as error:
+        if not error.transient:
+            raise
         fix = f"start {where}, or take [limits] url out of the settings: the store counts rates then"
         return Finding("limits", Status.FAIL, f"no job with a rate limit starts: {error}", fix)
     return _ok("limits", f"{where} counts rates and answers")
