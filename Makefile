@@ -10,7 +10,7 @@ CHECKED := src tests tools benchmarks examples
 
 export PYTHON
 
-.PHONY: help setup runtime demo bench growth test test-all faults simulate check lint types layers sql words docs reference fix requirements clean
+.PHONY: help setup runtime demo bench growth test test-all faults simulate check lint types layers sql lua words docs reference fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -44,7 +44,7 @@ faults: setup ## run the tests that kill, freeze and cut off real processes
 simulate: setup ## run the engine in SEEDS=2000 simulated worlds, or SEED=n alone with its trace
 	@$(BIN)/python -m headrace.testing.simulation $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),2000) --jobs $(JOBS)) $(ARGS)
 
-check: lint types layers sql words docs ## lint, types, layers, SQL, words and links: what CI asks (-k shows all)
+check: lint types layers sql lua words docs ## lint, types, layers, SQL, Lua, words and links: what CI asks (-k shows all)
 
 lint: setup
 	$(BIN)/ruff check $(CHECKED)
@@ -59,6 +59,9 @@ layers: setup
 
 sql: setup
 	$(BIN)/python tools/check_sql.py
+
+lua: setup
+	$(BIN)/python tools/check_lua.py
 
 words: setup
 	$(BIN)/python tools/check_words.py

@@ -3,6 +3,7 @@
 -- Sent by EVAL, before there is an epoch that other scripts could look for. KEYS[1]: the root of the namespace.
 -- Arguments: id for the epoch, layout, 1 to adopt. Returns {verdict, epoch}: `made`; `known`, it was there; `lost`, the
 -- epoch is gone beside other keys. Keys: about, epoch:ID; reads queues, sessions, leader, batches, commits.
+-- Complexity: O(1).
 local ROOT = KEYS[1] .. ':'
 local about, adopting = ROOT .. 'about', ARGV[3] == '1'
 local epoch = redis.call('HGET', about, 'epoch')

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Return those of the ids given that exist. Keys: job. Complexity: O(N).
+-- Return those of the ids given that exist. Arguments: ids. Keys: job. Complexity: O(N).
 -- include keys
 local known = {}
 for index = 2, #ARGV do
