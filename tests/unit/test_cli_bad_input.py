@@ -51,6 +51,9 @@ MISTAKES: dict[str, tuple[list[object], int, list[str]]] = {
     "an id that is none": (["job", "show", "7"], USAGE, ["must be an id", "'7'"]),
     "an id of SQL": (["batch", "show", "'; DROP TABLE jobs"], USAGE, ["must be an id"]),
     "a queue name that is none": (["queue", "pause", "LLM!"], USAGE, ["[a-z0-9]", "'LLM!'"]),
+    "a reason that is no text": (
+        ["queue", "pause", "llm", "--force", "--reason", "caf\udce9"], USAGE, ["reason", "printable", "udce9"],
+    ),
     "an unknown queue": (["queue", "pause", "llm"], NOT_FOUND, ["'llm'", "none yet"]),
     "an unknown job": (["job", "show", ID], NOT_FOUND, [str(ID)]),
     "an unknown batch": (["batch", "show", ID], NOT_FOUND, [str(ID)]),

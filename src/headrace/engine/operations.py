@@ -8,6 +8,7 @@ from uuid import UUID
 from headrace.engine.closing import close_batches
 from headrace.model.errors import NotFoundError
 from headrace.model.job import CancelAnswer
+from headrace.model.names import check_reason
 from headrace.model.stats import Pruned, QueueStats, Retention
 from headrace.ports.inspect import Inspect
 from headrace.ports.stores import Stores
@@ -56,7 +57,9 @@ async def retry_queue(stores: Stores, queue: str) -> int:
 
 
 async def set_queue_paused(stores: Stores, queue: str, *, paused: bool, reason: str | None = None) -> None:
-    """Pause or resume the claims of a queue; running jobs go on."""
+    """Pause or resume the claims of a queue; running jobs go on. Raises InvalidInputError for a wrong reason."""
+    if reason:
+        check_reason("reason", reason)
     await stores.control.set_queue_paused(queue, paused=paused, reason=reason)
     if not paused:
         stores.notifier.hint(f"queue:{queue}")

@@ -57,9 +57,11 @@ class Wire(asyncio.Protocol):
         """Send a command and return its answer to come; the future raises what the server refused."""
         if self.closed is not None or self._transport is None:
             raise self.closed or unreachable(str(self.node), "not connected")
+        # First: a text that is no UTF-8 raises here, and what is not sent must not wait for an answer.
+        sent = hiredis.pack_command(words)  # type: ignore[arg-type]  # its stub says one word
         asked = _Asked(self._loop.create_future(), self._loop.time(), raw)
         self._asked.append(asked)
-        self._transport.write(hiredis.pack_command(words))  # type: ignore[arg-type]  # its stub says one word
+        self._transport.write(sent)
         if self._watch is None:
             self._watch = self._loop.call_later(self._timeout / 4, self._look)
         return asked.answer
