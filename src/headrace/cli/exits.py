@@ -21,7 +21,7 @@ class Exit(IntEnum):
     """The exit codes of every command."""
 
     OK = 0
-    #: the job, batch or check failed, or something unexpected happened
+    #: the job, batch or check failed, the store needs `headrace migrate`, or something unexpected happened
     FAILED = 1
     #: wrong usage, a wrong value, or a wrong configuration
     USAGE = 2
