@@ -121,9 +121,17 @@ class Limits:
         return frozenset(found)
 
     async def close(self, name: str, wait: float | str | timedelta) -> None:
-        """Let nothing pass a rate limit for `wait`: the provider said so (a 429 with Retry-After)."""
+        """Let nothing pass a rate limit for `wait`: the provider said so (a 429 with Retry-After).
+
+        Raises InvalidInputError, NotFoundError for a rate that nobody declared, StoreUnavailableError.
+        """
         _check_bucket(name)
-        await self._limiter.close_bucket(name, parse_duration(wait, field="wait"))
+        lasts = parse_duration(wait, field="wait")
+        if not await self._limiter.levels([name]):
+            await redeclare(self._limiter, self._admission, {name})
+            if not await self._limiter.levels([name]):
+                raise _no_rate(name)
+        await self._limiter.close_bucket(name, lasts)
 
     def take(self, name: str, units: float = 1.0, *, timeout: float | str | timedelta | None = None) -> Taking:
         """Take units of a rate limit inside a handler: `await app.limits.take("api", 20)`, or with `async with`.
@@ -144,10 +152,7 @@ class Limits:
             await redeclare(self._limiter, self._admission, {name})
             taken = await self._limiter.take({name: units})
         if name in taken.unknown:
-            raise NotFoundError(
-                f'no rate limit {name!r}; declare it on a task with limits=[Limit("{name}", "60/m")] and start a '
-                "worker, or set it with app.limits.set_rate"
-            )
+            raise _no_rate(name)
         return timedelta() if name in taken.units else max(taken.wait, timedelta(seconds=_LEAST_WAIT))
 
     async def give_back(self, name: str, units: float) -> None:
@@ -213,6 +218,13 @@ def _ends_at(seconds: float | None) -> float:
     left = None if context is None else (context.deadline - datetime.now(UTC)).total_seconds()
     known = [value for value in (seconds, left) if value is not None]
     return now + min(known, default=math.inf)
+
+
+def _no_rate(name: str) -> NotFoundError:
+    return NotFoundError(
+        f'no rate limit {name!r}; declare it on a task with limits=[Limit("{name}", "60/m")] and start a '
+        "worker, or set it with app.limits.set_rate"
+    )
 
 
 def _check_limit_name(field: str, value: object, kinds: tuple[str, ...]) -> None:

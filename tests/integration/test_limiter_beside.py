@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from headrace import App, Limit
-from headrace.model.errors import NotFoundError
+from headrace.model.errors import LimitTimeoutError, NotFoundError
 from headrace.settings import LimitsSettings
 from tests.backends.valkey import ValkeyServer
 from tests.unit.engine_app import QUICK
@@ -86,6 +86,17 @@ async def test_a_flushed_server_is_declared_to_again(server: ValkeyServer, caplo
     assert started[-1] - started[0] + 0.1 >= 75 / 50
 
 
+async def test_a_rate_that_the_server_lost_can_be_closed(server: ValkeyServer) -> None:
+    """What the store still knows is declared again before it is closed, so that the closing counts."""
+    app, _, _ = limited_app(server, [], rate="1000/s")
+    async with app:
+        await app.limits.set_rate("api", "1000/s", burst=1000)
+        server.call("FLUSHALL")
+        await app.limits.close("api", "1h")
+        with pytest.raises(LimitTimeoutError):
+            await app.limits.take("api", timeout=0.05)
+
+
 async def test_a_forgotten_rate_limits_neither_jobs_nor_handlers(
     server: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -101,7 +112,7 @@ async def test_a_forgotten_rate_limits_neither_jobs_nor_handlers(
             await batch.wait(timeout=20)
         assert caplog.text.count("declaring it again") <= 1
         assert server.call("EXISTS", "{headrace:limits}:bucket:api") == ":0"
-        for gone in (app.limits.take("api"), app.limits.forget("api")):
+        for gone in (app.limits.take("api"), app.limits.close("api", 1), app.limits.forget("api")):
             with pytest.raises(NotFoundError, match="'api'"):
                 await gone
 

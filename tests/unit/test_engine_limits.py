@@ -312,11 +312,13 @@ async def test_a_rate_that_a_provider_closed_lets_nothing_pass() -> None:
 
 
 async def test_what_nobody_declared_is_named() -> None:
-    """Taking from an unknown rate, or opening an unknown breaker, says how it would be known."""
+    """Taking from an unknown rate, closing it, or opening an unknown breaker, says how it would be known."""
     app = quick_app()
     async with app:
-        with pytest.raises(NotFoundError, match=r"no rate limit 'api'; declare it"):
-            await app.limits.take("api")
+        for asked in (app.limits.take("api"), app.limits.close("api", "1h")):
+            with pytest.raises(NotFoundError, match=r"no rate limit 'api'; declare it"):
+                await asked
+        assert (await app.limits.show()).rates == ()
         with pytest.raises(NotFoundError, match="'api'"):
             await app.limits.set_breaker("api", "open")
 
