@@ -20,7 +20,7 @@ from tests.backends.redis import empty_site
 from tests.backends.server import PostgresServer, shared_server
 from tests.backends.valkey import ValkeyServer
 from tests.faults import tasks
-from tests.faults.links import observing, watched
+from tests.faults.links import Links, links_to, observing, watched
 from tests.faults.site import Site
 
 
@@ -62,6 +62,13 @@ async def observer(site: Site) -> AsyncIterator[asyncpg.Connection]:
     """Lend a connection of the test's own to look at the others."""
     async with observing(site.server.dsn) as observer:
         yield observer
+
+
+@pytest.fixture
+async def links(site: Site) -> AsyncIterator[Links]:
+    """Look at the connections to the server of the site, whichever it is."""
+    async with links_to(site) as links:
+        yield links
 
 
 @pytest.fixture

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import asyncpg
 
+from tests.backends.valkey import ValkeyServer
 from tests.faults.redis_witness import is_redis, read_connections
 from tests.faults.site import Site
 from tests.waiting import wait_until
@@ -43,6 +46,71 @@ async def observing(dsn: str) -> AsyncIterator[asyncpg.Connection]:
         yield observer
     finally:
         await observer.close()
+
+
+class Links(Protocol):
+    """What others have open to a server; a connection is named by a number."""
+
+    async def ours(self) -> set[int]:
+        """Return the connections of Headrace."""
+        ...
+
+    async def in_transaction(self) -> list[str]:
+        """Return the last statements of transactions in which nothing happens now."""
+        ...
+
+    async def cut(self, number: int) -> bool:
+        """End a connection as an operator would; return whether it was there."""
+        ...
+
+
+class PostgresLinks:
+    """Those to PostgreSQL."""
+
+    def __init__(self, observer: asyncpg.Connection) -> None:
+        self._observer = observer
+
+    async def ours(self) -> set[int]:
+        """Return the backends of connections that bear our name."""
+        return await connections(self._observer)
+
+    async def in_transaction(self) -> list[str]:
+        """Return the last statements of transactions in which nothing happens now."""
+        return await idle_in_transaction(self._observer, seconds=0)
+
+    async def cut(self, number: int) -> bool:
+        """Terminate a backend."""
+        return bool(await self._observer.fetchval("SELECT pg_terminate_backend($1)", number))
+
+
+class RedisLinks:
+    """Those to a Redis server, where nobody but Headrace and the one who asks has any."""
+
+    def __init__(self, server: ValkeyServer) -> None:
+        self._server = server
+
+    async def ours(self) -> set[int]:
+        """Return the ids of all clients but the one who asks."""
+        lines = self._server.call("CLIENT", "LIST").splitlines()
+        return {int(found[1]) for line in lines if "cmd=client" not in line and (found := re.search(r"id=(\d+)", line))}
+
+    async def in_transaction(self) -> list[str]:
+        """Return none: a script is whole before anybody else is served."""
+        return []
+
+    async def cut(self, number: int) -> bool:
+        """Kill a client."""
+        return self._server.call("CLIENT", "KILL", "ID", number) == ":1"
+
+
+@asynccontextmanager
+async def links_to(site: Site) -> AsyncIterator[Links]:
+    """Look at the connections to the server of a site."""
+    if isinstance(site.server, ValkeyServer):
+        yield RedisLinks(site.server)
+        return
+    async with observing(site.server.dsn) as observer:
+        yield PostgresLinks(observer)
 
 
 @asynccontextmanager

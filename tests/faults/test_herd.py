@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-import asyncpg
 import pytest
 
 from headrace import App
 from headrace.settings import Settings
 from tests.faults.checker import check
-from tests.faults.links import connections
+from tests.faults.conftest import ON_EVERY_STORE
+from tests.faults.links import Links
 from tests.faults.site import Site
 from tests.faults.tasks import mark, nap
 
@@ -20,8 +20,9 @@ LONGEST_WAIT = 5.0
 WORKERS = 2
 
 
+@ON_EVERY_STORE
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
-async def test_a_herd_passes(site: Site, app: App, observer: asyncpg.Connection, count: int) -> None:
+async def test_a_herd_passes(site: Site, app: App, links: Links, count: int) -> None:
     """All run once; other queues wait at most 5 s meanwhile, and no worker opens more connections than it may."""
     waits: list[float] = []
     async with app:
@@ -31,7 +32,7 @@ async def test_a_herd_passes(site: Site, app: App, observer: asyncpg.Connection,
             await app.submit(mark, range(start, start + 10_000), run_at=due_at, queue="herd")
             for start in range(0, count, 10_000)
         ]
-        before = len(await connections(observer))
+        before = len(await links.ours())
         queues = ("--queue", "herd:50", "--queue", "small:4")
         workers = [site.start_worker(*queues) for _ in range(WORKERS)]
         for worker in workers:
@@ -42,7 +43,7 @@ async def test_a_herd_passes(site: Site, app: App, observer: asyncpg.Connection,
             enqueued_at = loop.time()
             await (await nap.options(queue="small").enqueue(0.0)).result(30)
             waits.append(loop.time() - enqueued_at)
-            most = max(most, len(await connections(observer)) - before)
+            most = max(most, len(await links.ours()) - before)
         await passing
         took = loop.time() - began_at
     waits.sort()

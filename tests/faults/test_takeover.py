@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import pytest
 
 from headrace import App
@@ -17,9 +17,9 @@ from headrace.engine.acks import Acks
 from headrace.model.batch import BatchOutcome
 from headrace.model.job import Completion
 from headrace.settings import Settings
-from tests.faults.checker import check
-from tests.faults.conftest import may_unshare
-from tests.faults.links import connections
+from tests.faults.checker import check, read_tables
+from tests.faults.conftest import ON_EVERY_STORE, may_unshare
+from tests.faults.links import Links
 from tests.faults.site import Site
 from tests.faults.tasks import effect, nap
 from tests.waiting import wait_until
@@ -62,8 +62,8 @@ class Death:
         return self.ended - self.recorded
 
 
-async def kill_in_mid_drain(site: Site, observer: asyncpg.Connection, *, others: set[int]) -> Death:
-    """Kill the only worker when half of the jobs have ended; `others` are the backends that are not its own."""
+async def kill_in_mid_drain(site: Site, links: Links, *, others: set[int]) -> Death:
+    """Kill the only worker when half of the jobs have ended; `others` are the connections that are not its own."""
     log = site.root / "effects"
     # Read as bytes: what this process computes meanwhile would slow the worker.
     await wait_until(lambda: log.exists() and log.read_bytes().count(b'"effect"') > JOBS // 2)
@@ -72,11 +72,11 @@ async def kill_in_mid_drain(site: Site, observer: asyncpg.Connection, *, others:
 
     async def gone() -> bool:
         # What its connections had received they finish.
-        return await connections(observer) <= others
+        return await links.ours() <= others
 
     await wait_until(gone)
-    numbers = f"SELECT (args -> 'kwargs' ->> 'number')::int AS number FROM \"{site.schema}\".finished_jobs"
-    recorded = {row["number"] for row in await observer.fetch(numbers)}
+    final = (await read_tables(site.server.dsn, site.schema)).final
+    recorded = {json.loads(row["args"])["kwargs"]["number"] for row in final}
     return Death(at, set(site.counts("start")), set(site.counts("effect")), recorded)
 
 
@@ -90,6 +90,7 @@ def restarts(site: Site, death: Death) -> dict[int, float]:
     return again
 
 
+@ON_EVERY_STORE
 @pytest.mark.parametrize(
     "isolated",
     [
@@ -101,19 +102,17 @@ def restarts(site: Site, death: Death) -> dict[int, float]:
         ),
     ],
 )
-async def test_another_worker_takes_a_drain_over(
-    site: Site, app: App, observer: asyncpg.Connection, isolated: bool
-) -> None:
+async def test_another_worker_takes_a_drain_over(site: Site, app: App, links: Links, isolated: bool) -> None:
     """Nothing is lost, only what was not recorded runs again, each once, and all of it within 15 s of the death.
 
-    The database and the log of effects, read at the death, say what had ended and was not recorded.
+    The store and the log of effects, read at the death, say what had ended and was not recorded.
     """
     async with app:
         items = [{"number": number, "pause": 0.01} for number in range(JOBS)]
         batch = await app.submit(effect, items, spread=True)
-    others = await connections(observer)
+    others = await links.ours()
     site.start_worker(isolated=isolated, environ=defaults()).wait_until_started()
-    death = await kill_in_mid_drain(site, observer, others=others)
+    death = await kill_in_mid_drain(site, links, others=others)
     site.start_worker(environ=defaults())
     async with app:
         assert (await batch.wait(60)).outcome is BatchOutcome.SUCCEEDED
