@@ -156,10 +156,13 @@ class Gates(Backlogs):
         """Change the weight of a fair key."""
         self.run(self.gate.set_weight(queue, fair_key, weight))
 
-    @rule(name=st.sampled_from([CAP, BUCKET, "guard", "switch", queue_cap(GATES[0]), queue_cap(GATES[1])]))
-    def forget(self, name: str) -> None:
-        """Remove whatever limits by a name."""
-        self.run(self.gate.forget_limit(name))
+    @rule(
+        name=st.sampled_from([CAP, BUCKET, "guard", "switch", queue_cap(GATES[0]), queue_cap(GATES[1])]),
+        bucket=st.booleans(),
+    )
+    def forget(self, name: str, bucket: bool) -> None:
+        """Remove whatever limits by a name, or no more than its bucket."""
+        self.run(self.limiter.forget(name) if bucket else self.gate.forget_limit(name))
 
     @rule(units=st.sampled_from([0.5, 2.0, 8.0]), some_of_it=st.booleans(), back=st.booleans())
     def take(self, units: float, some_of_it: bool, back: bool) -> None:
