@@ -187,6 +187,42 @@ async def test_a_promoted_replica_is_found_in_a_cluster(stack: ExitStack, how: s
     assert took <= TAKEOVER
 
 
+async def test_a_cluster_is_found_without_the_node_that_was_named(stack: ExitStack) -> None:
+    """With the only named node dead, the successor is asked that it told of; so is it by connections made later."""
+    named, replica = one_slot_owner(stack)
+    site = RedisSite(f"redis+cluster://127.0.0.1:{named.port}", prefix=new_prefix())
+    await create_namespace(site)
+    async with stores_on(site, None) as stores:
+        await stores.control.set_queue_paused("default", paused=True)
+        named.call("WAIT", 1, 1_000)
+        named.stop(signal.SIGKILL)
+        # There is no other primary that could vote for it.
+        assert replica.call("CLUSTER", "FAILOVER", "TAKEOVER") == "+OK"
+
+        async def is_paused() -> bool:
+            try:
+                return (await stores.control.queue_states())["default"].paused
+            except StoreUnavailableError:
+                return False
+
+        await wait_until(is_paused)
+        async with stores.private_sessions() as sessions:
+            assert await sessions.sessions_on("host") == []
+
+
+def one_slot_owner(stack: ExitStack) -> tuple[ValkeyServer, ValkeyServer]:
+    """Start a cluster of one primary and its replica."""
+    settings = {"cluster_enabled": "yes", "cluster_node_timeout": "1500"}
+    primary, replica = start(stack, **settings), start(stack, **settings)
+    assert primary.call("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS - 1) == "+OK"
+    replica.call("CLUSTER", "MEET", "127.0.0.1", primary.port, primary.settings["cluster-port"])
+    wait_until_sync(lambda: follow(replica, primary))
+    wait_until_sync(lambda: str(replica.port) in primary.call("CLUSTER", "SLOTS"))
+    wait_until_sync(lambda: "cluster_state:ok" in replica.call("CLUSTER", "INFO"))
+    wait_until_sync(lambda: "master_link_status:up" in replica.call("INFO", "replication"))
+    return primary, replica
+
+
 @pytest.mark.slow
 async def test_namespaces_of_a_cluster_live_where_their_slot_does(stack: ExitStack) -> None:
     """Whichever node is named, each namespace is found on the node that has its slot; two nodes serve two of them."""

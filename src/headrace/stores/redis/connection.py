@@ -19,7 +19,7 @@ from typing import Any
 from headrace.model.errors import HeadraceError, StorageResetError, StoreUnavailableError
 from headrace.stores.redis.addresses import Address, Kind, Node
 from headrace.stores.redis.faults import NotTakenError
-from headrace.stores.redis.primary import find_primary, slot_of
+from headrace.stores.redis.primary import Finder
 from headrace.stores.redis.wire import Entry, Wire, Word, connect
 
 #: Pauses before a command is tried again that the server did not take; a read also after a lost answer.
@@ -46,10 +46,19 @@ class ServerOptions:
 class Server:
     """Commands on the primary of a store. It belongs to the event loop that made it."""
 
-    def __init__(self, options: ServerOptions, *, on_reset: Callable[[Server], None] | None = None) -> None:
-        """`on_reset` is called when a script finds that the data is another one than before."""
+    def __init__(
+        self,
+        options: ServerOptions,
+        *,
+        on_reset: Callable[[Server], None] | None = None,
+        finder: Finder | None = None,
+    ) -> None:
+        """`on_reset` is called when a script finds that the data is another one than before.
+
+        `finder` is that of another one for the same namespace, so that this one knows what that learned.
+        """
         self.options, self._on_reset = options, on_reset
-        self._slot = slot_of(options.root)
+        self.finder = finder or Finder(options.address, options.root)
         self._primary: Node | None = None
         self._wires: list[Wire] = []
         self._opening: asyncio.Task[Wire] | None = None
@@ -91,10 +100,11 @@ class Server:
     async def connect(self, *, factory: type[Wire] = Wire) -> Wire:
         """Return a connection of its own to the primary; the caller closes it. Raises StoreUnavailableError."""
         options, address = self.options, self.options.address
-        primary = self._primary or await self._find()
+        if self._primary is None:
+            self._primary = await self.finder.find()
         try:
             entry = Entry(address.login, address.tls, address.db, options.connect_timeout, options.command_timeout)
-            return await connect(primary, entry, factory=factory)
+            return await connect(self._primary, entry, factory=factory)
         except StoreUnavailableError:
             # Perhaps another one is the primary by now.
             self._primary = None
@@ -145,10 +155,6 @@ class Server:
         finally:
             self._opening = None
 
-    async def _find(self) -> Node:
-        self._primary = await find_primary(self.options.address, self._slot, self._primary)
-        return self._primary
-
     def _leave(self, wire: Wire) -> None:
         """Look for the primary anew: this one says that it is none."""
         if self.options.address.kind is not Kind.SERVER:
@@ -162,7 +168,7 @@ class Server:
             if max((wire.silent_for() for wire in self._wires if wire.closed is None), default=0) < _SUSPECT:
                 continue
             with contextlib.suppress(HeadraceError):
-                self._primary = now = await find_primary(self.options.address, self._slot)
+                self._primary = now = await self.finder.find()
                 for wire in [wire for wire in self._wires if wire.node != now]:
                     wire.abort(f"{now} is the primary now")
 

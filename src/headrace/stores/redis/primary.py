@@ -8,6 +8,7 @@ from __future__ import annotations
 import binascii
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 from headrace.model.errors import HeadraceError, StoreUnavailableError
 from headrace.stores.redis.addresses import Address, Kind, Login, Node
@@ -19,14 +20,34 @@ SLOTS = 16_384
 ASK_WITHIN = timedelta(seconds=2)
 
 
-async def find_primary(address: Address, slot: int, known: Node | None = None) -> Node:
-    """Return the server to ask. `known` is asked first in a cluster. Raises StoreUnavailableError."""
-    if address.kind is Kind.SERVER:
-        return address.nodes[0]
-    if address.kind is Kind.SENTINEL:
-        return await _first(address, address.nodes, address.sentinel_login, lambda wire: _ask_sentinel(wire, address))
-    nodes = dict.fromkeys([*([known] if known else []), *address.nodes])
-    return await _first(address, tuple(nodes), address.login, lambda wire: _ask_cluster(wire, slot))
+class Finder:
+    """Finds the server to ask. It remembers the nodes of a cluster: those that the address names may all be gone."""
+
+    def __init__(self, address: Address, root: str) -> None:
+        self._address, self._slot = address, slot_of(root)
+        self._cluster: tuple[Node, ...] = ()
+
+    async def find(self) -> Node:
+        """Return the server to ask now. Raises StoreUnavailableError."""
+        address = self._address
+        if address.kind is Kind.SERVER:
+            return address.nodes[0]
+        if address.kind is Kind.SENTINEL:
+            return await _first(
+                address, address.nodes, address.sentinel_login, lambda wire: _ask_sentinel(wire, address)
+            )
+        nodes = tuple(dict.fromkeys([*address.nodes, *self._cluster]))
+        return await _first(address, nodes, address.login, self._ask_cluster)
+
+    async def _ask_cluster(self, wire: Wire) -> Node | None:
+        ranges = await wire.ask(("CLUSTER", "SLOTS"))
+        owner = next((held[0] for first, last, *held in ranges if first <= self._slot <= last), None)
+        if owner is None:
+            return None
+        self._cluster = tuple(
+            dict.fromkeys(_cluster_node(facts, wire.node) for _, _, *held in ranges for facts in held)
+        )
+        return _cluster_node(owner, wire.node)
 
 
 async def _first(
@@ -55,12 +76,9 @@ async def _ask_sentinel(wire: Wire, address: Address) -> Node | None:
     return Node(str(answer[0]), int(answer[1])) if answer else None
 
 
-async def _ask_cluster(wire: Wire, slot: int) -> Node | None:
-    for first, last, primary, *_ in await wire.ask(("CLUSTER", "SLOTS")):
-        if first <= slot <= last:
-            # An empty host means the one that was asked.
-            return Node(str(primary[0]) or wire.node.host, int(primary[1]))
-    return None
+def _cluster_node(facts: list[Any], asked: Node) -> Node:
+    # An empty host means the one that was asked.
+    return Node(str(facts[0]) or asked.host, int(facts[1]))
 
 
 def slot_of(root: str) -> int:

@@ -82,7 +82,7 @@ async def open_redis_stores(
 
     @asynccontextmanager
     async def private_sessions() -> AsyncIterator[RedisSessionStore]:
-        private = Server(replace(options, size=HEARTBEAT), on_reset=epoch.found_reset)
+        private = Server(replace(options, size=HEARTBEAT), on_reset=epoch.found_reset, finder=server.finder)
         try:
             yield RedisSessionStore(Namespace(private, site.root, epoch, clock))
         finally:
