@@ -210,6 +210,16 @@ async def test_a_cluster_is_found_without_the_node_that_was_named(stack: ExitSta
             assert await sessions.sessions_on("host") == []
 
 
+@pytest.mark.parametrize("kind", ["unknown-endpoint", "hostname"])
+async def test_a_node_that_tells_no_host_is_found(stack: ExitStack, kind: str) -> None:
+    """A cluster that leaves hosts out is asked where it was named, one without host names at its addresses."""
+    node = start(stack, cluster_enabled="yes", cluster_preferred_endpoint_type=kind)
+    assert node.call("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS - 1) == "+OK"
+    assert "127.0.0.1" not in node.call("CLUSTER", "SLOTS").partition(str(node.port))[0]
+    wait_until_sync(lambda: "cluster_state:ok" in node.call("CLUSTER", "INFO"))
+    assert await create_namespace(RedisSite(f"redis+cluster://127.0.0.1:{node.port}", prefix=new_prefix()))
+
+
 def one_slot_owner(stack: ExitStack) -> tuple[ValkeyServer, ValkeyServer]:
     """Start a cluster of one primary and its replica."""
     settings = {"cluster_enabled": "yes", "cluster_node_timeout": "1500"}

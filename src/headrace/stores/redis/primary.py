@@ -77,8 +77,12 @@ async def _ask_sentinel(wire: Wire, address: Address) -> Node | None:
 
 
 def _cluster_node(facts: list[Any], asked: Node) -> Node:
-    # An empty host means the one that was asked.
-    return Node(str(facts[0]) or asked.host, int(facts[1]))
+    host, port, _, *rest = facts
+    if host == "?":  # it has no name; its address stands beside
+        beside = rest[0] if rest else []
+        host = dict(zip(beside[::2], beside[1::2], strict=True)).get("ip")
+    # None means the one that was asked.
+    return Node(host or asked.host, int(port))
 
 
 def slot_of(root: str) -> int:
