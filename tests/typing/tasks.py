@@ -114,6 +114,7 @@ async def limits() -> None:
     await app.limits.set_cap("queue:llm", None)
     await app.limits.set_rate("api", "60/m", burst=3)
     await app.limits.set_weight("llm", "acme", 2)
+    assert_type(await app.limits.forget("openai"), frozenset[str])
     await app.submit(limited, ["a"], fair_key="acme", concurrency_key="u", key_limit=2, cost=3)
     await app.submit(limited, ["a"], fair_key=7)  # type: ignore[arg-type]
     await limited.options(fair_key="acme").enqueue(7)  # type: ignore[arg-type]
