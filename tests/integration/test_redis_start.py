@@ -27,6 +27,16 @@ from tests.backends.valkey import ValkeyServer, free_port, shared_server
 from tests.conformance.scenario import Scenario
 from tests.waiting import wait_until, wait_until_sync
 
+GREET = """
+from headrace import App
+
+app = App()
+
+@app.task
+async def greet(name: str) -> str:
+    return name
+"""
+
 
 class Servers:
     """Servers of one test, all removed after it."""
@@ -128,6 +138,22 @@ async def test_a_user_with_the_documented_rights_can_do_everything(servers: Serv
         assert "appendfsync everysec" in "".join((await stores.inspect.store_info()).notes)
     with pytest.raises(NotAllowedError, match="grant the missing right"):
         await create_namespace(RedisSite(login, prefix="others"))
+
+
+@pytest.mark.parametrize("missing", ["resetchannels", "-publish"])
+def test_who_may_not_publish_enqueues_all_the_same(servers: Servers, tmp_path: Path, missing: str) -> None:
+    """New users of a server have no channels: what they enqueue is stored and doctor names the right that lacks."""
+    server = servers.start(port=True)
+    server.call("ACL", "SETUSER", "app", "on", ">hush", "~*", "+@all", "allchannels", missing)
+    login = f"redis://app:hush@127.0.0.1:{server.port}"
+    (tmp_path / "jobs.py").write_text(GREET)
+    run(tmp_path, login, "migrate")
+    assert run(tmp_path, login, "enqueue", "jobs:app", "greet", '"Ada"').returncode == 0
+    assert '"ready": 1' in run(tmp_path, login, "queue", "stats", "--json").stdout
+    examined = run(tmp_path, login, "doctor")
+    assert (examined.returncode, "have +@pubsub and &{headrace*" in examined.stdout) == (1, True)
+    server.call("ACL", "SETUSER", "app", "+@pubsub", "resetchannels", "&{headrace*")
+    assert run(tmp_path, login, "doctor").returncode == 0
 
 
 @pytest.mark.parametrize("url", ["{url}", "{url}?password=wrong-hush", "{url}?username=nobody&password=wrong-hush"])

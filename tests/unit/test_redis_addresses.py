@@ -87,6 +87,7 @@ def test_encryption_is_as_asked() -> None:
         ("WRONGPASS invalid username-password pair or user is disabled.", NotAllowedError, False),
         ("NOPERM User app has no permissions to run the 'eval' command", NotAllowedError, False),
         ("NOAUTH Authentication required.", NotAllowedError, False),
+        ("ERR ACL failure in script: No permissions to access a key script: on @x:1.", NotAllowedError, False),
         ("STORAGE_RESET the epoch of this namespace is not there", StorageResetError, False),
         ("ERR wrong number of arguments for 'get' command", RefusedError, False),
         ("NOSCRIPT No matching script.", RefusedError, False),

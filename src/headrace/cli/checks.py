@@ -227,8 +227,11 @@ async def _hints(listener: Notifier, sender: Notifier, settings: Settings) -> Fi
     took = await _time_hint(listener, sender)
     if took is None:
         if settings.queue.type == "redis":
-            fix = "allow PUBLISH and SUBSCRIBE to this user"
-            return Finding("hints", Status.WARN, f"SUBSCRIBE hears no PUBLISH: work is noticed by {poll}", fix)
+            fix = (
+                f"let this user of the server have +@pubsub and &{{{settings.queue.stream_prefix}* (ACL SETUSER; "
+                "docs/howto/run-on-redis.md), or set enable_listen_notify = false"
+            )
+            return Finding("hints", Status.FAIL, f"SUBSCRIBE hears no PUBLISH: work is noticed by {poll}", fix)
         fix = "if a pooler lies between, set `pooled = true` and `listen_url`"
         return Finding("hints", Status.WARN, f"LISTEN hears no NOTIFY: work is noticed by {poll}", fix)
     ways = "SUBSCRIBE hears PUBLISH" if settings.queue.type == "redis" else "LISTEN hears NOTIFY"

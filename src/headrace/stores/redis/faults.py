@@ -47,6 +47,8 @@ MOVED = frozenset({"READONLY", "MOVED", "ASK", "CLUSTERDOWN", "MASTERDOWN", "TRY
 #: Nothing was done, and the same server will be ready soon.
 NOT_READY = frozenset({"LOADING", "BUSY", "NOREPLICAS", "MISCONF"})
 _NOT_ALLOWED = frozenset({"NOAUTH", "WRONGPASS", "NOPERM", "DENIED"})
+#: What it says where no such word begins the answer.
+_REFUSALS = ("ERR AUTH", "invalid password", "ACL failure in script")
 #: Scripts put the server's own word behind "ERR" or in the middle of a text that names the script.
 _INSIDE = re.compile(r"-?\b(OOM|READONLY|MISCONF|NOREPLICAS|NOPERM|MASTERDOWN)\b")
 _SECRETS = re.compile(r"(?i)\b(auth|hello|password|pass|requirepass|masterauth)\b.*")
@@ -81,7 +83,7 @@ def sort_answer(answer: str) -> HeadraceError:
     word = first_word(answer)
     if word == "OOM":
         return StoreFullError()
-    if word in _NOT_ALLOWED or answer.startswith("ERR AUTH") or "invalid password" in answer:
+    if word in _NOT_ALLOWED or any(text in answer for text in _REFUSALS):
         return NotAllowedError(
             f"The store refuses this user ({shown(answer)}). Correct user and password in HEADRACE_URL, or grant the "
             "missing right (docs/explanation/redis-store.md lists the commands)."

@@ -65,6 +65,7 @@ for _, group in ipairs(groups) do
 end
 flush()
 if ARGV[4] ~= '' then
-  call('PUBLISH', ARGV[4], ARGV[5])
+  -- The jobs are stored: a user who may not tell of them has enqueued them all the same.
+  redis.pcall('PUBLISH', ARGV[4], ARGV[5])
 end
 return answer
