@@ -9,18 +9,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 
-import asyncpg
-
+from tests.backends.valkey import ValkeyServer
 from tests.faults.campaign import CAPPED_APP, Actor, Campaign, crash, start_again
 from tests.faults.campaign_proxy import Proxy
+from tests.faults.links import links_to
 from tests.faults.site import LEASE, RECOVERY
 from tests.waiting import wait_until
 
-#: After a fault that takes nothing from anybody, or once PostgreSQL is up again.
+#: After a fault that takes nothing from anybody, or once the store is up again.
 RESUMED = timedelta(seconds=10)
 #: Workers at any time, one of them for capped jobs, every second one behind the proxy.
 WORKERS = 4
-VICTIMS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headrace' ORDER BY random()"
 
 
 class Chaos:
@@ -37,11 +36,18 @@ class Chaos:
             "worker frozen beyond its lease": self._freeze_long,
             "worker restarted": self._restart_worker,
             "submitter killed": self._kill_submitter,
-            "PostgreSQL crashed": self._crash,
-            "backends terminated": self._terminate,
+            "store crashed": self._crash,
+            "connections ended": self._end_connections,
             "answers to commits cut off": self._cut,
             "links silent": self._silence,
         }
+        if isinstance(run.site.server, ValkeyServer):
+            self._valkey = run.site.server
+            self.faults |= {
+                "scripts forgotten": self._forget_scripts,
+                "memory full": self._fill_memory,
+                "store frozen": self._freeze_store,
+            }
 
     async def begin(self) -> None:
         """Start workers and submitters."""
@@ -128,13 +134,32 @@ class Chaos:
         await asyncio.to_thread(start_again, self._run.site.server)
         await self._run.goes_on(RESUMED)
 
-    async def _terminate(self) -> None:
-        operator = await asyncpg.connect(self._run.site.server.dsn)
-        for _ in range(5):
-            for row in (await operator.fetch(VICTIMS))[:2]:
-                await operator.execute("SELECT pg_terminate_backend($1)", row["pid"])
-            await self._pause(0.2)
-        await operator.close()
+    async def _end_connections(self) -> None:
+        async with links_to(self._run.site) as links:
+            for _ in range(5):
+                ours = sorted(await links.ours())
+                for number in self._random.sample(ours, min(2, len(ours))):
+                    await links.cut(number)
+                await self._pause(0.2)
+        await self._run.goes_on(RESUMED)
+
+    async def _forget_scripts(self) -> None:
+        assert self._valkey.call("SCRIPT", "FLUSH") == "+OK"
+        await self._run.goes_on(RESUMED)
+
+    async def _fill_memory(self) -> None:
+        self._limit_memory("1mb")
+        await self._pause(self._random.uniform(0.5, 2.0))
+        self._limit_memory("0")
+        await self._run.goes_on(RESUMED)
+
+    def _limit_memory(self, size: str) -> None:
+        assert self._valkey.call("CONFIG", "SET", "maxmemory", size) == "+OK"
+
+    async def _freeze_store(self) -> None:
+        self._valkey.signal(signal.SIGSTOP)
+        await self._pause(self._random.uniform(0.2, 1.5 * LEASE.total_seconds()))
+        self._valkey.signal(signal.SIGCONT)
         await self._run.goes_on(RESUMED)
 
     async def _cut(self) -> None:

@@ -1,4 +1,8 @@
-"""A TCP proxy before PostgreSQL that is as bad as a network: it cuts right after a COMMIT, falls silent, is slow."""
+"""A TCP proxy before a store that is as bad as a network: it cuts right after a commit, falls silent, is slow.
+
+What a commit is the link says, which reads along: with PostgreSQL a statement that writes or the end of a transaction,
+with Redis a script that writes.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,18 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from random import Random
+from typing import Protocol
 
+import hiredis
+
+from headrace.stores.redis.scripts import load_script
 from tests.backends.server import USER, PostgresServer
+from tests.backends.valkey import ValkeyServer
+from tests.faults.failpoints import writing_scripts
+from tests.faults.site import Site
 
 CHUNK = 65_536
 _WRITES = re.compile(rb"\b(INSERT INTO|UPDATE|DELETE FROM|CALL)\b")
@@ -29,14 +42,28 @@ def split_messages(buffer: bytearray) -> list[tuple[bytes, bytes]]:
     return messages
 
 
-@dataclass
-class Link:
+class Link(Protocol):
     """One connection through the proxy, as far as the proxy understands it."""
 
+    #: The answer to what is sent next is to be lost.
+    doomed: bool
+
+    def commits(self, data: bytes) -> bool:
+        """Return whether what the client sends now makes the server commit something."""
+        ...
+
+    def ready(self, data: bytes) -> bool:
+        """Return whether the server has answered all that was sent, or what is to be lost at least."""
+        ...
+
+
+@dataclass
+class PostgresLink:
+    """One to PostgreSQL, where a client waits for each answer."""
+
+    doomed: bool = False
     started: bool = False
     in_transaction: bool = False
-    #: The answer to what was sent last is to be lost.
-    doomed: bool = False
     bound: bytes = b""
     writing: set[bytes] = field(default_factory=set)
     sent: bytearray = field(default_factory=bytearray)
@@ -77,10 +104,44 @@ class Link:
         return done
 
 
+class RedisLink:
+    """One to Redis, where commands of many callers are under way at once: whose answers follow loses them as well."""
+
+    def __init__(self) -> None:
+        self.doomed = False
+        self._sent, self._answers = hiredis.Reader(), hiredis.Reader()
+        #: Commands sent, those up to the last one that writes, and answers that came.
+        self._count, self._written, self._answered = 0, 0, 0
+
+    def commits(self, data: bytes) -> bool:
+        """Return whether a script that writes is among the commands that are complete by now."""
+        self._sent.feed(data)
+        writes = False
+        while (words := self._sent.gets()) is not False:
+            self._count += 1
+            if not self.doomed and words[0] in (b"EVAL", b"EVALSHA") and words[1] in _writing():
+                self._written, writes = self._count, True
+        return writes
+
+    def ready(self, data: bytes) -> bool:
+        """Return whether the last of those was answered."""
+        self._answers.feed(data)
+        while self._answers.gets() is not False:
+            self._answered += 1
+        return self._answered >= self._written
+
+
+@cache
+def _writing() -> frozenset[bytes]:
+    """Return how a command names a script that writes: by its digest, or by all of its text."""
+    scripts = [load_script(name.removesuffix(".lua")) for name in writing_scripts()]
+    return frozenset(name.encode() for script in scripts for name in (script.sha, script.text))
+
+
 class Proxy:
     """Carries connections to a server; what it does to them may be changed at any time."""
 
-    def __init__(self, server: PostgresServer, random: Random) -> None:
+    def __init__(self, server: PostgresServer | ValkeyServer, random: Random) -> None:
         self._server, self._random = server, random
         self.port = 0
         #: The share of commits whose answer is lost, and how many were.
@@ -94,7 +155,15 @@ class Proxy:
     @property
     def dsn(self) -> str:
         """The way through the proxy."""
+        if isinstance(self._server, ValkeyServer):
+            return f"redis://127.0.0.1:{self.port}"
         return f"postgresql://{USER}@127.0.0.1:{self.port}/postgres?sslmode=disable"
+
+    def _open(self) -> tuple[Link, str | Path]:
+        """Return a link, and the socket it leads to."""
+        if isinstance(self._server, ValkeyServer):
+            return RedisLink(), self._server.socket
+        return PostgresLink(), f"{self._server.root}/.s.PGSQL.5432"
 
     def close_all(self) -> None:
         """Reset every link."""
@@ -103,12 +172,12 @@ class Proxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection."""
+        link, socket = self._open()
         try:
-            server_reader, server_writer = await asyncio.open_unix_connection(f"{self._server.root}/.s.PGSQL.5432")
+            server_reader, server_writer = await asyncio.open_unix_connection(socket)
         except OSError:
             writer.transport.abort()
             return
-        link = Link()
         ends = {writer, server_writer}
         self._links |= ends
         ways = [
@@ -150,9 +219,10 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxy_to(server: PostgresServer, seed: int) -> AsyncIterator[Proxy]:
-    """Run a proxy before a server."""
-    proxy = Proxy(server, Random(seed))
+async def proxy_to(site: Site, seed: int) -> AsyncIterator[Proxy]:
+    """Run a proxy before the server of a site."""
+    assert isinstance(site.server, PostgresServer | ValkeyServer)
+    proxy = Proxy(site.server, Random(seed))
     listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     proxy.port = listening.sockets[0].getsockname()[1]
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -39,6 +40,10 @@ ON_EVERY_STORE_SLOWLY = pytest.mark.parametrize(
 )
 #: The same for those that crash their server: `@CRASHING_EVERY_STORE`.
 CRASHING_EVERY_STORE = pytest.mark.parametrize("fragile_site", ["postgres", "redis"], indirect=True)
+#: The same with each setting of when a Redis server writes its file to disk, of which everysec is the default.
+CRASHING_EVERY_SETTING = pytest.mark.parametrize(
+    "fragile_site", ["postgres", "redis-everysec", "redis-always"], indirect=True
+)
 
 
 @pytest.fixture
@@ -81,32 +86,42 @@ def own_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 async def fragile_site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
-    """Return a system on a server that may be crashed."""
+    """Return a system on a server that may be crashed: of "postgres", "redis", or "redis-always"."""
     (tmp_path / "gates").mkdir()
-    server: PostgresServer | ValkeyServer
-    if getattr(request, "param", "postgres") == "redis":
-        server = request.getfixturevalue("own_valkey")
-        await create_namespace(RedisSite(server.dsn, prefix="site"))
-    else:
-        server = request.getfixturevalue("own_server")
-        await (await open_postgres_stores(server.dsn, schema="site", auto_migrate=True)).close()
+    store, _, fsync = getattr(request, "param", "postgres").partition("-")
+    if store == "redis":
+        with crashable_valkey(fsync or "everysec") as valkey:
+            await create_namespace(RedisSite(valkey.dsn, prefix="site"))
+            async with watched(Site(valkey, "site", tmp_path)) as site:
+                yield site
+        return
+    server = request.getfixturevalue("own_server")
+    await (await open_postgres_stores(server.dsn, schema="site", auto_migrate=True)).close()
     async with watched(Site(server, "site", tmp_path)) as site:
         yield site
 
 
-@pytest.fixture
-def own_valkey(request: pytest.FixtureRequest) -> Iterator[ValkeyServer]:
-    """Return a Valkey server of the test's own that it may crash; its parameter is `appendfsync`.
+@contextmanager
+def crashable_valkey(fsync: str, **settings: str) -> Iterator[ValkeyServer]:
+    """Start a Valkey server of the test's own that it may crash, with a setting of `appendfsync`.
 
     With `everysec` a disk that stalls makes the server answer before it writes, and a kill then loses up to 2 s:
     where the machine has a disk in memory, the file lies there.
     """
-    fsync = getattr(request, "param", "everysec")
     memory = Path("/dev/shm")
     folder = memory if fsync == "everysec" and os.access(memory, os.W_OK) else Path("/tmp")
-    server = ValkeyServer(folder=folder, appendfsync=fsync)
-    yield server
-    server.remove()
+    server = ValkeyServer(folder=folder, appendfsync=fsync, **settings)
+    try:
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def own_valkey(request: pytest.FixtureRequest) -> Iterator[ValkeyServer]:
+    """Return a Valkey server of the test's own that it may crash; its parameter is `appendfsync`."""
+    with crashable_valkey(getattr(request, "param", "everysec")) as server:
+        yield server
 
 
 @pytest.fixture

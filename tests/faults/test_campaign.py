@@ -13,22 +13,24 @@ import pytest
 
 from tests.faults.campaign import campaign
 from tests.faults.campaign_chaos import Chaos
-from tests.faults.campaign_guards import EDITS, GUARDS, edits_of
+from tests.faults.campaign_guards import EDITS, ENDING, GUARDS, Guard
 from tests.faults.campaign_proxy import proxy_to
 from tests.faults.checker import Verdict
+from tests.faults.conftest import CRASHING_EVERY_SETTING, CRASHING_EVERY_STORE
 from tests.faults.failpoints import Action, Failpoint
+from tests.faults.redis_witness import is_redis
 from tests.faults.site import Site
 from tests.waiting import wait_until
 
 SEED = int(os.environ.get("FAULTS_SEED", "1"))
 
 
-async def survive(site: Site, faults: int) -> None:
-    """Expect a clean verdict after so many random faults."""
-    async with proxy_to(site.server, SEED) as proxy, campaign(site, SEED) as run:
+async def survive(site: Site, faults: int | None = None) -> None:
+    """Expect a clean verdict after so many random faults, by default each kind that the store knows."""
+    async with proxy_to(site, SEED) as proxy, campaign(site, SEED) as run:
         chaos = Chaos(run, proxy)
         await chaos.begin()
-        await chaos.suffer(faults)
+        await chaos.suffer(faults or len(chaos.faults))
         await run.reach_least()
         verdict = await run.verdict()
     assert verdict.clean, verdict
@@ -38,7 +40,8 @@ async def freeze_before_recording(site: Site, edits: str = "") -> Verdict:
     """Freeze a worker right before it records a long job that another one then takes over; return the verdict."""
     async with campaign(site, SEED) as run:
         run.extra = {EDITS: edits}
-        point = Failpoint("finish_jobs.sql:before", Action.STOP)
+        recording = "complete_jobs.lua" if is_redis(site.server.dsn) else "finish_jobs.sql"
+        point = Failpoint(f"{recording}:before", Action.STOP)
         victim = await run.worker(point, concurrency=1).started()
         run.client("long", "long")
         await wait_until(lambda: run.fired())
@@ -50,10 +53,10 @@ async def freeze_before_recording(site: Site, edits: str = "") -> Verdict:
         return await run.verdict(least=False)
 
 
-async def work_without(site: Site, guard: str) -> Verdict:
+async def work_without(site: Site, guard: Guard) -> Verdict:
     """Work under load with a guard switched off, while one worker dies; return the verdict."""
     async with campaign(site, SEED) as run:
-        run.extra, run.patience = {EDITS: edits_of(guard)}, timedelta(seconds=5)
+        run.extra, run.patience = {EDITS: guard.edits}, timedelta(seconds=5)
         workers = await run.workers(4)
         run.load(4, pause=0.01)
         await run.more(200)
@@ -63,29 +66,36 @@ async def work_without(site: Site, guard: str) -> Verdict:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guard", GUARDS)
-async def test_a_guard_that_is_switched_off_turns_the_verdict_red(fragile_site: Site, guard: str) -> None:
+@pytest.mark.parametrize(
+    ("fragile_site", "guard"),
+    [pytest.param(guard.site, guard, id=f"{guard.site}-{guard.name}") for guard in GUARDS],
+    indirect=["fragile_site"],
+)
+async def test_a_guard_that_is_switched_off_turns_the_verdict_red(fragile_site: Site, guard: Guard) -> None:
     """A campaign that stayed green without the guards would prove nothing."""
-    if guard == "an ending is written under its fence":
-        verdict = await freeze_before_recording(fragile_site, edits_of(guard))
+    if guard.name == ENDING:
+        verdict = await freeze_before_recording(fragile_site, guard.edits)
     else:
         verdict = await work_without(fragile_site, guard)
-    assert getattr(verdict, GUARDS[guard][3]), verdict
+    assert getattr(verdict, guard.part), verdict
 
 
+@CRASHING_EVERY_STORE
 async def test_a_late_write_is_refused(fragile_site: Site) -> None:
     """With its fence the worker that froze before it recorded changes nothing."""
     verdict = await freeze_before_recording(fragile_site)
     assert verdict.clean, verdict
 
 
+@CRASHING_EVERY_STORE
 async def test_every_kind_of_fault_in_random_order(fragile_site: Site) -> None:
     """Each kind of fault once: nothing is lost, doubled or stuck, and nothing leaks."""
-    await survive(fragile_site, 9)
+    await survive(fragile_site)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@CRASHING_EVERY_SETTING
 async def test_sixty_random_faults(fragile_site: Site) -> None:
-    """The same for some minutes."""
+    """The same for some minutes, with a Redis server that writes at each commit and one that does each second."""
     await survive(fragile_site, 60)

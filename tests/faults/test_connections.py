@@ -30,7 +30,7 @@ VICTIMS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headrace' 
 
 async def cut_answers(site: Site, cuts: int) -> None:
     """Lose the answers to so many commits of workers and submitters."""
-    async with proxy_to(site.server, SEED) as proxy, campaign(site, SEED) as run:
+    async with proxy_to(site, SEED) as proxy, campaign(site, SEED) as run:
         run.dsn = proxy.dsn
         await run.workers(3)
         run.load(4, pause=0.05)
@@ -55,7 +55,7 @@ async def test_five_hundred_answers_cut_off_after_the_commit(fragile_site: Site)
 
 async def test_a_worker_behind_a_half_open_link_stops_in_time(fragile_site: Site) -> None:
     """A worker that hears nothing more stops its handlers before its lease ends; later it goes on, with a new one."""
-    async with proxy_to(fragile_site.server, SEED) as proxy, campaign(fragile_site, SEED) as run:
+    async with proxy_to(fragile_site, SEED) as proxy, campaign(fragile_site, SEED) as run:
         await run.workers(2)
         run.dsn = proxy.dsn
         cut = await run.worker(concurrency=4).started()
@@ -95,7 +95,7 @@ def long_ones(run: Campaign, pid: int, event: str) -> list[dict[str, Any]]:
 async def test_a_slow_link_costs_no_lease(fragile_site: Site) -> None:
     """With up to 600 ms per message and 20 kB/s a worker is slow, and keeps its session."""
     lease = {"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "12s", "HEADRACE_WORKER_HEARTBEAT_INTERVAL": "3s"}
-    async with proxy_to(fragile_site.server, SEED) as proxy, campaign(fragile_site, SEED) as run:
+    async with proxy_to(fragile_site, SEED) as proxy, campaign(fragile_site, SEED) as run:
         await run.workers(2)
         run.dsn = proxy.dsn
         slow = await run.worker(**lease).started()
