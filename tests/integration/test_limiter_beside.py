@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from headrace import App, Limit
-from headrace.model.errors import LimitTimeoutError, NotFoundError
+from headrace.model.errors import HeadraceError, LimitTimeoutError, NotFoundError
 from headrace.settings import LimitsSettings
+from headrace.stores.redis import open_redis_limiter
 from tests.backends.valkey import ValkeyServer
 from tests.unit.engine_app import QUICK
 from tests.waiting import wait_until
@@ -200,3 +201,19 @@ def test_the_doctor_asks_the_server(server: ValkeyServer, tmp_path: Path) -> Non
         server.signal(stop)
         code, finding = examine()
         assert (code, finding["status"], "[limits] url" in finding["fix"]) == (1, "fail", True)
+
+
+async def test_errors_name_the_setting_of_the_limiter(server: ValkeyServer) -> None:
+    """Who reads that the server is away, refuses the user or is no address is sent to its setting, not the store's."""
+    server.call("CONFIG", "SET", "requirepass", "right-hush")
+    said = [await refused(url) for url in (server.url, f"{server.url}/no", f"{server.url}?ssl_ca_certs=/ca.pem")]
+    server.stop(signal.SIGKILL)
+    said.append(await refused(server.url))
+    assert [text for text in said if "limits.url (HEADRACE_LIMITS_URL)" not in text or "queue.url" in text] == []
+
+
+async def refused(url: str) -> str:
+    """Return why no limiter opens."""
+    with pytest.raises(HeadraceError) as caught:
+        await open_redis_limiter(url)
+    return str(caught.value)

@@ -12,6 +12,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from headrace.model.errors import ConfigError
 
 PORT, SENTINEL_PORT = 6379, 26379
+#: The settings that hold an address, as errors name them.
+STORE_URL, LIMITER_URL = "queue.url (HEADRACE_URL)", "limits.url (HEADRACE_LIMITS_URL)"
 #: Schemes by what they reach, and whether the way there is encrypted.
 SCHEMES = {
     "redis": ("server", False), "rediss": ("server", True), "valkey": ("server", False), "valkeys": ("server", True),
@@ -66,6 +68,8 @@ class Address:
     sentinel_login: Login = Login()
     #: for each connection; None: not encrypted
     tls: Callable[[], ssl.SSLContext] | None = field(default=None, repr=False, compare=False)
+    #: where it was given, for errors
+    setting: str = STORE_URL
 
     @property
     def shown(self) -> str:
@@ -74,14 +78,27 @@ class Address:
         return f"{self.service} behind {nodes}" if self.service else nodes
 
 
-def parse_address(url: str) -> Address:
-    """Read the URL of a Redis store. Raises ConfigError, which never repeats the URL: a password may stand in it.
+class _MistakeError(Exception):
+    """A URL breaks a rule: what the error says behind the name of the setting."""
+
+
+def parse_address(url: str, *, setting: str = STORE_URL) -> Address:
+    """Read the URL of a Redis server that stands in `setting`.
+
+    Raises ConfigError, which never repeats the URL: a password may stand in it.
 
     >>> parse_address("redis+sentinel://a,b:26380/jobs?db=2").shown
     'jobs behind a:26379,b:26380'
     >>> parse_address("unix:///run/redis.sock?db=1").nodes[0].path
     '/run/redis.sock'
     """
+    try:
+        return _parse(url, setting)
+    except _MistakeError as mistake:
+        raise ConfigError(f"{setting} {mistake}") from None
+
+
+def _parse(url: str, setting: str) -> Address:
     try:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
@@ -100,12 +117,13 @@ def parse_address(url: str) -> Address:
         service=_service(parts) if kind == Kind.SENTINEL else "",
         login=_login(parts, options),
         sentinel_login=Login(options.get("sentinel_username"), options.get("sentinel_password")),
-        tls=(lambda: _context(options)) if encrypted else None,
+        tls=(lambda: _context(options, setting)) if encrypted else None,
+        setting=setting,
     )
 
 
-def _wrong(rule: str, value: str) -> ConfigError:
-    return ConfigError(f"queue.url {rule}, got {value}")
+def _wrong(rule: str, value: str) -> _MistakeError:
+    return _MistakeError(f"{rule}, got {value}")
 
 
 def _nodes(parts: SplitResult, port: int) -> tuple[Node, ...]:
@@ -148,13 +166,13 @@ def _login(parts: SplitResult, options: dict[str, str]) -> Login:
     return Login(options.get("username") or unquote(user) or None, options.get("password") or unquote(password) or None)
 
 
-def _context(options: dict[str, str]) -> ssl.SSLContext:
+def _context(options: dict[str, str], setting: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=options.get("ssl_ca_certs"))
         if options.get("ssl_certfile"):
             context.load_cert_chain(Path(options["ssl_certfile"]), options.get("ssl_keyfile"))
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"queue.url names certificates that cannot be read ({error})") from None
+        raise ConfigError(f"{setting} names certificates that cannot be read ({error})") from None
     if options.get("ssl_check_hostname", "").lower() in ("false", "0", "no"):
         context.check_hostname = False
     if options.get("ssl_cert_reqs", "").lower() == "none":

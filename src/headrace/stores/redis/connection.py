@@ -58,7 +58,11 @@ class Server:
         `finder` is that of another one for the same namespace, so that this one knows what that learned.
         """
         self.options, self._on_reset = options, on_reset
-        self.finder = finder or Finder(options.address, options.root)
+        address = options.address
+        self.finder = finder or Finder(address, options.root)
+        self._entry = Entry(
+            address.login, address.tls, address.db, options.connect_timeout, options.command_timeout, address.setting
+        )
         self._primary: Node | None = None
         self._wires: list[Wire] = []
         self._opening: asyncio.Task[Wire] | None = None
@@ -99,12 +103,10 @@ class Server:
 
     async def connect(self, *, factory: type[Wire] = Wire) -> Wire:
         """Return a connection of its own to the primary; the caller closes it. Raises StoreUnavailableError."""
-        options, address = self.options, self.options.address
         if self._primary is None:
             self._primary = await self.finder.find()
         try:
-            entry = Entry(address.login, address.tls, address.db, options.connect_timeout, options.command_timeout)
-            return await connect(self._primary, entry, factory=factory)
+            return await connect(self._primary, self._entry, factory=factory)
         except StoreUnavailableError:
             # Perhaps another one is the primary by now.
             self._primary = None

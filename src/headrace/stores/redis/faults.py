@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from headrace.model.errors import HeadraceError, NotAllowedError, StorageResetError, StoreUnavailableError
+from headrace.stores.redis.addresses import STORE_URL
 
 
 class RefusedError(HeadraceError):
@@ -78,15 +79,15 @@ def shown(answer: str) -> str:
     return _SECRETS.sub(lambda match: f"{match[1]} …", line)[:_LONGEST]
 
 
-def sort_answer(answer: str) -> HeadraceError:
-    """Return the error of Headrace for an error that a server answered."""
+def sort_answer(answer: str, setting: str = STORE_URL) -> HeadraceError:
+    """Return the error of Headrace for an error that the server answered that `setting` names."""
     word = first_word(answer)
     if word == "OOM":
         return StoreFullError()
     if word in _NOT_ALLOWED or any(text in answer for text in _REFUSALS):
         return NotAllowedError(
-            f"The store refuses this user ({shown(answer)}). Correct user and password in HEADRACE_URL, or grant the "
-            "missing right (docs/explanation/redis-store.md lists the commands)."
+            f"The Redis server refuses this user ({shown(answer)}). Correct user and password in {setting}, or grant "
+            "the missing right (docs/explanation/redis-store.md lists the commands)."
         )
     if word == "STORAGE_RESET":
         return StorageResetError()
@@ -95,9 +96,9 @@ def sort_answer(answer: str) -> HeadraceError:
     return RefusedError(answer)
 
 
-def unreachable(where: str, reason: object) -> StoreUnavailableError:
-    """Return the error for a server that does not answer."""
+def unreachable(where: str, reason: object, setting: str = STORE_URL) -> StoreUnavailableError:
+    """Return the error for a server that does not answer; `setting` names it."""
     text = str(reason).strip().partition("\n")[0] or type(reason).__name__
     return StoreUnavailableError(
-        f"The store cannot answer ({where}: {text}). Check that the server runs and that HEADRACE_URL points to it."
+        f"The Redis server cannot answer ({where}: {text}). Check that it runs and that {setting} points to it."
     )

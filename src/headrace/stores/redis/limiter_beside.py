@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.ports.clock import Clock
-from headrace.stores.redis.addresses import parse_address
+from headrace.stores.redis.addresses import LIMITER_URL, parse_address
 from headrace.stores.redis.connection import Server, ServerOptions
 from headrace.stores.redis.limiter import RedisLimiter
 from headrace.stores.redis.namespace import Namespace
@@ -29,7 +29,7 @@ async def open_redis_limiter(url: str, *, prefix: str = "headrace", clock: Clock
 
     >>> limiter = await open_redis_limiter("redis://localhost/0")  # doctest: +SKIP
     """
-    server = Server(ServerOptions(parse_address(url), root=f"{{{prefix}:limits}}"))
+    server = Server(ServerOptions(parse_address(url, setting=LIMITER_URL), root=f"{{{prefix}:limits}}"))
     try:
         await server.call("PING", read=True)
     except BaseException:

@@ -54,10 +54,11 @@ async def _first(
     address: Address, nodes: tuple[Node, ...], login: Login, ask: Callable[[Wire], Awaitable[Node | None]]
 ) -> Node:
     """Ask one node after another until one knows."""
+    entry = Entry(login, address.tls, wait=ASK_WITHIN, timeout=ASK_WITHIN, setting=address.setting)
     last: HeadraceError | None = None
     for node in nodes:
         try:
-            wire = await connect(node, Entry(login, address.tls, wait=ASK_WITHIN, timeout=ASK_WITHIN))
+            wire = await connect(node, entry)
             try:
                 if (found := await ask(wire)) is not None:
                     return found
@@ -68,7 +69,7 @@ async def _first(
     if last is not None and not getattr(last, "transient", False):
         raise last
     what = f"no sentinel knows a primary of {address.service!r}" if address.service else "no node knows our slot"
-    raise unreachable(address.shown, what) from last
+    raise unreachable(address.shown, what, address.setting) from last
 
 
 async def _ask_sentinel(wire: Wire, address: Address) -> Node | None:

@@ -17,7 +17,7 @@ from typing import Any
 import hiredis
 
 from headrace.model.errors import StoreUnavailableError
-from headrace.stores.redis.addresses import Login, Node
+from headrace.stores.redis.addresses import STORE_URL, Login, Node
 from headrace.stores.redis.faults import sort_answer, unreachable
 
 #: What a command is made of; text goes as UTF-8.
@@ -37,9 +37,9 @@ class _Asked:
 class Wire(asyncio.Protocol):
     """An open connection. Use `connect` to make one; `closed` tells why it ended."""
 
-    def __init__(self, node: Node, timeout: timedelta) -> None:
-        self.node = node
-        self._timeout = timeout.total_seconds()
+    def __init__(self, node: Node, entry: Entry) -> None:
+        self.node, self._setting = node, entry.setting
+        self._timeout = entry.timeout.total_seconds()
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(encoding="utf-8", errors="surrogateescape")
         self._asked: deque[_Asked] = deque()
@@ -56,7 +56,7 @@ class Wire(asyncio.Protocol):
     def ask(self, words: tuple[Word, ...], *, raw: bool = False) -> asyncio.Future[Any]:
         """Send a command and return its answer to come; the future raises what the server refused."""
         if self.closed is not None or self._transport is None:
-            raise self.closed or unreachable(str(self.node), "not connected")
+            raise self.closed or self._unreachable("not connected")
         # First: a text that is no UTF-8 raises here, and what is not sent must not wait for an answer.
         sent = hiredis.pack_command(words)  # type: ignore[arg-type]  # its stub says one word
         asked = _Asked(self._loop.create_future(), self._loop.time(), raw)
@@ -117,15 +117,18 @@ class Wire(asyncio.Protocol):
 
     def _fail(self, reason: object) -> None:
         if self.closed is None:
-            self.closed = unreachable(str(self.node), reason)
+            self.closed = self._unreachable(reason)
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
         while self._asked:
             answer = self._asked.popleft().answer
             if not answer.done():
-                answer.set_exception(unreachable(str(self.node), reason))
+                answer.set_exception(self._unreachable(reason))
         self._writable.set()
+
+    def _unreachable(self, reason: object) -> StoreUnavailableError:
+        return unreachable(str(self.node), reason, self._setting)
 
     # What the event loop calls
 
@@ -158,7 +161,7 @@ class Wire(asyncio.Protocol):
         if answer.done():
             return
         if isinstance(value, hiredis.ReplyError):
-            answer.set_exception(sort_answer(str(value)))
+            answer.set_exception(sort_answer(str(value), self._setting))
         else:
             answer.set_result(value)
 
@@ -185,12 +188,14 @@ class Entry:
     db: int = 0
     wait: timedelta = timedelta(seconds=5)
     timeout: timedelta = timedelta(seconds=10)
+    #: what names the server, for errors
+    setting: str = STORE_URL
 
 
 async def connect(node: Node, entry: Entry, *, factory: type[Wire] = Wire) -> Wire:
     """Open a connection and log in. Raises StoreUnavailableError, NotAllowedError."""
     loop = asyncio.get_running_loop()
-    wire = factory(node, entry.timeout)
+    wire = factory(node, entry)
     try:
         async with asyncio.timeout(entry.wait.total_seconds()):
             if node.path is not None:
@@ -201,10 +206,10 @@ async def connect(node: Node, entry: Entry, *, factory: type[Wire] = Wire) -> Wi
             await _enter(wire, entry)
     except TimeoutError:
         wire.abort()
-        raise unreachable(str(node), f"no connection within {entry.wait.total_seconds():g} s") from None
+        raise unreachable(str(node), f"no connection within {entry.wait.total_seconds():g} s", entry.setting) from None
     except OSError as error:
         wire.abort()
-        raise unreachable(str(node), error.strerror or error) from error
+        raise unreachable(str(node), error.strerror or error, entry.setting) from error
     except BaseException:
         wire.abort()
         raise
