@@ -48,6 +48,8 @@ MISTAKES = {
     "redis+cluster://a:7000/2": "database 0",
     "unix://": "name a socket",
     "redis://[hush": "cannot be read",
+    "redis://db?ssl_ca_certs=/ca.pem": "scheme with TLS",
+    "redis+sentinel://a/jobs?ssl_cert_reqs=none": "scheme with TLS",
 }
 
 

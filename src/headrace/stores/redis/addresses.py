@@ -110,6 +110,9 @@ def _parse(url: str, setting: str) -> Address:
     if unknown:
         raise _wrong(f"must have no other options than {', '.join(_OPTIONS)}", ", ".join(unknown))
     kind, encrypted = SCHEMES[parts.scheme]
+    in_vain = [name for name in options if name.startswith("ssl_")]
+    if in_vain and not encrypted:
+        raise _wrong("must have a scheme with TLS, such as rediss://, beside options for TLS", ", ".join(in_vain))
     return Address(
         kind=Kind(kind),
         nodes=_nodes(parts, SENTINEL_PORT if kind == Kind.SENTINEL else PORT),
