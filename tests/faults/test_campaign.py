@@ -40,7 +40,8 @@ async def freeze_before_recording(site: Site, edits: str = "") -> Verdict:
     """Freeze a worker right before it records a long job that another one then takes over; return the verdict."""
     async with campaign(site, SEED) as run:
         run.extra = {EDITS: edits}
-        recording = "complete_jobs.lua" if is_redis(site.server.dsn) else "finish_jobs.sql"
+        # A single slot: what ended is recorded with the next claim.
+        recording = "exchange_jobs.lua" if is_redis(site.server.dsn) else "finish_jobs.sql"
         point = Failpoint(f"{recording}:before", Action.STOP)
         victim = await run.worker(point, concurrency=1).started()
         run.client("long", "long")
