@@ -99,6 +99,28 @@ async def test_a_process_that_slept_hears_of_it_before_it_enqueues(app: App) -> 
     assert await closed(lambda: work.enqueue(2))
 
 
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_a_slow_store_delays_an_enqueue_by_one_read(
+    app: App, monkeypatch: pytest.MonkeyPatch, is_closed: bool
+) -> None:
+    """Reading which queues are closed takes longer than the answer is believed: an enqueue waits for one read."""
+    control, reads = app.runtime.stores.control, 0
+    await control.set_queue_closed("default", closed=is_closed)
+    read = control.queue_states
+
+    async def slowly() -> Any:
+        nonlocal reads
+        reads += 1
+        states = await read()
+        await asyncio.sleep(2 * intake.BELIEVED_SECONDS)
+        return states
+
+    monkeypatch.setattr(control, "queue_states", slowly)
+    async with asyncio.timeout(5):
+        assert await closed(lambda: app.find_task("work").enqueue(1)) is is_closed
+    assert reads == 1
+
+
 async def test_a_drain_ends_when_nothing_is_left(app: App) -> None:
     """Accepted jobs run, with their retries; then the drain is over and the queue stays closed."""
     work = app.find_task("work")

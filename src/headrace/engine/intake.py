@@ -6,6 +6,8 @@ count gave is used up and there was room for more. So an unbounded queue pays a 
 overshot by at most (submitting processes - 1) x the larger of the credit and their largest call.
 
 Not guaranteed: the bound itself. It is a brake, not a lock: a lock would make all that enqueue wait for each other.
+Nor the second in which a closed queue refuses, where the store takes longer to answer: a call then waits for one read
+that began after it came, and goes by that.
 """
 
 from __future__ import annotations
@@ -123,7 +125,9 @@ class Intake:
     async def check_open(self, queue: str) -> None:
         """Raise QueueClosedError for a queue that is closed."""
         loop = asyncio.get_running_loop()
-        while loop.time() - self._read_at >= BELIEVED_SECONDS:
+        came_at = loop.time()
+        # What was read since the caller came is believed at any age: a store may take longer than that to answer.
+        while self._read_at < came_at and loop.time() - self._read_at >= BELIEVED_SECONDS:
             # A cancelled caller must not take the answer from the others.
             await with_retries(lambda _: asyncio.shield(self._read_behind()))
         if queue in self._closed:
