@@ -389,6 +389,7 @@ RETURNS timestamptz LANGUAGE sql STABLE AS $$
     ELSE 'infinity' END
 $$;
 
+-- For how many seconds a bucket with so much room must be left alone before these units may pass.
 CREATE FUNCTION {schema}.wait_of(units double precision, room double precision, burst double precision,
   per_second double precision)
 RETURNS double precision LANGUAGE sql IMMUTABLE AS $$
@@ -539,6 +540,20 @@ LANGUAGE sql STABLE AS $$
   ORDER BY j.sort_at, j.id LIMIT 1)
 $$;
 
+-- The first job of a lane behind a place; the lane '' is that of jobs without a gate.
+CREATE FUNCTION {schema}.next_job(gate_queue text, gate_lane text, after_at timestamptz, after_id uuid, cancelling uuid[])
+RETURNS TABLE (id uuid, sort_at timestamptz, cost double precision) LANGUAGE sql STABLE AS $$
+  (SELECT j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  WHERE gate_lane = '' AND j.queue = gate_queue AND j.state = 'ready' AND j.lane IS NULL
+    AND (j.sort_at, j.id) > (after_at, after_id) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+  ORDER BY j.sort_at, j.id LIMIT 1)
+  UNION ALL
+  (SELECT j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  WHERE gate_lane <> '' AND j.queue = gate_queue AND j.state = 'ready' AND j.lane = gate_lane
+    AND (j.sort_at, j.id) > (after_at, after_id) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+  ORDER BY j.sort_at, j.id LIMIT 1)
+$$;
+
 CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, attempt int, failures smallint,
   crashes smallint, max_attempts smallint, timeout interval, cancel_requested boolean, batch_id uuid, ordinal int,
   sort_at timestamptz, refused_by text, again_at timestamptz, place bigint, gated boolean, look_in interval, spent text);
@@ -547,7 +562,8 @@ CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, att
 -- own, and so with a snapshot of its own. What differs only between jobs of one share is done with two levels of heaps:
 -- `heap` holds the numbers of nodes, lanes 1 to n in one region per share, then the shares, n + 1 and up, in the last
 -- region, each region in the order of (tag, sort_at, id). A node of a share has the place of its first lane. Starting a
--- job only takes room: a lane that is held stays so to the end. The last row has no job: it says the rest.
+-- job only takes room, and so does reserving: the first job that lacks nothing but units has those that it will need kept
+-- from all who come after it. So a lane that is held stays so to the end. The last row has no job: it says the rest.
 CREATE FUNCTION {schema}.admit_jobs(claim_session uuid, claim_queue text, claim_limit int, claim_now timestamptz,
   grants jsonb)
 RETURNS SETOF {schema}.admitted LANGUAGE plpgsql AS $$
@@ -738,17 +754,7 @@ BEGIN
           rooms[node] := rooms[node] - units;
         END LOOP;
       END IF;
-      IF lanes[lane] = '' THEN
-        SELECT j.id, j.sort_at, coalesce(j.cost, 1) AS cost INTO next FROM {schema}.jobs AS j
-        WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane IS NULL
-          AND (j.sort_at, j.id) > (ats[lane], ids[lane]) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
-        ORDER BY j.sort_at, j.id LIMIT 1;
-      ELSE
-        SELECT j.id, j.sort_at, coalesce(j.cost, 1) AS cost INTO next FROM {schema}.jobs AS j
-        WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane = lanes[lane]
-          AND (j.sort_at, j.id) > (ats[lane], ids[lane]) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
-        ORDER BY j.sort_at, j.id LIMIT 1;
-      END IF;
+      SELECT w.* INTO next FROM {schema}.next_job(claim_queue, lanes[lane], ats[lane], ids[lane], cancelling) AS w;
     END IF;
 
     IF next IS NULL THEN

@@ -240,6 +240,19 @@ LANGUAGE sql STABLE AS $$
   ORDER BY j.sort_at, j.id LIMIT 1)
 $$;
 
+CREATE FUNCTION {schema}.next_job(gate_queue text, gate_lane text, after_at timestamptz, after_id uuid, cancelling uuid[])
+RETURNS TABLE (id uuid, sort_at timestamptz, cost double precision) LANGUAGE sql STABLE AS $$
+  (SELECT j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  WHERE gate_lane = '' AND j.queue = gate_queue AND j.state = 'ready' AND j.lane IS NULL
+    AND (j.sort_at, j.id) > (after_at, after_id) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+  ORDER BY j.sort_at, j.id LIMIT 1)
+  UNION ALL
+  (SELECT j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  WHERE gate_lane <> '' AND j.queue = gate_queue AND j.state = 'ready' AND j.lane = gate_lane
+    AND (j.sort_at, j.id) > (after_at, after_id) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+  ORDER BY j.sort_at, j.id LIMIT 1)
+$$;
+
 CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, attempt int, failures smallint,
   crashes smallint, max_attempts smallint, timeout interval, cancel_requested boolean, batch_id uuid, ordinal int,
   sort_at timestamptz, refused_by text, again_at timestamptz, place bigint, gated boolean, look_in interval, spent text);
@@ -434,17 +447,7 @@ BEGIN
           rooms[node] := rooms[node] - units;
         END LOOP;
       END IF;
-      IF lanes[lane] = '' THEN
-        SELECT j.id, j.sort_at, coalesce(j.cost, 1) AS cost INTO next FROM {schema}.jobs AS j
-        WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane IS NULL
-          AND (j.sort_at, j.id) > (ats[lane], ids[lane]) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
-        ORDER BY j.sort_at, j.id LIMIT 1;
-      ELSE
-        SELECT j.id, j.sort_at, coalesce(j.cost, 1) AS cost INTO next FROM {schema}.jobs AS j
-        WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane = lanes[lane]
-          AND (j.sort_at, j.id) > (ats[lane], ids[lane]) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
-        ORDER BY j.sort_at, j.id LIMIT 1;
-      END IF;
+      SELECT w.* INTO next FROM {schema}.next_job(claim_queue, lanes[lane], ats[lane], ids[lane], cancelling) AS w;
     END IF;
 
     IF next IS NULL THEN
