@@ -107,7 +107,7 @@ class Server:
             self._primary = await self.finder.find()
         try:
             return await connect(self._primary, self._entry, factory=factory)
-        except StoreUnavailableError:
+        except HeadraceError:
             # Perhaps another one is the primary by now.
             self._primary = None
             raise
