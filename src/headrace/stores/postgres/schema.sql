@@ -275,7 +275,7 @@ CREATE TABLE {schema}.breakers (
   retry_at timestamptz,
   probe_job uuid,                              -- under way as long as this attempt of it runs
   probe_attempt int,
-  version int NOT NULL DEFAULT 0,
+  version bigint NOT NULL DEFAULT 0,
   CONSTRAINT breakers_pkey PRIMARY KEY (key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
@@ -785,11 +785,18 @@ BEGIN
     names[refusers[array_position(started, j.id)]],
     nullif(again_ats[refusers[array_position(started, j.id)]], '-infinity'), array_position(started, j.id)::bigint,
     NULL::boolean, NULL::interval, NULL::text;
+  IF more OR EXISTS (SELECT FROM {schema}.waiting_lanes(claim_queue, cancelling)) THEN
+    INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
+    SELECT claim_queue, fair_keys[bases[m.share]], tags[lane_count + m.share]
+    FROM unnest(moved) WITH ORDINALITY AS m (moved, share) WHERE m.moved
+    ON CONFLICT (queue, fair_key) DO UPDATE SET finish = excluded.finish;
+  ELSE
+    -- The busy period is over. A tag beside a weight may stay: it lies behind the virtual time.
+    virtual_time := greatest((SELECT max(t.tag) FROM unnest(tags) AS t (tag)),
+      (SELECT max(x.finish) FROM {schema}.shares AS x WHERE x.queue = claim_queue));
+    DELETE FROM {schema}.shares AS x WHERE x.queue = claim_queue AND x.weight IS NULL;
+  END IF;
   UPDATE {schema}.gates AS g SET virtual = virtual_time WHERE g.queue = claim_queue;
-  INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
-  SELECT claim_queue, fair_keys[bases[m.share]], tags[lane_count + m.share]
-  FROM unnest(moved) WITH ORDINALITY AS m (moved, share) WHERE m.moved
-  ON CONFLICT (queue, fair_key) DO UPDATE SET finish = excluded.finish;
   UPDATE {schema}.rates AS r SET level = rooms[n.number], at = greatest(r.at, clock)
   FROM unnest(kinds, names, taken) WITH ORDINALITY AS n (kind, name, taken, number)
   WHERE r.name = n.name AND n.kind = 'rate' AND n.taken > 0 AND bursts[n.number] < 'Infinity' AND grants IS NULL;
