@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import re
 import signal
 import ssl
 import subprocess
@@ -194,6 +196,27 @@ def test_who_may_not_publish_enqueues_all_the_same(servers: Servers, tmp_path: P
     assert (examined.returncode, "have +@pubsub and &{headrace*" in examined.stdout) == (1, True)
     server.call("ACL", "SETUSER", "app", "+@pubsub", "resetchannels", "&{headrace*")
     assert run(tmp_path, login, "doctor").returncode == 0
+
+
+async def test_who_may_not_listen_is_told_once_and_said_to_poll(
+    servers: Servers, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A SUBSCRIBE that is refused is logged, not each try again; the store has hints from the moment it is granted."""
+    server = servers.start(port=True)
+    server.call("ACL", "SETUSER", "app", "on", ">hush", "~*", "+@all", "resetchannels")
+    site = RedisSite(f"redis://app:hush@127.0.0.1:{server.port}", prefix=new_prefix())
+    await create_namespace(site)
+    async with stores_on(site, None) as stores:
+        with caplog.at_level(logging.INFO, "headrace.hints"):
+            await stores.notifier.subscribe(lambda _: None)
+            assert Capability.HINTS in (await stores.inspect.store_info()).lacks
+            again = r"cmdstat_subscribe:.*rejected_calls=[2-9]"
+            await wait_until(lambda: re.search(again, server.call("INFO", "commandstats")))
+            server.call("ACL", "SETUSER", "app", "&*")
+            await wait_until(lambda: "heard again" in caplog.text)
+        assert Capability.HINTS in (await stores.inspect.store_info()).capabilities
+    assert [text for text in caplog.messages if "NOPERM" in text] == [caplog.messages[0]]
+    assert "work is noticed by the poll" in caplog.messages[0]
 
 
 @pytest.mark.parametrize("url", ["{url}", "{url}?password=wrong-hush", "{url}?username=nobody&password=wrong-hush"])
