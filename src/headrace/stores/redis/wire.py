@@ -87,6 +87,11 @@ class Wire(asyncio.Protocol):
         """Whether the caller of the oldest command has given up: perhaps the link is dead and nobody was told."""
         return bool(self._asked) and self._asked[0].answer.done()
 
+    @property
+    def deserted(self) -> bool:
+        """Whether commands wait whose callers have all given up: nobody misses this connection."""
+        return bool(self._asked) and all(asked.answer.done() for asked in self._asked)
+
     def _look(self) -> None:
         self._watch = None
         silent = self.silent_for()
