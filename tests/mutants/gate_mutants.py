@@ -233,7 +233,18 @@ SHARED = (
         "fair shares", "tags that say nothing are kept",
         (sql("prune_shares", "o.weight IS NULL AND o.finish <= g.virtual", "false"),
          sql("list_shares", "s.weight IS NOT NULL OR s.finish > g.virtual", "true")),
-        at("admission_shares", "test_state_of_the_gate_is_bounded"),
+        at("admission_shares", "test_a_tag_that_the_virtual_time_has_passed_is_forgotten"),
+    ),
+    Mutant(
+        "fair shares", "tags outlive their busy period",
+        (gate("IF more OR EXISTS (SELECT FROM {schema}.waiting_lanes(claim_queue, cancelling)) THEN", "IF true THEN"),),
+        at("admission_shares", "test_state_of_the_gate_is_bounded",
+           "test_whoever_comes_when_nothing_waits_is_level_with_all"),
+    ),
+    Mutant(
+        "fair shares", "tags are dropped while something waits",
+        (gate("IF more OR EXISTS (SELECT FROM {schema}.waiting_lanes(claim_queue, cancelling)) THEN", "IF more THEN"),),
+        at("admission_shares", "test_what_was_used_counts_while_anything_waits"),
     ),
 )  # fmt: skip
 

@@ -296,12 +296,12 @@ GATED = (
     ),
     Mutant(
         "fair shares", "tags are not moved",
-        (lua("lib/admitting", "call('ZADD', ROOT .. 'tags:' .. queue, finish, fair)", ""),),
+        (lua("lib/admitting", "call('ZADD', ROOT .. 'tags:' .. queue, exactly(tag + job.cost / weight), fair)", ""),),
         at("admission_shares", "test_flows_have_equal_shares"),
     ),
     Mutant(
         "fair shares", "virtual time stands still",
-        (lua("lib/admitting", "if tag > virtual_of(queue) then", "if false then"),),
+        (lua("lib/admitting", "if time > virtual_of(queue) then", "if false then"),),
         at("admission_shares", "test_an_idle_flow_saves_nothing_up", "test_a_small_flow_gains_its_share_at_once"),
     ),
     Mutant(
@@ -311,6 +311,21 @@ GATED = (
     Mutant(
         "fair shares", "a job's cost is not heeded", (lua("lib/admitting", "job.cost / weight", "1 / weight"),),
         at("admission_shares", "test_dear_jobs_use_more_of_a_share"),
+    ),
+    Mutant(
+        "fair shares", "tags outlive their busy period", (lua("admit_jobs", "rest(queue, classes)", ""),),
+        at("admission_shares", "test_state_of_the_gate_is_bounded",
+           "test_whoever_comes_when_nothing_waits_is_level_with_all"),
+    ),
+    Mutant(
+        "fair shares", "tags are dropped while something waits",
+        (lua("lib/admitting", "last[2] and not anything_waits(queue)", "last[2]"),),
+        at("admission_shares", "test_what_was_used_counts_while_anything_waits"),
+    ),
+    Mutant(
+        "fair shares", "what is never to run counts as waiting",
+        (lua("lib/admitting", "if not is_ghost(call('HGET', job_key(id), 'batch')) or ghosts", "if true or ghosts"),),
+        at("admission_shares", "test_jobs_that_are_never_to_run_do_not_wait"),
     ),
 )  # fmt: skip
 

@@ -7,9 +7,14 @@ S = max(V, F), and leaves F = S + cost / weight behind. The job with the smalles
 Tags are moved when a job *starts*, not when it is enqueued: a job that was cancelled used no share, a weight that was
 changed acts with the next start, and many enqueuers of one key are one key. A key that had nothing waiting begins at
 V: it gains its share at once and saves nothing up.
+
+Where a start leaves nothing waiting, held up or not, a busy period is over: V becomes the largest finish tag. No tag
+says anything then, so all can be dropped, and whoever comes next starts level with everybody else.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def start_tag(virtual: float, finish: float | None) -> float:
@@ -28,6 +33,15 @@ def finish_tag(start: float, cost: float, weight: float) -> float:
     11.5
     """
     return start + cost / weight
+
+
+def rest_time(virtual: float, finishes: Iterable[float]) -> float:
+    """Return the virtual time of a queue once nothing waits in it, whose fair keys have these finish tags.
+
+    >>> rest_time(10.0, [4.0, 12.5]), rest_time(10.0, [])
+    (12.5, 10.0)
+    """
+    return max([virtual, *finishes])
 
 
 def jain_index(shares: list[float]) -> float:

@@ -69,9 +69,16 @@ class Admission:
             else:
                 self._serve(name, lane)
         look_in = timedelta() if self._more else self._look_in()
-        waiting = {lane.gate.fair_key for lane in self._state.ready.of(self._claim.queue).values()}
-        self._shares.forget(waiting)
+        self._tidy_shares()
         return Admitted(self._jobs, look_in=look_in, spent=dict(self._keeper.spent))
+
+    def _tidy_shares(self) -> None:
+        lanes = self._state.ready.of(self._claim.queue).values()
+        waiting = {lane.gate.fair_key for lane in lanes if lane.first(self._find) is not None}
+        if self._jobs and not waiting:
+            self._shares.rest()
+        else:
+            self._shares.forget(waiting)
 
     def _propose(self, name: str) -> None:
         lane = self._lanes[name]

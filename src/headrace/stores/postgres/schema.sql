@@ -282,11 +282,11 @@ CREATE TABLE {schema}.breakers (
 -- The gate of each gated queue: admissions take turns on its row.
 CREATE TABLE {schema}.gates (
   queue text NOT NULL,
-  virtual double precision NOT NULL DEFAULT 0, -- the start tag of the job that started last
+  virtual double precision NOT NULL DEFAULT 0, -- the start tag of the job that started last, or the end of all tags
   CONSTRAINT gates_pkey PRIMARY KEY (queue)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
--- What fair keys have used. A tag behind the virtual time says nothing; its row goes.
+-- What fair keys have used. A tag behind the virtual time says nothing; its row goes, at the latest when nothing waits.
 CREATE TABLE {schema}.shares (
   queue text NOT NULL,
   fair_key text COLLATE "C" NOT NULL,          -- '' for jobs without one

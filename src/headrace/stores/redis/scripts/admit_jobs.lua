@@ -64,6 +64,9 @@ for _, job in ipairs(more and {} or held) do
 end
 if #rows > 0 then
   call('SADD', ROOT .. 'holders', session .. ':' .. queue)
+  if not more and #held == 0 then
+    rest(queue, classes)
+  end
 end
 flush()
 write_buckets()
