@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from uuid import uuid4
 
 from headrace.model.errors import HeadraceError
 from headrace.subscribers import OnHint, Subscribers, running_loop
+
+LOG = logging.getLogger("headrace.hints")
 
 #: So many hints of a topic, each within this time of the last, are a flood. A caller that waits for the answer to a
 #: job before it enqueues the next is not so fast; a job that ends and closes its batch gives two at once.
@@ -58,6 +61,8 @@ class ServerNotifier(ABC):
         self._sending: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
+        #: Whether others cannot be heard just now, and whether that was said.
+        self._deaf = self._said = False
         self._pause = _FIRST_PAUSE
         self._closed = False
 
@@ -74,8 +79,8 @@ class ServerNotifier(ABC):
 
     @property
     def listening(self) -> bool:
-        """Whether hints of other processes are listened for; else this process polls only."""
-        return self._listens
+        """Whether hints of other processes are heard, as far as that was tried; else this process polls only."""
+        return self._listens and not self._deaf
 
     def hint(self, topic: str) -> None:
         """Tell other processes soon, coalesced per topic. Never raises; call after the commit."""
@@ -159,14 +164,28 @@ class ServerNotifier(ABC):
 
     async def _keep_listening(self) -> None:
         while True:
-            with contextlib.suppress(HeadraceError, TimeoutError):
+            self._deaf = True
+            try:
                 await self._listen()
+            except (HeadraceError, TimeoutError) as error:
+                self._complain(error)
+            self._deaf = True
             self._tried.set()
             await asyncio.sleep(self._pause)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
+    def _complain(self, error: Exception) -> None:
+        """Say once that nothing is heard; a link that broke may be remade in a moment."""
+        if self._deaf and not self._said:
+            self._said = True
+            reason = str(error) or "no answer in time"
+            LOG.warning("hints of other processes are not heard, work is noticed by the poll: %s", reason)
+
     def _connected(self) -> None:
         """Note that hints are heard from now on."""
+        if self._said:
+            LOG.info("hints of other processes are heard again")
+        self._deaf = self._said = False
         self._pause = _FIRST_PAUSE
         self._tried.set()
 

@@ -17,6 +17,8 @@ from tests.conformance.scenario import MINUTE, SECOND, Scenario
 #: Ten units a second, a hundred at once.
 RATE = Rate(10.0, 100.0)
 TICK = timedelta(milliseconds=500)
+#: Jobs that take a unit each of the same bucket, by a limit of their own.
+UNIT = Gate(fair_key="unit", limits=(("tokens", 1.0),))
 
 
 def tokens(fair_key: str, **gate: object) -> Gate:
@@ -51,6 +53,7 @@ async def test_a_dear_job_waits_no_longer_than_its_units_take(on: Scenario, cost
     [dear] = await on.enqueue(gate=tokens("dear"), cost=cost)
     on.clock.advance(timedelta(milliseconds=1))
     await on.enqueue(300, gate=tokens("cheap"))
+    await on.enqueue(300, gate=UNIT)
 
     waited, others = await wait_for(on, session, dear)
     assert waited <= seconds * SECOND + TICK
@@ -217,6 +220,7 @@ async def test_grants_are_kept_for_the_dear_job_too(on: Scenario, cost: float, g
     [dear] = await on.enqueue(gate=tokens("dear"), cost=cost)
     on.clock.advance(timedelta(milliseconds=1))
     await on.enqueue(20, gate=tokens("cheap"))
+    await on.enqueue(20, gate=UNIT)
 
     assert await give(on, session, 10.0) == ([], 0.0)
     assert await give(on, session, granted - 1.0) == ([], 0.0)

@@ -6,10 +6,12 @@ import asyncio
 from collections import Counter
 from uuid import UUID, uuid4
 
+import pytest
+
 from headrace.model.batch import NewBatch
 from headrace.model.fairness import jain_index
 from headrace.model.job import JobSpec, JobState, NewJob
-from headrace.model.limits import Declared, Gate
+from headrace.model.limits import Gate
 from tests.conformance.scenario import ALL, ARGS, MINUTE, SECOND, Scenario, items
 
 A, B = Gate(fair_key="a"), Gate(fair_key="b")
@@ -248,15 +250,93 @@ async def test_a_job_that_comes_back_is_paid_for_again(on: Scenario) -> None:
 
 
 async def test_state_of_the_gate_is_bounded(on: Scenario) -> None:
-    """Fair keys that wait for nothing and are owed nothing are forgotten."""
-    await on.gate.declare_limits(Declared())
+    """Where nothing waits no fair key has a tag, however many ran one job each; weights stay."""
+    await on.gate.set_weight("default", "a", 2.0)
     session = await on.worker()
-    jobs = [NewJob(JobSpec("work", gate=Gate(fair_key=str(uuid4()))), ARGS) for _ in range(200)]
-    await on.stores.jobs.insert_jobs(jobs)
-    while claimed := await on.admit(session, 50):
-        await on.end(session, *claimed)
-    await on.enqueue(3, gate=A)
     for _ in range(3):
-        await on.end(session, *await on.admit(session, 1))
+        jobs = [NewJob(JobSpec("work", gate=Gate(fair_key=str(uuid4()))), ARGS) for _ in range(40)]
+        await on.stores.jobs.insert_jobs(jobs)
+        while claimed := await on.admit(session, 25):
+            await on.end(session, *claimed)
+        [share] = (await on.gate.list_limits()).shares
+        assert (share.fair_key, share.weight) == ("a", 2.0)
 
-    assert len((await on.gate.list_limits()).shares) <= 2
+
+async def test_a_tag_that_the_virtual_time_has_passed_is_forgotten(on: Scenario) -> None:
+    """A fair key that wants nothing more is known only until those that wait have used as much."""
+    owners: dict[UUID, str] = {}
+    for fair_key, count, cost in (("a", 20, 1.0), ("b", 20, 1.0), ("c", 1, 4.0)):
+        await enqueue(on, owners, fair_key, count, cost=cost)
+    await serve(on, owners, 3)
+    assert [share.fair_key for share in (await on.gate.list_limits()).shares] == ["a", "b", "c"]
+    await serve(on, owners, 10)
+
+    assert [share.fair_key for share in (await on.gate.list_limits()).shares] == ["a", "b"]
+
+
+async def start_a_dear_one(on: Scenario, session: UUID) -> None:
+    """Let a fair key run a job five times as dear as others."""
+    [job] = await on.enqueue(gate=A, cost=5.0)
+    assert [job] == [started.id for started in await on.admit(session)]
+
+
+async def served_beside_a(on: Scenario, session: UUID) -> Counter[str | None]:
+    """Return of which fair keys the first four are, of ten jobs of a and ten of b."""
+    owners: dict[UUID, str | None] = {}
+    await enqueue(on, owners, "a", 10)
+    await enqueue(on, owners, "b", 10)
+    return Counter(owners.get(job.id) for job in await on.admit(session, 4))
+
+
+async def test_whoever_comes_when_nothing_waits_is_level_with_all(on: Scenario) -> None:
+    """A busy period ends with the start that leaves nothing waiting: what was used in it counts no more."""
+    session = await on.worker()
+    await on.gate.set_weight("default", "b", 2.0)
+    await start_a_dear_one(on, session)
+    await on.gate.set_weight("default", "b", 1.0)
+
+    assert await served_beside_a(on, session) == {"a": 2, "b": 2}
+
+
+@pytest.mark.parametrize("held", [Gate(fair_key="c", caps=("task:c",)), Gate(fair_key="c", key="k", key_limit=1)])
+async def test_what_was_used_counts_while_anything_waits(on: Scenario, held: Gate) -> None:
+    """As long as jobs are held up, by a cap or by their key, who comes back at once gains nothing over others."""
+    session = await on.worker()
+    await on.gate.set_cap("task:c", 1)
+    await on.enqueue(2, gate=held)
+    assert len(await on.admit(session)) == 1
+    await start_a_dear_one(on, session)
+
+    assert await served_beside_a(on, session) == {"b": 4}
+
+
+async def test_jobs_that_are_never_to_run_do_not_wait(on: Scenario) -> None:
+    """Items of a cancelled batch behind a busy key keep no busy period up, but a job behind them does."""
+    session, gate = await on.worker(), Gate(fair_key="c", key="k", key_limit=1)
+    await on.enqueue(gate=gate)
+    assert len(await on.admit(session)) == 1
+    batch_id = await on.stores.batches.create_batch(NewBatch(JobSpec("work", gate=gate)), items(3))
+    await on.stores.batches.cancel_batch(batch_id)
+    await start_a_dear_one(on, session)
+    assert await served_beside_a(on, session) == {"a": 2, "b": 2}
+
+    await on.admit(session)
+    await on.enqueue(gate=gate)
+    await start_a_dear_one(on, session)
+    assert await served_beside_a(on, session) == {"b": 4}
+
+
+async def test_huge_costs_do_not_blur_small_ones(on: Scenario) -> None:
+    """After jobs of the highest cost at the lowest weight, flows of the smallest costs have equal shares as before."""
+    owners: dict[UUID, str] = {}
+    await on.gate.set_weight("default", "heavy", 0.001)
+    await enqueue(on, owners, "heavy", 60, cost=1e9)
+    await enqueue(on, owners, "blocker", 1, gate=Gate(fair_key="blocker", key="none", caps=("task:none",)))
+    await on.gate.set_cap("task:none", 0)
+    assert await serve(on, owners, 50) == {"heavy": 50}
+    await enqueue(on, owners, "a", 40, cost=0.001)
+    on.clock.advance(SECOND)
+    await enqueue(on, owners, "b", 40, cost=0.001)
+
+    served = await serve(on, owners, 30)
+    assert abs(served["a"] - served["b"]) <= 2, served

@@ -1,31 +1,36 @@
-"""Links that are cut, silent or slow, backends that are terminated, and a server without free connections."""
+"""Links that are cut, silent or slow, connections that are ended, and a server without free ones."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import asyncpg
 import pytest
 
 from headrace.stores.postgres import open_postgres_stores
+from headrace.stores.redis import RedisSite, create_namespace
 from tests.backends.server import PostgresServer
+from tests.backends.valkey import ValkeyServer
 from tests.faults.campaign import Campaign, campaign
 from tests.faults.campaign_proxy import proxy_to
-from tests.faults.links import watched
+from tests.faults.conftest import CRASHING_EVERY_STORE, crashable_valkey
+from tests.faults.links import PostgresLinks, links_to, watched
 from tests.faults.site import RECOVERY, Site
 from tests.waiting import wait_until
 
 SEED = int(os.environ.get("FAULTS_SEED", "1"))
 #: After a fault that leaves the server up.
 RESUMED = timedelta(seconds=10)
-VICTIMS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headrace' ORDER BY pid"
+#: Connections that a server without many has.
+FEW = 40
 
 
 async def cut_answers(site: Site, cuts: int) -> None:
@@ -46,6 +51,7 @@ async def cut_answers(site: Site, cuts: int) -> None:
     assert verdict.clean, verdict
 
 
+@CRASHING_EVERY_STORE
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_five_hundred_answers_cut_off_after_the_commit(fragile_site: Site) -> None:
@@ -53,6 +59,7 @@ async def test_five_hundred_answers_cut_off_after_the_commit(fragile_site: Site)
     await cut_answers(fragile_site, 500)
 
 
+@CRASHING_EVERY_STORE
 async def test_a_worker_behind_a_half_open_link_stops_in_time(fragile_site: Site) -> None:
     """A worker that hears nothing more stops its handlers before its lease ends; later it goes on, with a new one."""
     async with proxy_to(fragile_site, SEED) as proxy, campaign(fragile_site, SEED) as run:
@@ -91,6 +98,7 @@ def long_ones(run: Campaign, pid: int, event: str) -> list[dict[str, Any]]:
     ]
 
 
+@CRASHING_EVERY_STORE
 @pytest.mark.slow
 async def test_a_slow_link_costs_no_lease(fragile_site: Site) -> None:
     """With up to 600 ms per message and 20 kB/s a worker is slow, and keeps its session."""
@@ -115,77 +123,158 @@ async def test_a_slow_link_costs_no_lease(fragile_site: Site) -> None:
     assert len(sessions) == 1
 
 
-async def terminate_backends(site: Site, times: int) -> None:
-    """Terminate a random connection every 200 ms."""
-    async with campaign(site, SEED) as run:
+async def end_connections(site: Site, times: int) -> None:
+    """End a random connection every 200 ms."""
+    async with campaign(site, SEED) as run, links_to(site) as links:
         await run.workers(3)
         run.load(4, pause=0.05)
-        operator = await asyncpg.connect(site.server.dsn)
-        run.tally.plan("backend terminated", times)
+        run.tally.plan("connection ended", times)
         every = time.monotonic()
         for _ in range(times):
-            pids = await wait_until(lambda: operator.fetch(VICTIMS))
-            if await operator.fetchval("SELECT pg_terminate_backend($1)", run.random.choice(pids)["pid"]):
-                run.tally.fire("backend terminated")
+            ours = await wait_until(links.ours)
+            if await links.cut(run.random.choice(sorted(ours))):
+                run.tally.fire("connection ended")
             every += 0.2
             await wait_until(lambda until=every: time.monotonic() >= until)  # type: ignore[misc]
         await run.goes_on(RESUMED)
-        await operator.close()
         await run.observe()
         await run.reach_least()
         verdict = await run.verdict()
     assert verdict.clean, verdict
 
 
+@CRASHING_EVERY_STORE
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_three_hundred_backends_terminated_at_random(fragile_site: Site) -> None:
+async def test_three_hundred_connections_ended_at_random(fragile_site: Site) -> None:
     """An operator, or a failover, that ends connections costs nobody a job, and no connection stays behind."""
-    await terminate_backends(fragile_site, 300)
+    await end_connections(fragile_site, 300)
+
+
+class Crowd(Protocol):
+    """Clients that take what connections a server has."""
+
+    async def take(self) -> bool:
+        """Take a connection; return whether there was one."""
+        ...
+
+    async def end_others(self) -> int:
+        """End the connections of the system, and take each at once; return how many there were."""
+        ...
+
+    async def leave(self) -> None:
+        """Give all back."""
+        ...
+
+
+class PostgresCrowd:
+    """Clients of PostgreSQL."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._taken: list[asyncpg.Connection] = []
+
+    async def take(self) -> bool:
+        """Take a connection; return whether there was one."""
+        try:
+            self._taken.append(await asyncpg.connect(self._server.dsn))
+        except (asyncpg.PostgresError, OSError):
+            return False
+        return True
+
+    async def end_others(self) -> int:
+        """Terminate those that bear our name."""
+        links = PostgresLinks(self._taken[0])
+        ours = await links.ours()
+        for number in ours:
+            await links.cut(number)
+            await self.take()
+        return len(ours)
+
+    async def leave(self) -> None:
+        """Give all back."""
+        await asyncio.gather(*(connection.close() for connection in self._taken))
+
+
+class RedisCrowd:
+    """Clients of a Redis server, which tells those too many so and closes."""
+
+    def __init__(self, server: ValkeyServer) -> None:
+        self._server = server
+        self._taken: dict[int, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
+
+    async def take(self) -> bool:
+        """Take a connection; return whether there was one."""
+        try:
+            link = await asyncio.open_unix_connection(self._server.socket)
+            number = await self._ask(link, "CLIENT ID")
+        except (OSError, asyncio.IncompleteReadError):
+            return False
+        if not number.startswith(":"):
+            link[1].close()
+            return False
+        self._taken[int(number[1:])] = link
+        return True
+
+    async def end_others(self) -> int:
+        """Kill those that are not of the crowd."""
+        link = next(iter(self._taken.values()))
+        length = int((await self._ask(link, "CLIENT LIST")).removeprefix("$"))
+        listed = (await link[0].readexactly(length + 2)).decode()
+        others = {int(number) for number in re.findall(r"\bid=(\d+)", listed)} - self._taken.keys()
+        for number in others:
+            await self._ask(link, f"CLIENT KILL ID {number}")
+            await self.take()
+        return len(others)
+
+    async def leave(self) -> None:
+        """Give all back."""
+        for _, writer in self._taken.values():
+            writer.close()
+
+    async def _ask(self, link: tuple[asyncio.StreamReader, asyncio.StreamWriter], command: str) -> str:
+        """Send a command and return the first line of its answer."""
+        link[1].write(f"{command}\r\n".encode())
+        return (await link[0].readuntil(b"\r\n")).decode().strip()
 
 
 @asynccontextmanager
-async def crowded_site(folder: Path) -> AsyncIterator[Site]:
-    """Give a system on a server with few connections."""
-    server = PostgresServer(durable=True, max_connections=40)
+async def crowded_site(store: str, folder: Path) -> AsyncIterator[tuple[Site, Crowd]]:
+    """Give a system on a server with few connections, and clients for all of them."""
+    (folder / "gates").mkdir()
+    if store == "redis":
+        with crashable_valkey("everysec", maxclients=str(FEW)) as valkey:
+            await create_namespace(RedisSite(valkey.dsn, prefix="site"))
+            async with watched(Site(valkey, "site", folder)) as site:
+                yield site, RedisCrowd(valkey)
+        return
+    server = PostgresServer(durable=True, max_connections=FEW)
     try:
         await (await open_postgres_stores(server.dsn, schema="site", auto_migrate=True)).close()
-        (folder / "gates").mkdir()
         async with watched(Site(server, "site", folder)) as site:
-            yield site
+            yield site, PostgresCrowd(server)
     finally:
         server.remove()
 
 
-async def take_all(server: PostgresServer, taken: list[asyncpg.Connection]) -> None:
-    """Take every connection of the server, those of the system as well, which are terminated for it."""
-    with suppress(asyncpg.PostgresError, OSError):
-        while True:
-            taken.append(await asyncpg.connect(server.dsn))
-    for row in await taken[0].fetch(VICTIMS):
-        await taken[0].execute("SELECT pg_terminate_backend($1)", row["pid"])
-        with suppress(asyncpg.PostgresError, OSError):
-            taken.append(await asyncpg.connect(server.dsn))
-
-
-async def use_up_connections(folder: Path, seconds: float) -> None:
+async def use_up_connections(store: str, folder: Path, seconds: float) -> None:
     """Leave the system without connections for a while, and see that it goes on soon after."""
-    async with crowded_site(folder) as site, campaign(site, SEED) as run:
+    async with crowded_site(store, folder) as (site, crowd), campaign(site, SEED) as run:
         workers = await run.workers(2, HEADRACE_QUEUE_MAX_POOL_SIZE="5")
         run.load(4, pause=0.05)
         await run.more(200)
         run.tally.plan("all connections used up")
-        taken: list[asyncpg.Connection] = []
-        until = time.monotonic() + seconds
+        until, left = time.monotonic() + seconds, -1
         try:
             while time.monotonic() < until:
-                await take_all(site.server, taken)
+                while await crowd.take():
+                    continue
+                left = await crowd.end_others()
                 await asyncio.sleep(0.05)
-            ours = len(await taken[0].fetch(VICTIMS))
-            if ours == 0:
+            if left == 0:
                 run.tally.fire("all connections used up")
         finally:
-            await asyncio.gather(*(connection.close() for connection in taken))
+            await crowd.leave()
         await run.goes_on(RESUMED)
         assert [worker.process.exitcode for worker in workers] == [None] * 2
         await run.reach_least()
@@ -195,6 +284,7 @@ async def use_up_connections(folder: Path, seconds: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_connections_used_up_for_a_minute(tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["postgres", "redis"])
+async def test_connections_used_up_for_a_minute(store: str, tmp_path: Path) -> None:
     """Without connections workers stop in time and wait, submitters try again; all go on once there are some."""
-    await use_up_connections(tmp_path, 60)
+    await use_up_connections(store, tmp_path, 60)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from headrace.model.admission import Admitted
-from headrace.model.breaker import BreakerReport, BreakerRule
+from headrace.model.breaker import BreakerReport, BreakerRule, BreakerState
 from headrace.model.job import Claim, JobSpec, NewJob
 from headrace.model.limits import Declared, Gate, Rate
 from headrace.ports.admission import Admission
@@ -278,6 +278,27 @@ async def test_reports_that_race_are_all_counted() -> None:
         assert (api.record.state, api.record.failures, api.record.calls) == ("closed", 40, 40)
         await report(1)
         assert (await gate.list_limits()).breakers[0].record.state == "open"
+
+
+async def test_a_breaker_outlives_two_billion_reports() -> None:
+    """Each report, probe and command counts up how often a breaker changed: none of them has an end to count to."""
+    async with schema_stores() as (schema, stores):
+        gate, session = gate_of(stores), await register(stores)
+        rule = BreakerRule(failures=1, cooldown=timedelta(microseconds=1))
+        await gate.declare_limits(Declared(breakers={"api": rule}))
+        await enqueue(stores, 1, JobSpec("work", gate=Gate(breakers=("api",))))
+
+        async def state_of_old_age(after: Callable[[], Awaitable[Any]]) -> str:
+            async with connection() as opened:
+                await opened.execute(f'UPDATE "{schema}".breakers SET version = 2147483647')
+            await after()
+            return (await gate.list_limits()).breakers[0].record.state
+
+        failure = BreakerReport("api", uuid4(), 1, succeeded=False)
+        assert await state_of_old_age(lambda: gate.report_calls([failure])) == "open"
+        assert await state_of_old_age(lambda: admit(stores, session)) == "half_open"
+        assert await state_of_old_age(lambda: gate.set_breaker("api", BreakerState.CLOSED)) == "closed"
+        assert await state_of_old_age(lambda: gate.report_calls([failure])) == "open"
 
 
 async def test_an_admission_of_nothing_waits_for_no_disk() -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import re
+import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +23,11 @@ from headrace.model.capability import Capability
 from headrace.model.errors import ConfigError, NotAllowedError, StoreUnavailableError, StoreVersionError
 from headrace.model.job import JobState
 from headrace.stores.redis import RedisSite, adopt, create_namespace, namespace_is_missing, open_redis_stores
+from headrace.stores.redis.addresses import Login, Node
 from headrace.stores.redis.checks import check_server
 from headrace.stores.redis.connection import Server, ServerOptions
 from headrace.stores.redis.faults import RefusedError
+from headrace.stores.redis.wire import Entry, connect
 from headrace.testing.clock import FakeClock
 from tests.backends.redis import empty_site, new_prefix, stores_on
 from tests.backends.valkey import ValkeyServer, free_port, shared_server
@@ -103,6 +110,41 @@ async def test_a_node_of_a_cluster_is_refused_as_a_server(servers: Servers) -> N
     assert "redis+cluster://" in await refusal(servers.start(port=True, cluster_enabled="yes"))
 
 
+async def test_a_sentinel_is_refused_as_a_server(servers: Servers) -> None:
+    """A sentinel has no jobs: the URL has to say that it is one."""
+    assert "redis+sentinel://" in await refusal(servers.start(sentinel=True))
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("redis://:hush@127.0.0.1:{port}/99", "must name a database that the server has, got 99"),
+        ("redis+sentinel://127.0.0.1:{port}/jobs?password=hush&sentinel_password=hush", "must name a sentinel"),
+        ("redis+cluster://:hush@127.0.0.1:{port}", "must name a node of a cluster"),
+        ("redis://:hush#@127.0.0.1:{port}", "percent-encoded"),
+    ],
+)
+def test_an_address_of_something_else_is_a_wrong_setting(servers: Servers, tmp_path: Path, url: str, rule: str) -> None:
+    """What the server lacks, or is not, is a mistake in the setting, which is named: exit code 2, and no password."""
+    server = servers.start(port=True, requirepass="hush")
+    ended = run(tmp_path, url.format(port=server.port), "queue", "stats")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert [word for word in ("queue.url (HEADRACE_URL)", rule) if word not in ended.stderr] == []
+    assert [word for word in ("hush", "bug", "Traceback") if word in ended.stderr] == []
+
+
+@pytest.mark.parametrize("settings", [{}, {"requirepass": "hush"}])
+async def test_tls_to_a_port_without_it_is_a_wrong_setting(servers: Servers, settings: dict[str, str]) -> None:
+    """A server that answers no TLS and answers without has another scheme; it is not told who we are."""
+    server = servers.start(port=True, **settings)
+    entry = Entry(Login(None, "hush"), ssl.create_default_context, wait=timedelta(seconds=0.3))
+    with pytest.raises(ConfigError, match=r"HEADRACE_URL\) must begin with a scheme without TLS"):
+        await connect(Node("127.0.0.1", server.port), entry)
+    server.signal(signal.SIGSTOP)
+    with pytest.raises(StoreUnavailableError, match="no connection"):
+        await connect(Node("127.0.0.1", server.port), entry)
+
+
 async def test_what_config_get_would_tell_is_read_from_info(servers: Servers) -> None:
     """Managed servers forbid CONFIG: append-only file, eviction and role are known all the same."""
     server = servers.start()
@@ -154,6 +196,27 @@ def test_who_may_not_publish_enqueues_all_the_same(servers: Servers, tmp_path: P
     assert (examined.returncode, "have +@pubsub and &{headrace*" in examined.stdout) == (1, True)
     server.call("ACL", "SETUSER", "app", "+@pubsub", "resetchannels", "&{headrace*")
     assert run(tmp_path, login, "doctor").returncode == 0
+
+
+async def test_who_may_not_listen_is_told_once_and_said_to_poll(
+    servers: Servers, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A SUBSCRIBE that is refused is logged, not each try again; the store has hints from the moment it is granted."""
+    server = servers.start(port=True)
+    server.call("ACL", "SETUSER", "app", "on", ">hush", "~*", "+@all", "resetchannels")
+    site = RedisSite(f"redis://app:hush@127.0.0.1:{server.port}", prefix=new_prefix())
+    await create_namespace(site)
+    async with stores_on(site, None) as stores:
+        with caplog.at_level(logging.INFO, "headrace.hints"):
+            await stores.notifier.subscribe(lambda _: None)
+            assert Capability.HINTS in (await stores.inspect.store_info()).lacks
+            again = r"cmdstat_subscribe:.*rejected_calls=[2-9]"
+            await wait_until(lambda: re.search(again, server.call("INFO", "commandstats")))
+            server.call("ACL", "SETUSER", "app", "&*")
+            await wait_until(lambda: "heard again" in caplog.text)
+        assert Capability.HINTS in (await stores.inspect.store_info()).capabilities
+    assert [text for text in caplog.messages if "NOPERM" in text] == [caplog.messages[0]]
+    assert "work is noticed by the poll" in caplog.messages[0]
 
 
 @pytest.mark.parametrize("url", ["{url}", "{url}?password=wrong-hush", "{url}?username=nobody&password=wrong-hush"])

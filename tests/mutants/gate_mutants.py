@@ -225,6 +225,11 @@ SHARED = (
         at("admission_shares", "test_dear_jobs_use_more_of_a_share"),
     ),
     Mutant(
+        "fair shares", "tags grow until they are all the same",
+        (gate("IF virtual_time >= 1073741824 THEN", "IF false THEN"),),
+        at("admission_shares", "test_huge_costs_do_not_blur_small_ones"),
+    ),
+    Mutant(
         "fair shares", "the place within a share is not heeded",
         (gate("OVER (ORDER BY u.fair_key, u.sort_at, u.id)", "OVER (ORDER BY u.fair_key, u.lane DESC)"),),
         at("admission_shares", "test_within_a_share_the_order_is_that_of_claims"),
@@ -233,7 +238,18 @@ SHARED = (
         "fair shares", "tags that say nothing are kept",
         (sql("prune_shares", "o.weight IS NULL AND o.finish <= g.virtual", "false"),
          sql("list_shares", "s.weight IS NOT NULL OR s.finish > g.virtual", "true")),
-        at("admission_shares", "test_state_of_the_gate_is_bounded"),
+        at("admission_shares", "test_a_tag_that_the_virtual_time_has_passed_is_forgotten"),
+    ),
+    Mutant(
+        "fair shares", "tags outlive their busy period",
+        (gate("IF more OR EXISTS (SELECT FROM {schema}.waiting_lanes(claim_queue, cancelling)) THEN", "IF true THEN"),),
+        at("admission_shares", "test_state_of_the_gate_is_bounded",
+           "test_whoever_comes_when_nothing_waits_is_level_with_all"),
+    ),
+    Mutant(
+        "fair shares", "tags are dropped while something waits",
+        (gate("IF more OR EXISTS (SELECT FROM {schema}.waiting_lanes(claim_queue, cancelling)) THEN", "IF more THEN"),),
+        at("admission_shares", "test_what_was_used_counts_while_anything_waits"),
     ),
 )  # fmt: skip
 
@@ -267,6 +283,17 @@ LIMITED = (
         "rates", "units of a limit are not heeded",
         (gate("coalesce(n.units, -1))\n", "1::float8)\n"),),
         at("admission_rates", "test_a_limit_may_take_more_than_one_unit"),
+    ),
+    Mutant(
+        "rates", "units are kept for nobody",
+        (gate("reserved[node] := reserved[node] + room;", "reserved[node] := 0;"),),
+        at("admission_dear", "test_a_dear_job_waits_no_longer_than_its_units_take",
+           "test_grants_are_kept_for_the_dear_job_too"),
+    ),
+    Mutant(
+        "rates", "units are kept that flow in meanwhile",
+        (gate("greatest(0, least(units, bursts[node]) - flows[node] * wait)", "units"),),
+        at("admission_dear", "test_what_flows_in_meanwhile_is_not_kept"),
     ),
     Mutant(
         "rates", "grants are not heeded",

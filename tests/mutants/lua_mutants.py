@@ -262,8 +262,19 @@ GATED = (
         at("admission_keys", "test_a_job_that_goes_back_comes_first_again"),
     ),
     Mutant(
-        "rates", "buckets are not looked at", (lua("lib/keeper", "if wait > 0 then", "if false then"),),
+        "rates", "buckets are not looked at", (lua("lib/keeper", "if closed or lack > 0 then", "if false then"),),
         at("admission_rates", "test_a_full_bucket_gives_its_burst_and_then_its_rate"),
+    ),
+    Mutant(
+        "rates", "units are kept for nobody",
+        (lua("lib/keeper", "reserved[name] = (reserved[name] or 0) +", "reserved[name] = 0 *"),),
+        at("admission_dear", "test_a_dear_job_waits_no_longer_than_its_units_take",
+           "test_grants_are_kept_for_the_dear_job_too"),
+    ),
+    Mutant(
+        "rates", "units are kept that flow in meanwhile",
+        (lua("lib/keeper", "lack_of(name, amount) == wait and amount or kept", "amount"),),
+        at("admission_dear", "test_what_flows_in_meanwhile_is_not_kept"),
     ),
     Mutant(
         "rates", "a level is not written", (lua("lib/buckets", "if bucket and bucket.changed then", "if false then"),),
@@ -296,12 +307,17 @@ GATED = (
     ),
     Mutant(
         "fair shares", "tags are not moved",
-        (lua("lib/admitting", "call('ZADD', ROOT .. 'tags:' .. queue, finish, fair)", ""),),
+        (lua("lib/admitting", "call('ZADD', ROOT .. 'tags:' .. queue, exactly(tag + job.cost / weight), fair)", ""),),
         at("admission_shares", "test_flows_have_equal_shares"),
     ),
     Mutant(
+        "fair shares", "tags grow until they are all the same",
+        (lua("lib/admitting", "if time >= HIGH_TIME then", "if false then"),),
+        at("admission_shares", "test_huge_costs_do_not_blur_small_ones"),
+    ),
+    Mutant(
         "fair shares", "virtual time stands still",
-        (lua("lib/admitting", "if tag > virtual_of(queue) then", "if false then"),),
+        (lua("lib/admitting", "if time > virtual_of(queue) then", "if false then"),),
         at("admission_shares", "test_an_idle_flow_saves_nothing_up", "test_a_small_flow_gains_its_share_at_once"),
     ),
     Mutant(
@@ -311,6 +327,21 @@ GATED = (
     Mutant(
         "fair shares", "a job's cost is not heeded", (lua("lib/admitting", "job.cost / weight", "1 / weight"),),
         at("admission_shares", "test_dear_jobs_use_more_of_a_share"),
+    ),
+    Mutant(
+        "fair shares", "tags outlive their busy period", (lua("admit_jobs", "rest(queue, classes)", ""),),
+        at("admission_shares", "test_state_of_the_gate_is_bounded",
+           "test_whoever_comes_when_nothing_waits_is_level_with_all"),
+    ),
+    Mutant(
+        "fair shares", "tags are dropped while something waits",
+        (lua("lib/admitting", "last[2] and not anything_waits(queue)", "last[2]"),),
+        at("admission_shares", "test_what_was_used_counts_while_anything_waits"),
+    ),
+    Mutant(
+        "fair shares", "what is never to run counts as waiting",
+        (lua("lib/admitting", "if not is_ghost(call('HGET', job_key(id), 'batch')) or ghosts", "if true or ghosts"),),
+        at("admission_shares", "test_jobs_that_are_never_to_run_do_not_wait"),
     ),
 )  # fmt: skip
 

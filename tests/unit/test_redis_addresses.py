@@ -6,6 +6,7 @@ import ssl
 
 import pytest
 
+from headrace.cli.checks import shown_url
 from headrace.model.errors import ConfigError, NotAllowedError, StorageResetError, StoreUnavailableError
 from headrace.stores.redis.addresses import Address, Kind, Login, Node, parse_address
 from headrace.stores.redis.faults import NotTakenError, RefusedError, StoreFullError, shown, sort_answer, unreachable
@@ -59,6 +60,26 @@ def test_a_wrong_address_is_refused_with_its_rule(url: str) -> None:
     with pytest.raises(ConfigError, match=MISTAKES[url]) as caught:
         parse_address(url.replace("://", "://user:secret@") if "unix" not in url and "[" not in url else url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:hush#4711@db",
+        "redis://:4711#hush@db",
+        "redis://:4711?hush@db",
+        "redis://:4711?db=hush@db",
+        "redis://:4711/hush@db/0",
+        "redis://app:hush]@db",
+        "redis+sentinel://:hush/4711@a:26379/jobs",
+    ],
+)
+def test_a_password_that_is_not_encoded_is_told_to_be(url: str) -> None:
+    """What ends a host or a path in a URL must be encoded in a password: no piece of it is taken for anything else."""
+    with pytest.raises(ConfigError, match="percent-encoded") as caught:
+        parse_address(url)
+    assert not [piece for piece in ("hush", "4711") if piece in str(caught.value)]
+    assert not [piece for piece in ("hush", "4711") if piece in shown_url(url)]
 
 
 def test_encryption_is_as_asked() -> None:

@@ -112,11 +112,14 @@ def shown_url(url: str) -> str:
     >>> shown_url("postgresql://app:secret@db.example:5432/jobs?password=other&sslmode=require")
     'postgresql://app@db.example:5432/jobs'
     """
+    unread = "an address that cannot be read"
     try:
         parts = urlsplit(url)
     except ValueError:
         # What the driver will refuse; where a password stands in it is not known.
-        return "an address that cannot be read"
+        return unread
+    if parts.fragment or "@" in parts.path or ("@" in parts.query and "@" not in parts.netloc):
+        return unread  # a password that is not percent-encoded may stand anywhere
     user = parts.netloc.rpartition("@")[0].partition(":")[0]
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{user + '@' if user else ''}{host}{parts.path}"

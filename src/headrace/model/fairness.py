@@ -7,9 +7,20 @@ S = max(V, F), and leaves F = S + cost / weight behind. The job with the smalles
 Tags are moved when a job *starts*, not when it is enqueued: a job that was cancelled used no share, a weight that was
 changed acts with the next start, and many enqueuers of one key are one key. A key that had nothing waiting begins at
 V: it gains its share at once and saves nothing up.
+
+Where a start leaves nothing waiting, held up or not, a busy period is over: V becomes the largest finish tag. No tag
+says anything then, so all can be dropped, and whoever comes next starts level with everybody else.
+
+Only differences of tags say anything, and doubles tell tags apart the worse the larger they are. A job may add up to
+1e12 (cost 1e9 at weight 0.001), so an admission that finds V at `HIGH_TIME` takes it off all tags first.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+#: A virtual time that is taken off all tags: below it they are exact to 1e-7.
+HIGH_TIME = 2.0**30
 
 
 def start_tag(virtual: float, finish: float | None) -> float:
@@ -28,6 +39,15 @@ def finish_tag(start: float, cost: float, weight: float) -> float:
     11.5
     """
     return start + cost / weight
+
+
+def rest_time(virtual: float, finishes: Iterable[float]) -> float:
+    """Return the virtual time of a queue once nothing waits in it, whose fair keys have these finish tags.
+
+    >>> rest_time(10.0, [4.0, 12.5]), rest_time(10.0, [])
+    (12.5, 10.0)
+    """
+    return max([virtual, *finishes])
 
 
 def jain_index(shares: list[float]) -> float:

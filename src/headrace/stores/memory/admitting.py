@@ -59,6 +59,7 @@ class Admission:
 
     def run(self) -> Admitted:
         """Admit."""
+        self._shares.lower()
         for name in self._lanes:
             self._propose(name)
         while self._candidates and not self._more:
@@ -68,9 +69,16 @@ class Admission:
                 self._propose(name)  # Another lane of its share was served since.
             else:
                 self._serve(name, lane)
-        waiting = {lane.gate.fair_key for lane in self._state.ready.of(self._claim.queue).values()}
-        self._shares.forget(waiting)
+        self._tidy_shares()
         return Admitted(self._jobs, look_in=self._look_in(), spent=dict(self._keeper.spent))
+
+    def _tidy_shares(self) -> None:
+        lanes = self._state.ready.of(self._claim.queue).values()
+        waiting = {lane.gate.fair_key for lane in lanes if lane.first(self._find) is not None}
+        if self._jobs and not waiting:
+            self._shares.rest()
+        else:
+            self._shares.forget(waiting)
 
     def _propose(self, name: str) -> None:
         lane = self._lanes[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from headrace.model.fairness import finish_tag, start_tag
+from headrace.model.fairness import HIGH_TIME, finish_tag, rest_time, start_tag
 
 #: Jobs without a fair key are one more share, of this weight.
 DEFAULT_WEIGHT = 1.0
@@ -39,6 +39,17 @@ class Shares:
         self.virtual = self.start_tag(fair_key)
         self.finish[fair_key] = finish_tag(self.virtual, cost, self.weight(fair_key))
 
+    def lower(self) -> None:
+        """Take a high virtual time off all tags: as large numbers they would soon be all the same."""
+        if self.virtual >= HIGH_TIME:
+            self.finish = {key: max(0.0, tag - self.virtual) for key, tag in self.finish.items()}
+            self.virtual = 0.0
+
+    def rest(self) -> None:
+        """Drop all tags, where nothing waits any more."""
+        self.virtual = rest_time(self.virtual, self.finish.values())
+        self.finish.clear()
+
     def forget(self, waiting: Set[str | None]) -> None:
         """Drop the tags that say nothing any more: of fair keys that wait for nothing and would start at once."""
         gone = [key for key, tag in self.finish.items() if tag <= self.virtual and key not in waiting]
@@ -48,4 +59,4 @@ class Shares:
     def named(self) -> Iterator[tuple[str, float, float]]:
         """Return fair key, weight and finish tag of the fair keys that have a tag or a weight of their own, by key."""
         for key in sorted({*self.weights, *filter(None, self.finish)}):
-            yield key, self.weight(key), self.finish.get(key, self.virtual)
+            yield key, self.weight(key), self.start_tag(key)

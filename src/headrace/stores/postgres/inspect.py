@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -24,7 +24,7 @@ WALK = 5_000
 class PostgresInspect:
     """Reads only. `notes` are what `store_info` says besides what the server tells, `hears` whether hints are heard."""
 
-    def __init__(self, database: Database, notes: Sequence[str] = (), *, hears: bool = True) -> None:
+    def __init__(self, database: Database, notes: Sequence[str] = (), *, hears: Callable[[], bool]) -> None:
         self._database, self._notes, self._hears = database, tuple(notes), hears
 
     async def get_job(self, job_id: UUID) -> JobView | None:
@@ -154,6 +154,6 @@ class PostgresInspect:
             Capability.SURVIVES_SERVER: row["synchronous_commit"] != "off",
             Capability.SURVIVES_MACHINE: durable,
             Capability.SURVIVES_FAILOVER: durable and row["synchronous_standby"],
-            Capability.HINTS: self._hears,
+            Capability.HINTS: self._hears(),
         }
         return frozenset(capability for capability in Capability if depends.get(capability, True))

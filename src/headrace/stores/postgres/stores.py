@@ -83,7 +83,7 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         sessions=PostgresSessionStore(database),
         control=PostgresControlStore(database),
         inspect=PostgresInspect(
-            database, _notes(pooled=pooled, listening=notifier.listening), hears=notifier.listening
+            database, _notes(pooled=pooled, listening=notifier.listening), hears=lambda: notifier.listening
         ),
         memo=PostgresMemoStore(database),
         schedules=PostgresScheduleStore(database),

@@ -101,9 +101,12 @@ def parse_address(url: str, *, setting: str = STORE_URL) -> Address:
 def _parse(url: str, setting: str) -> Address:
     try:
         parts = urlsplit(url)
+        _check_encoded(parts)
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
-        raise _wrong("cannot be read as an address", "redis://HOST:PORT/DB") from None
+        raise _MistakeError(
+            f"cannot be read as an address such as redis://HOST:PORT/DB; it must have {_ENCODED}"
+        ) from None
     if parts.scheme not in SCHEMES:
         raise _wrong("must begin with one of " + ", ".join(f"{name}://" for name in SCHEMES), f"{parts.scheme}://…")
     unknown = sorted(set(options) - set(_OPTIONS))
@@ -127,6 +130,18 @@ def _parse(url: str, setting: str) -> Address:
 
 def _wrong(rule: str, value: str) -> _MistakeError:
     return _MistakeError(f"{rule}, got {value}")
+
+
+#: What reads as the end of a host, of a path or of options where it stands as it is.
+_ENCODED = "/ ? # @ [ ] : % of user and password percent-encoded, as %2F %3F %23 %40 %5B %5D %3A %25"
+
+
+def _check_encoded(parts: SplitResult) -> None:
+    """Refuse what a user or password seems to have broken into pieces, before any of them is taken for a host."""
+    options = [pair for pair in parts.query.split("&") if not pair.partition("=")[0].endswith(("password", "username"))]
+    behind = [parts.path] if parts.netloc else []
+    if parts.fragment or any("@" in piece for piece in [*behind, *options]):
+        raise _wrong(f"must have {_ENCODED}", "one of them as it is")
 
 
 def _nodes(parts: SplitResult, port: int) -> tuple[Node, ...]:

@@ -13,6 +13,7 @@ from headrace.stores.redis.faults import RefusedError
 
 LOG = logging.getLogger("headrace.redis")
 
+SENTINEL = "sentinel"
 _SETTINGS = ("appendonly", "appendfsync", "maxmemory-policy")
 
 
@@ -22,7 +23,7 @@ class ServerFacts:
 
     name: str
     version: str
-    #: "master" or "slave", and whose
+    #: "master", "slave" or "sentinel", and whose
     role: str
     primary: str
     cluster: bool
@@ -43,7 +44,7 @@ async def read_facts(server: Server) -> ServerFacts:
     return ServerFacts(
         name=info.get("server_name", "redis"),
         version=info.get("valkey_version") or info.get("redis_version", "unknown"),
-        role=info.get("role", ""),
+        role=SENTINEL if SENTINEL in (info.get("redis_mode"), info.get("server_mode")) else info.get("role", ""),
         primary=f"{info.get('master_host', '')}:{info.get('master_port', '')}",
         cluster=info.get("cluster_enabled") == "1",
         aof=config.get("appendonly", "yes" if info.get("aof_enabled") == "1" else "no") == "yes",
@@ -93,6 +94,10 @@ async def check_server(server: Server, *, unsafe: bool = False) -> ServerFacts:
 
 
 def _check_role(facts: ServerFacts, address: Address) -> None:
+    if facts.role == SENTINEL:
+        raise ConfigError(
+            "queue.url names a sentinel as if it were a server. Write redis+sentinel://HOST:26379/SERVICE"
+        )
     if facts.role == "slave" and address.kind is Kind.SERVER:
         raise ConfigError(
             f"queue.url names a replica, which takes no writes. Name its primary ({facts.primary}), or let sentinels "

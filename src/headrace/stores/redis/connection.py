@@ -107,7 +107,7 @@ class Server:
             self._primary = await self.finder.find()
         try:
             return await connect(self._primary, self._entry, factory=factory)
-        except StoreUnavailableError:
+        except HeadraceError:
             # Perhaps another one is the primary by now.
             self._primary = None
             raise
@@ -127,19 +127,27 @@ class Server:
             raise StoreUnavailableError("This store was closed. Open the application again before using it.")
         self._wires = [wire for wire in self._wires if wire.closed is None]
         good = [wire for wire in self._wires if not wire.abandoned]
-        if not good:
-            return await self._opened()
-        best = min(good, key=lambda wire: wire.waiting)
+        if not good and self._make_room():
+            # Shielded: who gives up must not take it from the others who wait for it.
+            return await asyncio.shield(self._open())
+        best = min(good or self._wires, key=lambda wire: wire.waiting)
         if best.waiting >= _BUSY and len(self._wires) < self.options.size:
             self._open()
         return best
 
-    async def _opened(self) -> Wire:
-        """Wait for a new connection, which all who need one share."""
-        if len(self._wires) >= self.options.size:
-            self._wires.pop(0).abort("its callers gave up")
-        # Shielded: who gives up must not take it from the others.
-        return await asyncio.shield(self._open())
+    def _make_room(self) -> bool:
+        """Return whether another connection may be opened, in place of one that nobody waits for if need be.
+
+        One that others wait for is never ended for a newcomer: what they sent may have run.
+        """
+        if len(self._wires) < self.options.size:
+            return True
+        deserted = next((wire for wire in self._wires if wire.deserted), None)
+        if deserted is None:
+            return False
+        self._wires.remove(deserted)
+        deserted.abort("its callers gave up")
+        return True
 
     def _open(self) -> asyncio.Task[Wire]:
         if self._opening is None:

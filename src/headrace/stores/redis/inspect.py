@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -44,10 +44,10 @@ _CURSOR = re.compile(r"[0-9]{1,15}")
 
 
 class RedisInspect:
-    """Reads only. `listening` says whether hints are heard, `clock` replaces the server's, for tests."""
+    """Reads only. `listening` tells whether hints are heard, `clock` replaces the server's, for tests."""
 
     def __init__(
-        self, namespace: Namespace, server: Server, *, listening: bool = True, clock: Clock | None = None
+        self, namespace: Namespace, server: Server, *, listening: Callable[[], bool], clock: Clock | None = None
     ) -> None:
         self._namespace, self._server, self._listening, self._clock = namespace, server, listening, clock
 
@@ -223,7 +223,7 @@ class RedisInspect:
             durable=facts.aof and facts.fsync == "always",
             notes=(*_notes(facts), f"namespace {self._namespace.root}, {epoch}"),
             now=await self._now(),
-            capabilities=_capabilities(facts, hears=self._listening),
+            capabilities=_capabilities(facts, hears=self._listening()),
         )
 
 

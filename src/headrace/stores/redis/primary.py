@@ -10,14 +10,15 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-from headrace.model.errors import HeadraceError, StoreUnavailableError
+from headrace.model.errors import ConfigError, HeadraceError, StoreUnavailableError
 from headrace.stores.redis.addresses import Address, Kind, Login, Node
-from headrace.stores.redis.faults import RefusedError, unreachable
+from headrace.stores.redis.faults import RefusedError, shown, unreachable
 from headrace.stores.redis.wire import Entry, Wire, connect
 
 SLOTS = 16_384
 #: A sentinel or cluster node that does not answer within this is passed over.
 ASK_WITHIN = timedelta(seconds=2)
+_NAMED = {Kind.SENTINEL: "a sentinel", Kind.CLUSTER: "a node of a cluster"}
 
 
 class Finder:
@@ -62,11 +63,18 @@ async def _first(
             try:
                 if (found := await ask(wire)) is not None:
                     return found
+            except RefusedError as error:
+                raise ConfigError(
+                    f"{address.setting} must name {_NAMED[address.kind]}, as its scheme says, got {node}, which is "
+                    f"none: {shown(error.answer)}. Write redis://HOST:PORT for a server of its own"
+                ) from None
             finally:
                 await wire.close()
-        except (StoreUnavailableError, RefusedError) as error:
-            last = error
-    if last is not None and not getattr(last, "transient", False):
+        except (StoreUnavailableError, ConfigError) as error:
+            # What does not pass by itself is the better word where nobody knows.
+            if last is None or not error.transient:
+                last = error
+    if last is not None and not last.transient:
         raise last
     what = f"no sentinel knows a primary of {address.service!r}" if address.service else "no node knows our slot"
     raise unreachable(address.shown, what, address.setting) from last

@@ -93,7 +93,7 @@ async def open_redis_stores(
         batches=RedisBatchStore(namespace),
         sessions=RedisSessionStore(namespace),
         control=RedisControlStore(namespace),
-        inspect=RedisInspect(namespace, server, listening=notifier.listening, clock=clock),
+        inspect=RedisInspect(namespace, server, listening=lambda: notifier.listening, clock=clock),
         memo=RedisMemoStore(namespace),
         notifier=notifier,
         private_sessions=private_sessions,

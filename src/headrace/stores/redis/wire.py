@@ -16,14 +16,16 @@ from typing import Any
 
 import hiredis
 
-from headrace.model.errors import StoreUnavailableError
+from headrace.model.errors import ConfigError, HeadraceError, NotAllowedError, StoreUnavailableError
 from headrace.stores.redis.addresses import STORE_URL, Login, Node
-from headrace.stores.redis.faults import sort_answer, unreachable
+from headrace.stores.redis.faults import RefusedError, shown, sort_answer, unreachable
 
 #: What a command is made of; text goes as UTF-8.
 Word = str | bytes | int | float
 #: Above this many bytes that the kernel has not taken, callers wait.
 _WRITE_LIMIT = 1 << 20
+#: How long a server is tried without TLS that did not answer with it.
+_TRIED_FOR = timedelta(seconds=1)
 
 
 @dataclass(slots=True)
@@ -84,6 +86,11 @@ class Wire(asyncio.Protocol):
     def abandoned(self) -> bool:
         """Whether the caller of the oldest command has given up: perhaps the link is dead and nobody was told."""
         return bool(self._asked) and self._asked[0].answer.done()
+
+    @property
+    def deserted(self) -> bool:
+        """Whether commands wait whose callers have all given up: nobody misses this connection."""
+        return bool(self._asked) and all(asked.answer.done() for asked in self._asked)
 
     def _look(self) -> None:
         self._watch = None
@@ -193,7 +200,7 @@ class Entry:
 
 
 async def connect(node: Node, entry: Entry, *, factory: type[Wire] = Wire) -> Wire:
-    """Open a connection and log in. Raises StoreUnavailableError, NotAllowedError."""
+    """Open a connection and log in. Raises StoreUnavailableError, NotAllowedError, ConfigError."""
     loop = asyncio.get_running_loop()
     wire = factory(node, entry)
     try:
@@ -206,6 +213,11 @@ async def connect(node: Node, entry: Entry, *, factory: type[Wire] = Wire) -> Wi
             await _enter(wire, entry)
     except TimeoutError:
         wire.abort()
+        if entry.tls and await _speaks_openly(node, entry):
+            raise ConfigError(
+                f"{entry.setting} must begin with a scheme without TLS, as redis://, where the server has none on this "
+                f"port, got TLS for {node}"
+            ) from None
         raise unreachable(str(node), f"no connection within {entry.wait.total_seconds():g} s", entry.setting) from None
     except OSError as error:
         wire.abort()
@@ -224,8 +236,27 @@ async def _enter(wire: Wire, entry: Entry) -> None:
     if entry.db:
         asked.append(wire.ask(("SELECT", entry.db)))
     for answer in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(answer, RefusedError) and entry.db:
+            raise ConfigError(
+                f"{entry.setting} must name a database that the server has, got {entry.db} ({shown(answer.answer)})"
+            )
         if isinstance(answer, BaseException):
             raise answer
+
+
+async def _speaks_openly(node: Node, entry: Entry) -> bool:
+    """Whether a server that answers no TLS answers without; who we are it is not told."""
+    try:
+        wire = await connect(node, Entry(wait=_TRIED_FOR, timeout=_TRIED_FOR, setting=entry.setting))
+        try:
+            await wire.ask(("PING",))
+        finally:
+            wire.abort()
+    except NotAllowedError:
+        return True
+    except HeadraceError:
+        return False
+    return True
 
 
 def _notice_dead_links(transport: asyncio.Transport) -> None:

@@ -34,7 +34,7 @@ CREATE TABLE {schema}.breakers (
   retry_at timestamptz,
   probe_job uuid,
   probe_attempt int,
-  version int NOT NULL DEFAULT 0,
+  version bigint NOT NULL DEFAULT 0,
   CONSTRAINT breakers_pkey PRIMARY KEY (key)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
@@ -300,6 +300,13 @@ BEGIN
   INSERT INTO {schema}.gates (queue) SELECT claim_queue
   WHERE NOT EXISTS (SELECT FROM {schema}.gates AS g WHERE g.queue = claim_queue) ON CONFLICT (queue) DO NOTHING;
   SELECT g.virtual INTO virtual_time FROM {schema}.gates AS g WHERE g.queue = claim_queue FOR UPDATE;
+  IF virtual_time >= 1073741824 THEN
+    -- Only differences of tags say anything; as large numbers they would soon be all the same.
+    UPDATE {schema}.shares AS x SET finish = greatest(0, x.finish - virtual_time)
+    WHERE x.queue = claim_queue AND x.finish IS NOT NULL;
+    UPDATE {schema}.gates AS g SET virtual = 0 WHERE g.queue = claim_queue;
+    virtual_time := 0;
+  END IF;
   clock := coalesce(claim_now, clock_timestamp());
   cancelling := ARRAY(SELECT b.id FROM {schema}.batches AS b WHERE b.state = 'cancelling');
   keys := coalesce((SELECT jsonb_object_agg(h.key, h.used) FROM {schema}.held_keys(claim_queue) AS h), '{}');
@@ -506,11 +513,18 @@ BEGIN
     names[refusers[array_position(started, j.id)]],
     nullif(again_ats[refusers[array_position(started, j.id)]], '-infinity'), array_position(started, j.id)::bigint,
     NULL::boolean, NULL::interval, NULL::text;
+  IF more OR EXISTS (SELECT FROM {schema}.waiting_lanes(claim_queue, cancelling)) THEN
+    INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
+    SELECT claim_queue, fair_keys[bases[m.share]], tags[lane_count + m.share]
+    FROM unnest(moved) WITH ORDINALITY AS m (moved, share) WHERE m.moved
+    ON CONFLICT (queue, fair_key) DO UPDATE SET finish = excluded.finish;
+  ELSE
+    -- The busy period is over. A tag beside a weight may stay: it lies behind the virtual time.
+    virtual_time := greatest((SELECT max(t.tag) FROM unnest(tags) AS t (tag)),
+      (SELECT max(x.finish) FROM {schema}.shares AS x WHERE x.queue = claim_queue));
+    DELETE FROM {schema}.shares AS x WHERE x.queue = claim_queue AND x.weight IS NULL;
+  END IF;
   UPDATE {schema}.gates AS g SET virtual = virtual_time WHERE g.queue = claim_queue;
-  INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
-  SELECT claim_queue, fair_keys[bases[m.share]], tags[lane_count + m.share]
-  FROM unnest(moved) WITH ORDINALITY AS m (moved, share) WHERE m.moved
-  ON CONFLICT (queue, fair_key) DO UPDATE SET finish = excluded.finish;
   UPDATE {schema}.rates AS r SET level = rooms[n.number], at = greatest(r.at, clock)
   FROM unnest(kinds, names, taken) WITH ORDINALITY AS n (kind, name, taken, number)
   WHERE r.name = n.name AND n.kind = 'rate' AND n.taken > 0 AND bursts[n.number] < 'Infinity' AND grants IS NULL;

@@ -3,7 +3,7 @@
 -- Locks: the rows, in the order given (the caller sorts by key). Index: primary key.
 WITH read AS MATERIALIZED (
   SELECT b.key FROM {schema}.breakers AS b
-    JOIN unnest(%(keys)s::text[], %(versions)s::int[]) AS r (key, version) ON r.key = b.key AND r.version = b.version
+    JOIN unnest(%(keys)s::text[], %(versions)s::bigint[]) AS r (key, version) ON r.key = b.key AND r.version = b.version
   ORDER BY b.key FOR UPDATE OF b
 )
 UPDATE {schema}.breakers AS b

@@ -19,7 +19,8 @@ end
 -- Jobs without a gate are not watched where they come in: an ungated queue pays nothing.
 settle_lane(queue, gate_of(OPEN_GATE))
 local classes = call('SMEMBERS', ROOT .. 'classes:' .. queue)
-local rows, look_at, more = {}, nil, false
+lower_tags(queue, classes)
+local rows, held, look_at, more = {}, 0, nil, false
 
 while not more do
   local job, tag = next_candidate(queue, classes)
@@ -30,6 +31,7 @@ while not more do
   local obstacles = obstacles_of(job, refused)
   if #obstacles > 0 then
     local at, wide = hold(job, obstacles)
+    held = held + 1
     look_at = at and math.min(at, look_at or at) or look_at
     stuck[job.gate.text], stuck_classes[job.gate.class] = true, wide or nil
   elseif #rows >= limit then
@@ -50,6 +52,9 @@ more = more or ghosts >= GHOSTS_AT_ONCE
 local look_in = more and 0 or look_at and look_at - NOW or -1
 if #rows > 0 then
   call('SADD', ROOT .. 'holders', session .. ':' .. queue)
+  if not more and held == 0 then
+    rest(queue, classes)
+  end
 end
 flush()
 write_buckets()

@@ -162,24 +162,84 @@ local function next_candidate(queue, classes)
   return best, best_tag
 end
 
--- Move the tag of a job's share, and the virtual time, past the job; then shares that this time reached are fresh.
+local function lower_scores(key, by)
+  local scores, lowered = call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}
+  for index = 1, #scores, 2 do
+    lowered[index], lowered[index + 1] = exactly(scores[index + 1] - by), scores[index]
+  end
+  call_in_parts('ZADD', key, lowered)
+end
+
+-- Take a high virtual time off all tags: only differences say anything, and large numbers would soon be all the same.
+local function lower_tags(queue, classes)
+  local time = virtual_of(queue)
+  if time >= HIGH_TIME then
+    lower_scores(ROOT .. 'tags:' .. queue, time)
+    for _, class in ipairs(classes) do
+      local _, tagged = class_keys(queue, class)
+      lower_scores(tagged, time)
+    end
+    virtuals[queue] = 0
+    call('SET', ROOT .. 'virtual:' .. queue, 0)
+  end
+end
+
+-- Let the virtual time of a queue be no less than `time`: tags behind it are gone, and shares that it reached are fresh.
+local function reach(queue, classes, time)
+  if time > virtual_of(queue) then
+    virtuals[queue] = time
+    call('SET', ROOT .. 'virtual:' .. queue, exactly(time))
+    call('ZREMRANGEBYSCORE', ROOT .. 'tags:' .. queue, '-inf', exactly(time))
+  end
+  for _, class in ipairs(classes) do
+    local _, tagged = class_keys(queue, class)
+    for _, reached in ipairs(call('ZRANGE', tagged, '-inf', exactly(time), 'BYSCORE')) do
+      settle_share(queue, class, reached)
+    end
+  end
+end
+
+-- Move the tag of a job's share, and the virtual time, past the job.
 local function charge_share(job, tag, classes)
   local queue, fair = job.queue, job.gate.fair
   local weight = tonumber(fair ~= '' and call('HGET', ROOT .. 'weights:' .. queue, fair) or 1)
-  local finish = exactly(tag + job.cost / weight)
-  if tag > virtual_of(queue) then
-    virtuals[queue] = tag
-    call('SET', ROOT .. 'virtual:' .. queue, exactly(tag))
-    call('ZREMRANGEBYSCORE', ROOT .. 'tags:' .. queue, '-inf', exactly(tag))
-  end
-  call('ZADD', ROOT .. 'tags:' .. queue, finish, fair)
+  call('ZADD', ROOT .. 'tags:' .. queue, exactly(tag + job.cost / weight), fair)
+  reach(queue, classes, tag)
   for _, class in ipairs(classes) do
-    local _, tagged, firsts = class_keys(queue, class)
-    for _, reached in ipairs(call('ZRANGE', tagged, '-inf', exactly(tag), 'BYSCORE')) do
-      settle_share(queue, class, reached)
-    end
+    local _, _, firsts = class_keys(queue, class)
     if call('HEXISTS', firsts, fair) == 1 then
       settle_share(queue, class, fair)
     end
+  end
+end
+
+-- Whether a job waits at the head of a lane, behind the ghosts that stand there.
+local function lane_waits(queue, gate, id)
+  if not is_ghost(call('HGET', job_key(id), 'batch')) or ghosts >= GHOSTS_AT_ONCE then
+    return true
+  end
+  put_aside(queue, gate)
+  return call('HEXISTS', ROOT .. 'heads:' .. queue, gate.text) == 1
+end
+
+local function anything_waits(queue)
+  local cursor = '0'
+  repeat
+    local page = call('HSCAN', ROOT .. 'heads:' .. queue, cursor)
+    for index = 1, #page[2], 2 do
+      if lane_waits(queue, gate_of(page[2][index]), string.match(page[2][index + 1], ' (.*)$')) then
+        return true
+      end
+    end
+    cursor = page[1]
+  until cursor == '0'
+  return false
+end
+
+-- Where nothing waits the busy period of a queue is over: its time becomes the largest finish tag, and no tag is left.
+local function rest(queue, classes)
+  local last = call('ZRANGE', ROOT .. 'tags:' .. queue, -1, -1, 'WITHSCORES')
+  if last[2] and not anything_waits(queue) then
+    reach(queue, classes, tonumber(last[2]))
   end
 end
