@@ -19,6 +19,7 @@ from headrace.model.batch import (
 from headrace.model.errors import ConflictError, NotFoundError
 from headrace.model.ids import uuid7, uuid7s
 from headrace.model.session import LeaderTerm
+from headrace.stores.redis.intake import check_size
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import micros, parse_id, span, spec_fields, to_json
 
@@ -43,6 +44,7 @@ class RedisBatchStore:
 
     async def create_batch(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
         """Create a batch and return its id, or the id of the batch that has its key."""
+        check_size("items", args or ())
         items = {"ids": _ids(len(args or ())), "args": list(args or ())}
         new = {
             "spec": spec_fields(batch.spec),
@@ -62,6 +64,7 @@ class RedisBatchStore:
 
     async def append_slice(self, part: Slice) -> bool:
         """Append items to an open batch; return False when an equal slice is there already."""
+        check_size("items", part.args)
         items = to_json({"ids": _ids(len(part.args)), "args": part.args})
         verdict = await self._namespace.run("append_slice", part.batch_id.hex, part.first, part.hash, items)
         if verdict == "missing":
