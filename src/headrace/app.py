@@ -202,6 +202,11 @@ class App:
         ['nightly']
         """
 
+        if callable(expression):
+            # Without parentheses the function itself: it would be gone, with no word.
+            rule = 'must say when, as in @app.cron("0 3 * * *")'
+            raise InvalidInputError("cron", rule, getattr(expression, "__name__", expression))
+
         def decorate(function: Callable[..., Any]) -> Task[Any, Any]:
             task = self._register(function, options)
             self.schedule(task, expression, tz=tz, catch_up=catch_up)
