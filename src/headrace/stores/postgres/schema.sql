@@ -690,8 +690,7 @@ BEGIN
       FOR need IN firsts[rest] .. firsts[rest + 1] - 1 LOOP
         node := need_of[need];
         units := CASE WHEN need_units[need] < 0 THEN costs[lane] ELSE need_units[need] END;
-        room := rooms[node] - reserved[node];
-        passes := {schema}.passes_at(units, room, bursts[node], flows[node], again_ats[node], clock);
+        passes := {schema}.passes_at(units, rooms[node] - reserved[node], bursts[node], flows[node], again_ats[node], clock);
         CONTINUE WHEN passes = '-infinity';
         held := true;
         IF refusing[node] AND refuser = 0 THEN
@@ -701,6 +700,7 @@ BEGIN
           full_up := full_up OR kinds[node] = 'running';
           opens := greatest(opens, CASE kinds[node] WHEN 'rate' THEN again_ats[node] ELSE passes END);
         ELSE
+          room := rooms[node] - reserved[node];
           behind := behind OR reserved[node] > 0;
           lasting := lasting OR reserved[node] > 0 AND (need_units[need] >= 0 OR room <= 0);
           wait := greatest(wait, {schema}.wait_of(units, room, bursts[node], flows[node]));
