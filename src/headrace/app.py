@@ -371,8 +371,8 @@ class App:
         """Let no more jobs into a queue, and wait until those it has are done; return what is left at `timeout`.
 
         Within a second every process that enqueues into it gets QueueClosedError. Retries of what was accepted run.
-        The queue stays closed until `resume`. `on_look` is told how far it is. Raises ConflictError when the queue is
-        paused, or opened meanwhile.
+        The queue stays closed until `resume`. `on_look` is told how far it is. Raises DrainStoppedError when somebody
+        opens the queue meanwhile, and QueuePausedError, which is one too, when it is paused.
 
         >>> from headrace import App
         >>> app = App("memory://")

@@ -2,7 +2,7 @@
 -- gate (parsed), cost. An obstacle is {reason, subject, until_at (nil: no time ends it), facts}; where it is units that are
 -- missing, also {lack (microseconds), behind, wide}: `behind` says that somebody reserved them, `wide` that then every job of
 -- the class lacks them.
--- include running, buckets
+-- include running, buckets, breaking
 local caps, usages, breakers = {}, {}, {}
 local grants, spent
 local reserved = {}
@@ -52,12 +52,7 @@ end
 -- A breaker's rule and record; nil for one that nobody declared.
 local function breaker_of(key)
   if breakers[key] == nil then
-    local fields = call('HGETALL', ROOT .. 'breaker:' .. key)
-    local breaker = #fields > 0 and {} or false
-    for index = 1, #fields, 2 do
-      breaker[fields[index]] = fields[index + 1]
-    end
-    breakers[key] = breaker
+    breakers[key] = read_breaker(key) or false
   end
   return breakers[key] or nil
 end
