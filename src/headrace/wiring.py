@@ -262,7 +262,7 @@ def _admit(app: App) -> Admit:
     stores, limiter = app.runtime.stores, app.runtime.limiter
     if limiter is stores.limiter:
         return stores.admission.admit_jobs
-    return Grants(limiter, stores.admission, app.registry).admit_jobs
+    return Grants(limiter, stores.admission).admit_jobs
 
 
 def _duties(settings: Settings) -> DutyOptions:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from headrace.model.breaker import BreakerRule, BreakerState
 from headrace.model.limits import Declared, Gate, Rate
 from tests.conformance.scenario import MINUTE, SECOND, Scenario
 
@@ -299,3 +300,44 @@ async def test_the_limiter_knows_when_grants_come(on: Scenario) -> None:
     assert (await on.look(session, grants={"api": 3.0})).look_in is None
     answer = await on.look(session, 1, grants={"api": 2.0})
     assert (len(answer.jobs), answer.look_in) == (1, timedelta())
+
+
+async def test_grants_are_not_exceeded(on: Scenario) -> None:
+    """A job dearer than the burst takes nothing either that was not granted: whoever grants has its debt to keep."""
+    session = await on.worker()
+    await declare(on, api=RATE)
+    await on.enqueue(5, gate=Gate(limits=(("api", None),)), cost=30.0)
+
+    for units, started in ((10.0, 0), (29.0, 0), (30.0, 1), (65.0, 2)):
+        answer = await on.look(session, grants={"api": units})
+        assert (len(answer.jobs), answer.spent.get("api", 0.0)) == (started, 30.0 * started)
+
+
+async def test_what_grants_were_too_few_for_is_told(on: Scenario) -> None:
+    """Of each bucket the units of the job whose turn it is; where there were enough, or no grants, nothing."""
+    session = await on.worker()
+    await declare(on, api=RATE, tokens=RATE)
+    await on.enqueue(3, gate=Gate(limits=(("api", 1.0), ("tokens", 1.0))))
+    on.clock.advance(SECOND)
+    await on.enqueue(1, gate=Gate(limits=(("api", 4.0),)))
+
+    assert (await on.look(session, grants={})).short == {"api": 1.0, "tokens": 1.0}
+    assert (await on.look(session, grants={"api": 1.0})).short == {"api": 4.0, "tokens": 1.0}
+    answer = await on.look(session, grants={"api": 100.0, "tokens": 2.0})
+    assert (len(answer.jobs), answer.short) == (3, {"tokens": 1.0})
+    answer = await on.look(session)
+    assert (len(answer.jobs), answer.short) == (1, {})
+
+
+async def test_who_waits_for_something_else_is_short_of_nothing(on: Scenario) -> None:
+    """Units would not help a job that a cap holds as well, nor one behind a breaker that is open."""
+    session = await on.worker()
+    rule = BreakerRule(failures=1, cooldown=MINUTE)
+    await on.gate.declare_limits(Declared({"task:a": 0}, {"api": RATE}, {"guard": rule}))
+    await on.gate.set_breaker("guard", BreakerState.OPEN)
+    await on.enqueue(1, gate=Gate(limits=(("api", 1.0),), caps=("task:a",)))
+    await on.enqueue(1, gate=Gate(limits=(("api", 1.0),), breakers=("guard",)))
+    assert (await on.look(session, grants={})).short == {}
+
+    await on.enqueue(1, gate=Gate(limits=(("api", 3.0),)))
+    assert (await on.look(session, grants={})).short == {"api": 3.0}

@@ -84,6 +84,34 @@ async def test_some_of_nothing_is_nothing(on: Scenario) -> None:
     assert (taken.units.get("api", 0.0), taken.wait > timedelta()) == (0.0, True)
 
 
+async def test_some_is_at_least_what_is_of_use(on: Scenario) -> None:
+    """Of a bucket that has less than its least nothing is taken, of others it is; then one is told when to ask."""
+    limiter = await filled(on, api=RATE, tokens=Rate(1.0, 5.0))
+    await limiter.take({"tokens": 4.0})
+
+    taken = await limiter.take({"api": 8.0, "tokens": 5.0}, some=True, least={"api": 2.0, "tokens": 3.0})
+    assert (taken.units, taken.wait) == ({"api": 8.0, "tokens": 0.0}, 2 * SECOND)
+    on.clock.advance(taken.wait)
+    taken = await limiter.take({"api": 8.0, "tokens": 5.0}, some=True, least={"api": 2.0, "tokens": 3.0})
+    assert (taken.units, taken.wait) == ({"api": pytest.approx(6.0), "tokens": pytest.approx(3.0)}, SECOND)
+
+
+async def test_a_least_above_the_burst_leaves_a_debt(on: Scenario) -> None:
+    """A full bucket gives it, and whoever asks next waits for all of it to be paid; one that is closed does not."""
+    limiter = await filled(on, api=RATE)
+    await limiter.take({"api": 1.0})
+    assert (await limiter.take({"api": 30.0}, some=True, least={"api": 30.0})).wait == timedelta(seconds=0.5)
+    on.clock.advance(timedelta(seconds=0.5))
+    assert (await limiter.take({"api": 30.0}, some=True, least={"api": 30.0})).units == {"api": 30.0}
+
+    assert await limiter.levels(["api"]) == {"api": Level(pytest.approx(-20.0))}
+    refused = await limiter.take({"api": 30.0}, some=True, least={"api": 30.0})
+    assert (refused.units, refused.wait) == ({"api": 0.0}, 15 * SECOND)
+    on.clock.advance(15 * SECOND)
+    await limiter.close_bucket("api", SECOND)
+    assert (await limiter.take({"api": 30.0}, some=True, least={"api": 30.0})).wait == SECOND
+
+
 async def test_more_than_the_burst_leaves_a_debt(on: Scenario) -> None:
     """A full bucket lets it pass, and nothing else until time has paid for it."""
     limiter = await filled(on, api=RATE)

@@ -302,7 +302,7 @@ LIMITED = (
     ),
     Mutant(
         "rates", "grants are taken from the buckets too",
-        (gate("AND bursts[n.number] < 'Infinity' AND grants IS NULL;", "AND bursts[n.number] < 'Infinity';"),),
+        (gate("AND n.taken > 0 AND bursts[n.number] < 'Infinity';", "AND n.taken > 0;"),),
         at("admission_rates", "test_grants_stand_for_the_buckets"),
     ),
     Mutant(

@@ -274,7 +274,7 @@ GATED = (
     ),
     Mutant(
         "rates", "units are kept that flow in meanwhile",
-        (lua("lib/keeper", "lack_of(name, amount) == wait and amount or kept", "amount"),),
+        (lua("lib/keeper", "lack == wait and amount or kept", "amount"),),
         at("admission_dear", "test_what_flows_in_meanwhile_is_not_kept"),
     ),
     Mutant(

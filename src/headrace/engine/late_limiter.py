@@ -74,9 +74,11 @@ class LateLimiter:
         """Set the rates of buckets."""
         await (await self._opened()).declare(rates)
 
-    async def take(self, wanted: Mapping[str, float], *, some: bool = False) -> Taken:
+    async def take(
+        self, wanted: Mapping[str, float], *, some: bool = False, least: Mapping[str, float] | None = None
+    ) -> Taken:
         """Take units."""
-        return await (await self._opened()).take(wanted, some=some)
+        return await (await self._opened()).take(wanted, some=some, least=least)
 
     async def give_back(self, units: Mapping[str, float]) -> None:
         """Return units."""

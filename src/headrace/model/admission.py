@@ -27,6 +27,8 @@ class Admitted:
     look_in: timedelta | None = None
     #: units used of the grants that were given, by bucket
     spent: Mapping[str, float] = field(default_factory=dict)
+    #: What grants were too few for: by bucket, the units of the job that waits for nothing but rates and has them next.
+    short: Mapping[str, float] = field(default_factory=dict)
 
 
 class WaitReason(StrEnum):

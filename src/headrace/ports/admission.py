@@ -44,8 +44,11 @@ class Admission(Protocol):
         back to the place it had. A fair key or bucket that is not known has weight 1, or is no limit.
 
         `grants` are units taken beforehand from a limiter that is not this store; the buckets of the store itself are
-        then left alone, and a bucket that is not among the grants gives nothing. A job behind an open breaker whose
-        rule says FAIL comes back with `refused` set: the caller fails it without running it.
+        then left alone, and a bucket that is not among the grants gives nothing; nor does one of which less was granted
+        than a job takes, dearer than the burst or not. What they were too few for is told (`short`).
+
+        A job behind an open breaker whose rule says FAIL comes back with `refused` set: the caller fails it without
+        running it.
 
         Never more than the free slots, nothing to a session that is not alive; `claim.after` is ignored.
         """

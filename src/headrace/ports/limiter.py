@@ -16,7 +16,10 @@ from headrace.model.limits import Level, Rate
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a limiter gave: units by bucket, and, where something was missing, how long to wait before asking again."""
+    """What a limiter gave: units by bucket, and, where something was missing, how long to wait before asking again.
+
+    With `some`: until the first of the buckets that gave less has more, or its least.
+    """
 
     units: Mapping[str, float]
     wait: timedelta = timedelta()
@@ -31,10 +34,14 @@ class Limiter(Protocol):
         """Set the rates of buckets; a level that is known is kept."""
         ...
 
-    async def take(self, wanted: Mapping[str, float], *, some: bool = False) -> Taken:
+    async def take(
+        self, wanted: Mapping[str, float], *, some: bool = False, least: Mapping[str, float] | None = None
+    ) -> Taken:
         """Take the wanted units of every bucket, or, if one has not enough, of none; in one atomic step.
 
-        With `some`, take of each what is there, up to what is wanted. A bucket that is closed gives nothing.
+        With `some`, take of each by itself what is there, up to what is wanted, but nothing of a bucket that has less
+        than its `least`. Where that is more than its burst, a full bucket gives it and is left in debt. A bucket that
+        is closed gives nothing.
         """
         ...
 

@@ -70,7 +70,7 @@ class Admission:
             else:
                 self._serve(name, lane)
         self._tidy_shares()
-        return Admitted(self._jobs, look_in=self._look_in(), spent=dict(self._keeper.spent))
+        return Admitted(self._jobs, look_in=self._look_in(), spent=self._keeper.spent, short=self._keeper.short)
 
     def _tidy_shares(self) -> None:
         lanes = self._state.ready.of(self._claim.queue).values()

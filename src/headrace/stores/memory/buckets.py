@@ -48,10 +48,6 @@ class Bucket:
         """Return for how long nothing passes, however full it is."""
         return NOW if self.closed_until is None else max(self.closed_until - now, NOW)
 
-    def there(self, now: datetime) -> float:
-        """Return how many units can be had without a debt."""
-        return 0.0 if self.closed(now) else max(0.0, self.level_at(now))
-
     def change(self, units: float, now: datetime) -> None:
         """Add units, at most up to the burst; negative ones take, into debt if need be."""
         self.settle(now)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from headrace.model.admission import WaitReason
-from headrace.model.limits import Gate, queue_cap
+from headrace.model.limits import Gate, Rate, queue_cap
 from headrace.stores.memory.breakers import Breaker
 from headrace.stores.memory.buckets import NOW, Buckets
 from headrace.stores.memory.caps import Usage, caps_of, key_holder
@@ -44,6 +45,7 @@ class Keeper:
         self._state, self._limits, self._now = state, state.limits, state.now()
         self._usage, self._grants = usage, grants
         self.spent: dict[str, float] = {}
+        self.short: dict[str, float] = {}
         self._reserved: dict[str, float] = defaultdict(float)
 
     def obstacles(self, job: Job) -> Iterator[Obstacle]:
@@ -78,10 +80,17 @@ class Keeper:
             return None
         wait = max(lacks.values())
         for name, units in self._units(job).items():
-            if (rate := self._buckets[name].rate) is not None:
+            if self._grants is not None and name in lacks:
+                self.short[name] = units
+            if (rate := self._rate(name)) is not None:
                 # What flows in until the job can start need not be kept for it.
                 self._reserved[name] += units if lacks.get(name) == wait else rate.needed(units, wait)
         return self._now + wait if self._grants is None else None
+
+    def _rate(self, name: str) -> Rate | None:
+        rate = self._buckets[name].rate
+        # Of grants a job takes no more than there are: whoever gives them keeps the debt of one dearer than the burst.
+        return rate if rate is None or self._grants is None else replace(rate, burst=math.inf)
 
     def _opens(self, obstacle: Obstacle) -> datetime | None:
         closed = obstacle.reason is WaitReason.RATE
@@ -134,7 +143,8 @@ class Keeper:
                 level, closed = bucket.level_at(self._now), bucket.closed(self._now)
             else:
                 level = self._grants.get(name, 0.0) - self.spent.get(name, 0.0)
-            lack = bucket.rate.missing(level - self._reserved[name], units) if bucket.rate else NOW
+            rate = self._rate(name)
+            lack = rate.missing(level - self._reserved[name], units) if rate else NOW
             if wait := max(lack, closed):
                 until = self._now + wait if self._grants is None else None
                 facts = {"level": level, "units": units}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from headrace.model.limits import Level, Rate
 from headrace.ports.limiter import Taken
-from headrace.stores.memory.buckets import NOW
+from headrace.stores.memory.buckets import NOW, Bucket
 from headrace.stores.memory.state import State, atomic
 
 
@@ -24,21 +25,19 @@ class MemoryLimiter:
             self._state.limits.buckets.declare(name, rate, self._state.now(), empty=True)
 
     @atomic
-    async def take(self, wanted: Mapping[str, float], *, some: bool = False) -> Taken:
+    async def take(
+        self, wanted: Mapping[str, float], *, some: bool = False, least: Mapping[str, float] | None = None
+    ) -> Taken:
         """Take all, or of each what is there."""
         now, buckets = self._state.now(), self._state.limits.buckets
         rated = {name: buckets[name] for name in wanted if name in buckets and buckets[name].rate is not None}
         unknown = frozenset(wanted) - frozenset(rated)
-        wait = max((bucket.wait(wanted[name], now) for name, bucket in rated.items()), default=NOW)
         if some:
-            units = {name: min(wanted[name], bucket.there(now)) for name, bucket in rated.items()}
-        else:
-            units = {} if wait or unknown else dict(wanted)
+            return _take_some(rated, wanted, least or {}, now, unknown)
+        wait = max((bucket.wait(wanted[name], now) for name, bucket in rated.items()), default=NOW)
+        units = {} if wait or unknown else dict(wanted)
         for name, amount in units.items():
             rated[name].change(-amount, now)
-        if some:
-            short = {name: wanted[name] - units[name] for name in units if units[name] < wanted[name]}
-            wait = max((rated[name].wait(lack, now) for name, lack in short.items()), default=NOW)
         return Taken(units, wait, unknown)
 
     @atomic
@@ -66,3 +65,17 @@ class MemoryLimiter:
         found = {name: buckets[name] for name in names if name in buckets}
         rated = {name: bucket for name, bucket in found.items() if bucket.rate is not None}
         return {name: Level(bucket.level_at(now), bucket.closed(now)) for name, bucket in rated.items()}
+
+
+def _take_some(
+    rated: Mapping[str, Bucket], wanted: Mapping[str, float], least: Mapping[str, float], now: datetime,
+    unknown: frozenset[str],
+) -> Taken:  # fmt: skip
+    units, waits = {}, []
+    for name, bucket in rated.items():
+        floor = least.get(name, 0.0)
+        units[name] = 0.0 if bucket.wait(floor, now) else max(floor, min(wanted[name], bucket.level_at(now)))
+        bucket.change(-units[name], now)
+        if units[name] < wanted[name]:
+            waits.append(bucket.wait(min(wanted[name] - units[name], floor or math.inf), now))
+    return Taken(units, min(filter(None, waits), default=NOW), unknown)

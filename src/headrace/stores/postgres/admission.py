@@ -46,7 +46,8 @@ class PostgresAdmission:
             "admit_jobs", session=claim.session, queue=claim.queue, limit=claim.limit, grants=granted
         )
         spent = json.loads(last["spent"] or "{}")
-        return Admitted(admitted_jobs(rows), gated=last["gated"], look_in=last["look_in"], spent=spent)
+        short = json.loads(last["short"] or "{}")
+        return Admitted(admitted_jobs(rows), gated=last["gated"], look_in=last["look_in"], spent=spent, short=short)
 
     async def declare_limits(self, declared: Declared) -> None:
         """Store what an app declares; what operators set stays in force."""

@@ -22,13 +22,17 @@ class PostgresLimiter:
         """Set rates; a bucket that was not known starts empty."""
         await declare_rates(self._database, rates, empty=True)
 
-    async def take(self, wanted: Mapping[str, float], *, some: bool = False) -> Taken:
+    async def take(
+        self, wanted: Mapping[str, float], *, some: bool = False, least: Mapping[str, float] | None = None
+    ) -> Taken:
         """Take all, or of each what is there."""
         names = sorted(wanted)
         units = [wanted[name] for name in names]
-        rows = await self._database.fetch("take_units", names=names, units=units, some=some)
+        leasts = [(least or {}).get(name, 0.0) for name in names]
+        rows = await self._database.fetch("take_units", names=names, units=units, leasts=leasts, some=some)
         unknown = frozenset(names) - {row["name"] for row in rows}
-        wait = max((row["wait"] for row in rows), default=timedelta())
+        waits = [row["wait"] for row in rows if row["wait"]]
+        wait = (min if some else max)(waits, default=timedelta())
         nothing = not some and (wait > timedelta() or unknown)
         return Taken({} if nothing else {row["name"]: row["units"] for row in rows}, wait, unknown)
 

@@ -466,7 +466,7 @@ LANGUAGE sql STABLE AS $$
   SELECT a.kind, a.name,
     CASE WHEN l.burst IS NULL THEN 'Infinity' WHEN grants IS NULL THEN l.level
       ELSE coalesce((grants ->> a.name)::double precision * (1 + 1e-9), 0) END,
-    coalesce(l.burst, 'Infinity'), coalesce(l.per_second, 0),
+    CASE WHEN grants IS NULL THEN coalesce(l.burst, 'Infinity') ELSE 'Infinity' END, coalesce(l.per_second, 0),
     CASE WHEN grants IS NULL THEN coalesce(l.closed_until, '-infinity') ELSE '-infinity' END, false
   FROM asked AS a JOIN LATERAL {schema}.bucket(a.name, clock, levels) AS l ON true WHERE a.kind = 'rate'
   UNION ALL
@@ -556,7 +556,7 @@ $$;
 
 CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, attempt int, failures smallint,
   crashes smallint, max_attempts smallint, timeout interval, cancel_requested boolean, batch_id uuid, ordinal int,
-  sort_at timestamptz, refused_by text, again_at timestamptz, place bigint, gated boolean, look_in interval, spent text);
+  sort_at timestamptz, refused_by text, again_at timestamptz, place bigint, gated boolean, look_in interval, spent text, short text);
 
 -- Admission: the gate is locked, then what the waiting lanes need, and only then is counted: each in a statement of its
 -- own, and so with a snapshot of its own. What differs only between jobs of one share is done with two levels of heaps:
@@ -589,7 +589,7 @@ DECLARE
   -- by what is needed
   kinds text[]; names text[]; numbers jsonb;
   rooms float8[]; bursts float8[]; flows float8[]; again_ats timestamptz[]; refusing boolean[]; taken float8[];
-  reserved float8[];
+  reserved float8[]; shorts float8[];
   started uuid[] := '{}'; refusers int[] := '{}'; probed int[] := '{}'; probes uuid[] := '{}';
   look_at timestamptz := 'infinity'; passes timestamptz; opens timestamptz; room float8; lack float8; wait float8;
   lane int; share int; rest int; refuser int; need int; held boolean; full_up boolean; lasting boolean; behind boolean; more boolean := false;
@@ -665,9 +665,9 @@ BEGIN
   clock := coalesce(claim_now, clock_timestamp());
 
   SELECT array_agg(g.kind), array_agg(g.name), array_agg(g.room), array_agg(g.burst), array_agg(g.per_second),
-    array_agg(g.again_at), array_agg(g.refuses), array_agg(0::float8), array_agg(0::float8),
+    array_agg(g.again_at), array_agg(g.refuses), array_agg(0::float8), array_agg(0::float8), array_agg(0::float8),
     jsonb_object_agg(g.kind || ' ' || g.name, g.number) FILTER (WHERE g.kind IS NOT NULL)
-  INTO kinds, names, rooms, bursts, flows, again_ats, refusing, taken, reserved, numbers
+  INTO kinds, names, rooms, bursts, flows, again_ats, refusing, taken, reserved, shorts, numbers
   FROM (SELECT s.*, row_number() OVER (ORDER BY s.kind, s.name COLLATE "C") AS number
     FROM {schema}.gate_stands(kinds, names, clock, grants) AS s ORDER BY number) AS g;
   SELECT array_agg(d.rest), array_agg(d.need), array_agg(d.units) INTO need_rests, need_of, need_units FROM (
@@ -718,9 +718,12 @@ BEGIN
           lasting := true;
           FOR need IN firsts[rest] .. firsts[rest + 1] - 1 LOOP
             node := need_of[need];
-            CONTINUE WHEN kinds[node] <> 'rate' OR bursts[node] = 'Infinity';
+            CONTINUE WHEN kinds[node] <> 'rate' OR rooms[node] = 'Infinity';
             units := CASE WHEN need_units[need] < 0 THEN costs[lane] ELSE need_units[need] END;
             lack := {schema}.wait_of(units, rooms[node] - reserved[node], bursts[node], flows[node]);
+            IF grants IS NOT NULL AND lack > 0 THEN
+              shorts[node] := units;
+            END IF;
             -- What flows in until the job can start need not be kept for it.
             room := CASE WHEN lack = wait THEN units ELSE greatest(0, least(units, bursts[node]) - flows[node] * wait) END;
             reserved[node] := reserved[node] + room;
@@ -803,6 +806,8 @@ BEGIN
     END LOOP;
   END LOOP;
 
+  answer.short := (SELECT json_object_agg(n.name, n.short) FROM unnest(names, shorts) AS n (name, short)
+    WHERE n.short > 0);
   answer.look_in := CASE WHEN more THEN interval '0' ELSE nullif(look_at, 'infinity') - clock END;
   IF started = '{}' THEN
     -- Nothing to be durable: the locks alone must not make this wait for the disk.
@@ -819,7 +824,7 @@ BEGIN
     j.cancel_requested, j.batch_id, j.ordinal, j.sort_at,
     names[refusers[array_position(started, j.id)]],
     nullif(again_ats[refusers[array_position(started, j.id)]], '-infinity'), array_position(started, j.id)::bigint,
-    NULL::boolean, NULL::interval, NULL::text;
+    NULL::boolean, NULL::interval, NULL::text, NULL::text;
   IF more OR EXISTS (SELECT FROM {schema}.waiting_lanes(claim_queue, cancelling)) THEN
     INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
     SELECT claim_queue, fair_keys[bases[m.share]], tags[lane_count + m.share]
@@ -834,7 +839,7 @@ BEGIN
   UPDATE {schema}.gates AS g SET virtual = virtual_time WHERE g.queue = claim_queue;
   UPDATE {schema}.rates AS r SET level = rooms[n.number], at = greatest(r.at, clock)
   FROM unnest(kinds, names, taken) WITH ORDINALITY AS n (kind, name, taken, number)
-  WHERE r.name = n.name AND n.kind = 'rate' AND n.taken > 0 AND bursts[n.number] < 'Infinity' AND grants IS NULL;
+  WHERE r.name = n.name AND n.kind = 'rate' AND n.taken > 0 AND bursts[n.number] < 'Infinity';
   UPDATE {schema}.breakers AS b SET state = 'half_open', probe_job = p.job_id, version = version + 1,
     probe_attempt = (SELECT j.attempt FROM {schema}.jobs AS j WHERE j.id = p.job_id)
   FROM unnest(probed, probes) AS p (number, job_id)

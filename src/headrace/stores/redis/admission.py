@@ -52,9 +52,10 @@ class RedisAdmission:
         gated, *answer = await self._namespace.run("admit_jobs", claim.session.hex, claim.queue, limit, units)
         if not gated:
             return Admitted([], gated=False)
-        rows, look_in, spent = answer
+        rows, look_in, spent, short = answer
         wait = None if int(look_in) < 0 else timedelta(microseconds=int(look_in))
-        return Admitted(admitted_jobs(rows, claim.queue), look_in=wait, spent=json.loads(spent))
+        jobs = admitted_jobs(rows, claim.queue)
+        return Admitted(jobs, look_in=wait, spent=json.loads(spent), short=json.loads(short))
 
     async def declare_limits(self, declared: Declared) -> None:
         """Store what an app declares; what operators set stays in force."""

@@ -24,9 +24,16 @@ class RedisLimiter:
         if words:
             await self._namespace.run("declare", *words)
 
-    async def take(self, wanted: Mapping[str, float], *, some: bool = False) -> Taken:
+    async def take(
+        self, wanted: Mapping[str, float], *, some: bool = False, least: Mapping[str, float] | None = None
+    ) -> Taken:
         """Take all, or of each what is there."""
-        words = [word for name, units in wanted.items() for word in (name, repr(float(units)))]
+        leasts = least or {}
+        words = [
+            word
+            for name, units in wanted.items()
+            for word in (name, repr(float(units)), repr(float(leasts.get(name, 0))))
+        ]
         wait, given, unknown = await self._namespace.run("take", int(some), *words)
         units = {name: float(amount) for name, amount in zip(given[::2], given[1::2], strict=True)}
         return Taken(units, timedelta(microseconds=int(wait)), frozenset(unknown))

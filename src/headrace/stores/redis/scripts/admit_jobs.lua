@@ -2,7 +2,7 @@
 -- Move jobs of a gated queue to running under a session that lives, as far as the gate lets them pass: shares first, caps,
 -- buckets, breakers. Arguments: session, queue, limit, grants (JSON of units by bucket, or empty). Returns {0} for a queue
 -- without a gate, else {1, rows of a claim with the refusal as one more, microseconds to look again in (-1: no time
--- brings more), JSON of the units spent of the grants}.
+-- brings more), JSON of the units spent of the grants, JSON of the units that they were too few for}.
 -- Keys: gated, sessions, queue, classes, fresh, tagged, firsts, lanes, heads, tags, virtual, weights, lane, ready, job, running,
 -- holders, holds, keys, caps, bucket, breaker. Complexity: O((N + B) · C · log M): N jobs, B lanes held up by their key, C classes.
 -- include admitting
@@ -14,7 +14,7 @@ if ARGV[5] ~= '' then
   grants, spent = cjson.decode(ARGV[5]), {}
 end
 if not alive(session) or paused(queue) then
-  return {1, {}, -1, '{}'}
+  return {1, {}, -1, '{}', '{}'}
 end
 -- Jobs without a gate are not watched where they come in: an ungated queue pays nothing.
 settle_lane(queue, gate_of(OPEN_GATE))
@@ -58,4 +58,5 @@ if #rows > 0 then
 end
 flush()
 write_buckets()
-return {1, rows, text(look_in), spent and next(spent) and cjson.encode(spent) or '{}'}
+return {1, rows, text(look_in), spent and next(spent) and cjson.encode(spent) or '{}',
+  next(short) and cjson.encode(short) or '{}'}

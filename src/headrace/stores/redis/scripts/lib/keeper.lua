@@ -6,6 +6,8 @@
 local caps, usages, breakers = {}, {}, {}
 local grants, spent
 local reserved = {}
+-- What the grants were too few for, by bucket.
+local short = {}
 
 local function cap_of(name)
   if caps[name] == nil then
@@ -125,7 +127,13 @@ end
 
 -- Microseconds until a job can take its units of a bucket, of what nobody reserved.
 local function lack_of(name, amount)
-  return missing(bucket_of(name), level_of(name) - (reserved[name] or 0), amount)
+  local bucket, level = bucket_of(name), level_of(name) - (reserved[name] or 0)
+  if not grants then
+    return missing(bucket, level, amount)
+  end
+  -- No more than was granted: whoever grants keeps the debt of a job dearer than the burst.
+  local enough = not bucket.rate or amount - level <= amount * 1e-9
+  return enough and 0 or math.max(1, math.floor((amount - level) / bucket.rate * 1000000 + 0.5))
 end
 
 local function add_short_buckets(job, found)
@@ -177,8 +185,12 @@ local function reserve(job, wait)
   for _, name in ipairs(names) do
     local bucket, amount = bucket_of(name), units[name]
     if bucket.rate then
-      local kept = math.max(0, math.min(amount, bucket.burst) - bucket.rate * wait / 1000000)
-      reserved[name] = (reserved[name] or 0) + (lack_of(name, amount) == wait and amount or kept)
+      local lack, enough = lack_of(name, amount), grants and amount or math.min(amount, bucket.burst)
+      local kept = math.max(0, enough - bucket.rate * wait / 1000000)
+      if grants and lack > 0 then
+        short[name] = amount
+      end
+      reserved[name] = (reserved[name] or 0) + (lack == wait and amount or kept)
     end
   end
 end
