@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: Where the wait would be too long, one looks once more after this time: claimers hold units for a moment and give back
 #: what they do not need.
 _LOOK_AGAIN = 0.02
+#: Providers count by days at most; what says more is no wait, and is not to stop jobs for good.
+_LONGEST_CLOSING = timedelta(days=7)
 #: A limiter that says "now" and gives nothing is asked again after this long.
 _LEAST_WAIT = 0.001
 
@@ -81,6 +83,7 @@ class Limits:
     ) -> None:
         """Set a rate limit, such as "60/m", for running workers too; None returns to what is declared.
 
+        None also opens what `close` closed.
         `name`: that of a `Limit`, or "task:NAME" or "queue:NAME" for a `rate_limit=`. Jobs of a task come under
         "task:NAME" only where the task declares one: NotFoundError where it does not, unless `force` sets it for when
         it does. Raises InvalidInputError.
@@ -94,6 +97,8 @@ class Limits:
         await self._admission.set_rate(name, parsed)
         if self._runtime().limiter is not self._runtime().stores.limiter:
             await redeclare(self._limiter, self._admission, {name})
+        if rate is None:
+            await self._limiter.open_bucket(name)
         self._hint(name)
 
     async def _check_declared(self, name: str, option: Literal["concurrency", "rate_limit"]) -> None:
@@ -151,12 +156,15 @@ class Limits:
         return frozenset(found)
 
     async def close(self, name: str, wait: float | str | timedelta) -> None:
-        """Let nothing pass a rate limit for `wait`: the provider said so (a 429 with Retry-After).
+        """Let nothing pass a rate limit for `wait`, at most 7 days: the provider said so (a 429 with Retry-After).
 
-        Raises InvalidInputError, NotFoundError for a rate that nobody declared, StoreUnavailableError.
+        A shorter wait does not open it earlier; `set_rate(name, None)` and `headrace limits reset` do. Raises
+        InvalidInputError, NotFoundError for a rate that nobody declared, StoreUnavailableError.
         """
         _check_bucket(name)
         lasts = parse_duration(wait, field="wait")
+        if lasts > _LONGEST_CLOSING:
+            raise InvalidInputError("wait", "must be at most 7d; a rate can be set lower for longer", wait)
         if not await self._limiter.levels([name]):
             await redeclare(self._limiter, self._admission, {name})
             if not await self._limiter.levels([name]):

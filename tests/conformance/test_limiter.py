@@ -142,6 +142,17 @@ async def test_a_closed_bucket_gives_nothing(on: Scenario) -> None:
     assert await left(limiter) == pytest.approx(10.0)
 
 
+async def test_a_closed_bucket_is_opened(on: Scenario) -> None:
+    """Before its time is over, and as full as it is; what is open, or unknown, stays so."""
+    limiter = await filled(on, api=RATE)
+    await limiter.close_bucket("api", 60 * MINUTE)
+    for name in ("api", "api", "unheard"):
+        await limiter.open_bucket(name)
+
+    assert await limiter.levels(["api", "unheard"]) == {"api": Level(pytest.approx(10.0))}
+    assert await left(limiter) == pytest.approx(10.0)
+
+
 async def test_levels_are_read_without_taking(on: Scenario) -> None:
     """What a bucket has, a debt too, and how long it is closed; one without a rate here is left out."""
     limiter = await filled(on, api=RATE, tokens=Rate(1.0, 5.0))

@@ -184,6 +184,11 @@ class Gates(Backlogs):
         if declared:
             self.run(self.limiter.declare({BUCKET: RATES[0]}))
 
+    @rule(name=st.sampled_from([BUCKET, "nothing"]))
+    def open_bucket(self, name: str) -> None:
+        """Open a bucket, closed or not."""
+        self.run(self.limiter.open_bucket(name))
+
     @rule(key=st.sampled_from(["guard", "switch", "nobody's"]), how=st.sampled_from(["reports", "reports", "hand"]))
     def trip(self, key: str, how: str) -> None:
         """Report failures of jobs of long ago, or open a breaker by hand."""

@@ -354,6 +354,25 @@ async def test_a_rate_that_a_provider_closed_lets_nothing_pass() -> None:
             await app.limits.take("api", timeout=1)
 
 
+async def test_a_rate_that_was_closed_by_mistake_is_opened() -> None:
+    """By returning to what is declared; for longer than a provider ever says nothing is closed at all."""
+    app = quick_app()
+
+    @app.task(limits=[Limit("api", "1000/s")])
+    async def call() -> str:
+        return "called"
+
+    async with app.worker():
+        await app.limits.close("api", "7d")
+        with pytest.raises(LimitTimeoutError):
+            await app.limits.take("api", timeout=1)
+        await app.limits.set_rate("api", None)
+        assert await (await call.enqueue()).result(timeout=10) == "called"
+        with pytest.raises(InvalidInputError, match=r"^wait must be at most 7d"):
+            await app.limits.close("api", "8d")
+        assert await (await call.enqueue()).result(timeout=10) == "called"
+
+
 async def test_what_nobody_declared_is_named() -> None:
     """Taking from an unknown rate, closing it, or opening an unknown breaker, says how it would be known."""
     app = quick_app()

@@ -280,7 +280,7 @@ def set_breaker(name: str, state: str, as_json: bool) -> None:
 @_NAME
 @json_option
 def reset(name: str, as_json: bool) -> None:
-    """Return to what is declared for a cap or rate limit of this name.
+    """Return to what is declared for a cap or rate limit of this name; a rate limit that is closed is opened.
 
     \b
     Example:

@@ -88,6 +88,10 @@ class LateLimiter:
         """Let nothing pass for some time."""
         await (await self._opened()).close_bucket(name, wait)
 
+    async def open_bucket(self, name: str) -> None:
+        """End a closing."""
+        await (await self._opened()).open_bucket(name)
+
     async def forget(self, name: str) -> None:
         """Remove a bucket."""
         await (await self._opened()).forget(name)

@@ -53,6 +53,10 @@ class Limiter(Protocol):
         """Let nothing pass for `wait`: the provider said so. A bucket that is closed for longer stays closed."""
         ...
 
+    async def open_bucket(self, name: str) -> None:
+        """End a closing; a bucket that is open, or not known, is no error."""
+        ...
+
     async def forget(self, name: str) -> None:
         """Remove a bucket, its closing too; one that is not known is no error."""
         ...

@@ -54,6 +54,12 @@ class MemoryLimiter:
         self._state.limits.buckets.close(name, now + wait, now)
 
     @atomic
+    async def open_bucket(self, name: str) -> None:
+        """End a closing."""
+        if name in self._state.limits.buckets:
+            self._state.limits.buckets[name].closed_until = None
+
+    @atomic
     async def forget(self, name: str) -> None:
         """Remove a bucket."""
         self._state.limits.buckets.pop(name, None)

@@ -45,6 +45,10 @@ class PostgresLimiter:
         """Let nothing pass for some time."""
         await self._database.fetch("close_bucket", name=name, wait=wait)
 
+    async def open_bucket(self, name: str) -> None:
+        """End a closing."""
+        await self._database.fetch("open_bucket", name=name)
+
     async def forget(self, name: str) -> None:
         """Remove a bucket."""
         await self._database.fetch("forget_limit", name=name, kinds=[LimitKind.RATE])

@@ -48,6 +48,10 @@ class RedisLimiter:
         """Let nothing pass for `wait`."""
         await self._namespace.run("close_bucket", name, span(wait))
 
+    async def open_bucket(self, name: str) -> None:
+        """End a closing."""
+        await self._namespace.run("open_bucket", name)
+
     async def forget(self, name: str) -> None:
         """Remove a bucket."""
         await self._namespace.run("forget_limit", name, LimitKind.RATE)
