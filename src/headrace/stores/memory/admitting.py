@@ -34,6 +34,9 @@ async def admit_jobs(state: State, claim: Claim, grants: Mapping[str, float] | N
             await state.turn()
             if not state.alive(claim.session) or claims.paused(state, claim.queue):
                 return Admitted([])
+            for name in _limits(state, claim.queue) if grants is None else ():
+                if name in state.limits.buckets:
+                    state.limits.buckets[name].heed_clock(state.now())
             return Admission(state, claim, Keeper(state, usage, grants), names).run()
 
 

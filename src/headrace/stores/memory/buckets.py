@@ -37,7 +37,11 @@ class Bucket:
         """Write down the level as it stands, before anything about it changes."""
         if self.rate is not None:
             self.level = self.level_at(now)
-        self.at = max(self.at, now)
+        self.at = now
+
+    def heed_clock(self, now: datetime) -> None:
+        """Take a bucket that was written ahead of the clock to stand at now: the clock was set back."""
+        self.at = min(self.at, now)
 
     def wait(self, units: float, now: datetime) -> timedelta:
         """Return how long it must be left alone before `units` may pass; zero: now."""

@@ -32,6 +32,8 @@ class MemoryLimiter:
         now, buckets = self._state.now(), self._state.limits.buckets
         rated = {name: buckets[name] for name in wanted if name in buckets and buckets[name].rate is not None}
         unknown = frozenset(wanted) - frozenset(rated)
+        for bucket in rated.values():
+            bucket.heed_clock(now)
         if some:
             return _take_some(rated, wanted, least or {}, now, unknown)
         wait = max((bucket.wait(wanted[name], now) for name, bucket in rated.items()), default=NOW)

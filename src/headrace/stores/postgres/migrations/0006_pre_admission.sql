@@ -356,6 +356,8 @@ BEGIN
   PERFORM FROM {schema}.rates AS r WHERE r.name = ANY(names) AND grants IS NULL ORDER BY r.name FOR UPDATE;
   PERFORM FROM {schema}.breakers AS b WHERE b.key = ANY(names) ORDER BY b.key FOR UPDATE;
   clock := coalesce(claim_now, clock_timestamp());
+  -- A bucket that was written ahead of the clock stands at now: the clock was set back.
+  UPDATE {schema}.rates AS r SET at = clock WHERE r.name = ANY(names) AND r.at > clock AND grants IS NULL;
 
   SELECT array_agg(g.kind), array_agg(g.name), array_agg(g.room), array_agg(g.burst), array_agg(g.per_second),
     array_agg(g.again_at), array_agg(g.refuses), array_agg(0::float8), array_agg(0::float8), array_agg(0::float8),
@@ -530,7 +532,7 @@ BEGIN
     DELETE FROM {schema}.shares AS x WHERE x.queue = claim_queue AND x.weight IS NULL;
   END IF;
   UPDATE {schema}.gates AS g SET virtual = virtual_time WHERE g.queue = claim_queue;
-  UPDATE {schema}.rates AS r SET level = rooms[n.number], at = greatest(r.at, clock)
+  UPDATE {schema}.rates AS r SET level = rooms[n.number], at = clock
   FROM unnest(kinds, names, taken) WITH ORDINALITY AS n (kind, name, taken, number)
   WHERE r.name = n.name AND n.kind = 'rate' AND n.taken > 0 AND bursts[n.number] < 'Infinity';
   UPDATE {schema}.breakers AS b SET state = 'half_open', probe_job = p.job_id, version = version + 1,

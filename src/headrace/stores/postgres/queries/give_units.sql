@@ -8,6 +8,6 @@ WITH held AS MATERIALIZED (
 )
 UPDATE {schema}.rates AS r
 SET level = least(h.burst, {schema}.level_at(h.level, h.at, h.per_second, h.burst, t.now) + h.units),
-  at = greatest(h.at, t.now)
+  at = t.now
 FROM held AS h CROSS JOIN LATERAL (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now, h.name) AS t
 WHERE r.name = h.name AND h.burst IS NOT NULL

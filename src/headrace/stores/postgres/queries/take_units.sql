@@ -1,6 +1,6 @@
 -- Take units of buckets: of all what is wanted, or of none; with `some` of each what is there, if that is its least.
 -- What was added up by level_at since the last change is written down with it. Buckets without a rate are left out of
--- the answer: unknown.
+-- the answer: unknown. One that was written ahead of the clock stands at now: the clock was set back.
 -- Locks: the rows, by name. Index: primary key. The clock is read behind the locks.
 WITH held AS MATERIALIZED (
   SELECT r.name, r.level, r.at, coalesce(r.closed_until, '-infinity') AS again_at, w.units, w.least,
@@ -23,8 +23,8 @@ WITH held AS MATERIALIZED (
     ELSE 0 END AS given
   FROM seen AS s
 ), taken AS (
-  UPDATE {schema}.rates AS r SET level = g.there - g.given, at = greatest(r.at, g.now)
-  FROM given AS g WHERE r.name = g.name AND g.given > 0
+  UPDATE {schema}.rates AS r SET level = g.there - g.given, at = g.now
+  FROM given AS g WHERE r.name = g.name AND (g.given > 0 OR r.at > g.now)
 )
 SELECT g.name, g.given AS units, CASE WHEN g.given >= g.units THEN interval '0' ELSE greatest(g.now,
   {schema}.passes_at(least(g.units - g.given, CASE WHEN g.least > 0 THEN g.least ELSE g.units END), g.there - g.given,
