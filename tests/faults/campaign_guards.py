@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 
 from headrace.stores.postgres import queries
 from headrace.stores.redis import scripts
@@ -37,6 +38,12 @@ class Guard:
         """The edit, for the environment of a process."""
         return json.dumps([[self.path, self.old, self.new]])
 
+    @property
+    def places(self) -> int:
+        """How often the text of the guard stands in its file: once, or the edit has to follow it."""
+        folder = files(f"headrace.stores.{self.site}") / ("scripts" if self.site == "redis" else "")
+        return (folder / self.path).read_text("utf-8").count(self.old)
+
 
 GUARDS = (
     Guard(
@@ -62,7 +69,7 @@ GUARDS = (
     ),
     Guard(
         "redis", "a close inserts its callback once", "lib/closing.lua",
-        "state ~= 'sealed' and state ~= 'cancelling'", "state == 'open'", "callbacks",
+        "state ~= 'cancelling' and (state ~= 'sealed' or retrying)", "state == 'open'", "callbacks",
     ),
     Guard(
         "redis", "a cap is stored as it is declared",

@@ -66,6 +66,11 @@ async def work_without(site: Site, guard: Guard) -> Verdict:
         return await run.verdict(least=False)
 
 
+def test_every_guard_is_where_its_edit_looks() -> None:
+    """A guard that moved must not be switched off in vain."""
+    assert {guard.path: guard.places for guard in GUARDS if guard.places != 1} == {}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fragile_site", "guard"),
