@@ -23,6 +23,7 @@ _ARRAYS = {
     1005: ("_int2", 21, "int2"),
     1007: ("_int4", 23, "int4"),
     1009: ("_text", 25, "text"),
+    1016: ("_int8", 20, "int8"),
     1022: ("_float8", 701, "float8"),
     1185: ("_timestamptz", 1184, "timestamptz"),
     1187: ("_interval", 1186, "interval"),
