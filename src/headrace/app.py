@@ -202,6 +202,11 @@ class App:
         ['nightly']
         """
 
+        if callable(expression):
+            # Without parentheses the function itself: it would be gone, with no word.
+            rule = 'must say when, as in @app.cron("0 3 * * *")'
+            raise InvalidInputError("cron", rule, getattr(expression, "__name__", expression))
+
         def decorate(function: Callable[..., Any]) -> Task[Any, Any]:
             task = self._register(function, options)
             self.schedule(task, expression, tz=tz, catch_up=catch_up)
@@ -366,8 +371,8 @@ class App:
         """Let no more jobs into a queue, and wait until those it has are done; return what is left at `timeout`.
 
         Within a second every process that enqueues into it gets QueueClosedError. Retries of what was accepted run.
-        The queue stays closed until `resume`. `on_look` is told how far it is. Raises ConflictError when the queue is
-        paused, or opened meanwhile.
+        The queue stays closed until `resume`. `on_look` is told how far it is. Raises DrainStoppedError when somebody
+        opens the queue meanwhile, and QueuePausedError, which is one too, when it is paused.
 
         >>> from headrace import App
         >>> app = App("memory://")

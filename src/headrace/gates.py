@@ -20,10 +20,11 @@ from headrace.model.queue import check_cap
 class Breaker:
     """A circuit breaker: after failures the jobs behind it wait, or fail, until one of them has shown that it works.
 
-    It opens after `failures` failed attempts in a row, or, with `error_rate` (0 to 1), when more than that share of at
-    least `min_calls` attempts within `window` failed. After `cooldown` exactly one job, the probe, is let through.
-    Tasks that name the same breaker share it, in all processes. `on_open`: "wait", or "fail" without running, with
-    kind `breaker_open`. Raises InvalidInputError.
+    It opens after `failures` failed calls in a row, or, with `error_rate` (0 to 1), when more than that share of at
+    least `min_calls` calls within `window` failed. A call is an attempt of a job. Where a task has a `batch_size`, the
+    attempts of several jobs are one call, however many: it failed if it raised, or answered each of them with an error.
+    After `cooldown` exactly one job, the probe, is let through. Tasks that name the same breaker share it, in all
+    processes. `on_open`: "wait", or "fail" without running, with kind `breaker_open`. Raises InvalidInputError.
 
     >>> Breaker("openai", failures=3, cooldown="10s").rule.cooldown
     datetime.timedelta(seconds=10)
@@ -95,6 +96,9 @@ def _breakers(options: Mapping[str, Any]) -> Sequence[Breaker | str]:
     for item in items:
         if not isinstance(item, Breaker):
             check_name("breaker", item)
+    names = [item.name if isinstance(item, Breaker) else item for item in items]
+    if len(set(names)) < len(names):
+        raise InvalidInputError("breaker", "must name each breaker once", names)
     return items
 
 

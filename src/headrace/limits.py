@@ -77,6 +77,8 @@ class Limits:
         `name`: that of a `Limit`, or "task:NAME" or "queue:NAME" for a `rate_limit=`. Raises InvalidInputError.
         """
         _check_bucket(name)
+        if rate is None and burst is not None:
+            raise InvalidInputError("rate", "must be given where burst is", None)
         await self._admission.set_rate(name, None if rate is None else Rate.parse(rate, burst=burst))
         if self._runtime().limiter is not self._runtime().stores.limiter:
             await redeclare(self._limiter, self._admission, {name})

@@ -59,6 +59,10 @@ def define_schedule(  # noqa: PLR0913 - what `App.schedule` takes, keyword-only
         if getattr(call, option) is not None:
             raise InvalidInputError(option, "is for one job, and a schedule makes many", getattr(call, option))
     rule = check_rule(cron, tz=tz, catch_up=catch_up)
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+        raise InvalidInputError("args", "must be a list of positional arguments", args)
+    if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs)):
+        raise InvalidInputError("kwargs", "must be keyword arguments by name", kwargs)
     schedule = ScheduleDef(check_name("name", name or call.task.name), rule, call, tuple(args), dict(kwargs or {}))
     _check_arguments(schedule)
     return schedule

@@ -32,7 +32,8 @@ SCHEMES = {
         "redis+cluster", "rediss+cluster",
     ),
 }  # fmt: skip
-_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
+#: No colon: that joins prefix and group, and the names of keys.
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 #: Asked for when an endpoint is configured without a model.
 DEFAULT_MODEL = "gpt-4o-mini"
 
@@ -460,7 +461,7 @@ def _check_store(queue: QueueSettings) -> None:
     if queue.listen_url:
         _kind_of("queue.listen_url", queue.listen_url, ("postgres",))
     for name, value in {"stream_prefix": queue.stream_prefix, "consumer_group": queue.consumer_group}.items():
-        rule = "must be 1 to 64 of A-Z a-z 0-9 _ . : - and begin with a letter or digit"
+        rule = "must be 1 to 64 of A-Z a-z 0-9 _ . - and begin with a letter or digit"
         _require(bool(_NAMESPACE.fullmatch(value)), f"queue.{name}", rule, repr(value))
 
 

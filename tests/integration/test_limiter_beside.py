@@ -19,8 +19,10 @@ import pytest
 
 from headrace import App, Limit
 from headrace.model.errors import HeadraceError, LimitTimeoutError, NotFoundError
+from headrace.model.limits import Rate
 from headrace.settings import LimitsSettings
-from headrace.stores.redis import open_redis_limiter
+from headrace.stores.redis import RedisSite, create_namespace, open_redis_limiter
+from tests.backends.redis import stores_on
 from tests.backends.valkey import ValkeyServer
 from tests.unit.engine_app import QUICK
 from tests.waiting import wait_until
@@ -112,7 +114,7 @@ async def test_a_forgotten_rate_limits_neither_jobs_nor_handlers(
             assert await app.limits.forget("api") == {"rate"}
             await batch.wait(timeout=20)
         assert caplog.text.count("declaring it again") <= 1
-        assert server.call("EXISTS", "{headrace:limits}:bucket:api") == ":0"
+        assert server.call("EXISTS", "{headrace::limits}:bucket:api") == ":0"
         for gone in (app.limits.take("api"), app.limits.close("api", 1), app.limits.forget("api")):
             with pytest.raises(NotFoundError, match="'api'"):
                 await gone
@@ -125,7 +127,7 @@ async def test_while_the_server_is_away_only_what_has_no_rate_starts(
     started: list[float] = []
     app, call, free = limited_app(server, started, rate="100/s", burst=2)
     async with app.worker():
-        await wait_until(lambda: server.call("EXISTS", "{headrace:limits}:bucket:api") == ":1")
+        await wait_until(lambda: server.call("EXISTS", "{headrace::limits}:bucket:api") == ":1")
         server.stop(signal.SIGKILL)
         with caplog.at_level(logging.WARNING, "headrace.limits"):
             batch = await app.submit(call, range(5))
@@ -201,6 +203,18 @@ def test_the_doctor_asks_the_server(server: ValkeyServer, tmp_path: Path) -> Non
         server.signal(stop)
         code, finding = examine()
         assert (code, finding["status"], "[limits] url" in finding["fix"]) == (1, "fail", True)
+
+
+async def test_no_group_of_workers_shares_keys_with_a_limiter_beside(server: ValkeyServer) -> None:
+    """A store whose group is called as the limiter's keys once were keeps its own rates on the same server."""
+    site = RedisSite(server.url, group="limits", unsafe=True)
+    await create_namespace(site)
+    async with stores_on(site, None) as stores:
+        await stores.limiter.declare({"api": Rate(1.0, 1.0)})
+        beside = await open_redis_limiter(server.url, prefix=site.prefix)
+        assert await beside.levels(["api"]) == {}
+        await beside.close()
+        assert list(await stores.limiter.levels(["api"])) == ["api"]
 
 
 async def test_errors_name_the_setting_of_the_limiter(server: ValkeyServer) -> None:

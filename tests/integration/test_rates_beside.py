@@ -89,7 +89,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
             async with app.worker():
                 # Begins empty there: the first unit is given by hand.
-                await wait_until(lambda: server.call("EXISTS", "{headrace:limits}:bucket:api") == ":1")
+                await wait_until(lambda: server.call("EXISTS", "{headrace::limits}:bucket:api") == ":1")
                 await app.limits.give_back("api", 1.0)
                 await call.enqueue(1)
                 await wait_until(lambda: started == [1])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -186,6 +188,24 @@ async def test_links_that_are_cut_are_made_again(server: ValkeyServer) -> None:
             assert len(links) <= 4
     assert sorted(values) == list(range(500))
     assert set(runs) == set(values)
+
+
+async def test_an_outage_is_said_once_by_each_loop(server: ValkeyServer, caplog: pytest.LogCaptureFixture) -> None:
+    """While the server is away a worker of three queues says so in a few lines, not with each of its tries."""
+    async with app_on(server, HEADRACE_WORKER_POLL_INTERVAL="0.05", HEADRACE_WORKER_HEARTBEAT_INTERVAL="0.2") as app:
+
+        async def nothing() -> None: ...
+
+        work = [app.task(name=queue, queue=queue)(nothing) for queue in "abc"]
+        async with app.worker():
+            await (await work[0].enqueue()).result(20)
+            with caplog.at_level(logging.WARNING, "headrace"):
+                server.stop()
+                await wait_until(lambda: sum(record.name == "headrace.heartbeat" for record in caplog.records) > 5)
+            server.start()
+    said = [text.partition(", trying again")[0] for text in caplog.messages if ", trying again" in text]
+    assert {f"cannot claim from {queue}" for queue in "abc"} < set(said)
+    assert max(Counter(said).values()) <= 2  # one for each kind of error
 
 
 def listed(server: ValkeyServer, kind: str) -> list[str]:

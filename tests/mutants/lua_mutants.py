@@ -329,6 +329,24 @@ GATED = (
     ),
 )  # fmt: skip
 
+ROUNDS = (
+    Mutant(
+        "rounds", "a round is closed before it is whole",
+        (lua("lib/closing", "(state ~= 'sealed' or retrying)", "state ~= 'sealed'"),),
+        ("tests/integration/test_redis_retries.py::test_a_round_is_not_over_before_it_is_whole",),
+    ),
+    Mutant(
+        "rounds", "who dies holds a round open for ever",
+        (lua("lib/closing", "row[4] and tonumber(row[4]) > NOW", "row[4]"),),
+        ("tests/integration/test_redis_retries.py::test_who_dies_between_parts_leaves_a_batch_that_closes",),
+    ),
+    Mutant(
+        "rounds", "a cancelled batch gets more items",
+        (lua("retry_failed", "fits = row[1] == 'sealed' and row[2]", "fits = row[2]"),),
+        ("tests/integration/test_redis_retries.py::test_a_cancel_between_parts_ends_the_copying",),
+    ),
+)  # fmt: skip
+
 SCHEDULES = (
     Mutant(
         "fire time", "a schedule that another one moved is moved",
@@ -363,4 +381,4 @@ EPOCH = (
     ),
 )  # fmt: skip
 
-MUTANTS = (*FENCE, *SESSIONS, *LEADER, *BATCHES, *KEYS, *GATED, *SCHEDULES, *EPOCH)
+MUTANTS = (*FENCE, *SESSIONS, *LEADER, *BATCHES, *ROUNDS, *KEYS, *GATED, *SCHEDULES, *EPOCH)

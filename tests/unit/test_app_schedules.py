@@ -65,6 +65,10 @@ def test_a_task_may_have_several_schedules_with_arguments() -> None:
         ({"name": "No Name"}, "name"),
         ({"args": ["a", "b"]}, "arguments of schedule 'report'"),
         ({"kwargs": {"nobody": 1}}, "arguments of schedule 'report'"),
+        ({"args": 5}, "args"),
+        ({"args": "north"}, "args"),
+        ({"kwargs": [1]}, "kwargs"),
+        ({"kwargs": {1: "north"}}, "kwargs"),
         ({"args": [float("nan")]}, "arguments of schedule 'report'"),
         ({"options": {"key": "k"}}, "key"),
         ({"options": {"run_at": "10m"}}, "run_at"),
@@ -95,6 +99,16 @@ def test_a_cron_function_that_needs_arguments_is_refused() -> None:
 
         @app.cron("0 3 * * *")
         async def needy(region: str) -> None: ...
+
+
+def test_cron_without_a_time_is_refused() -> None:
+    """A bare @app.cron would swallow the function: no task, no schedule, and no word of it."""
+    app = App("memory://")
+
+    async def nightly() -> None: ...
+
+    with pytest.raises(InvalidInputError, match=r'must say when, as in @app\.cron\("0 3 \* \* \*"\), got .nightly'):
+        app.cron(nightly)  # type: ignore[arg-type]
 
 
 def test_types_that_are_defined_later_are_no_mistake() -> None:

@@ -121,13 +121,26 @@ def test_a_group_is_shown_with_its_trace(headrace: CommandLine) -> None:
     assert shown["newest"]["id"] == shown["examples"][0]
 
 
-@pytest.mark.usefixtures("app")
 def test_a_fingerprint_must_mean_one_group(headrace: CommandLine) -> None:
     """An unknown fingerprint is not found; one that means several is refused with their names."""
+    app = headrace.app()
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    # Of seventeen groups two begin with the same of sixteen digits.
+    tasks = [app.task(name=f"task{number}")(fail) for number in range(17)]
+
+    async def enqueue() -> list[UUID]:
+        return [(await task.options(max_attempts=1).enqueue()).id for task in tasks]
+
+    headrace.finish(app, *as_client(app, enqueue))
+    names = [group["fingerprint"] for group in headrace.json("dlq", "list")["groups"]]
+    several = next(group for digit in "0123456789abcdef" if len(group := [n for n in names if n[0] == digit]) > 1)
     assert headrace.refusal("dlq", "show", "zz")[0] == 5
-    code, error = headrace.refusal("dlq", "show", "")
+    code, error = headrace.refusal("dlq", "show", several[0][0])
     assert (code, error["field"]) == (2, "fingerprint")
-    assert group_of(headrace) in error["message"]
+    assert all(name in error["message"] for name in several)
 
 
 def test_a_dry_run_changes_nothing(headrace: CommandLine, app: App) -> None:
@@ -177,6 +190,56 @@ def test_a_wrong_patch_is_a_usage_error(headrace: CommandLine, patch: str) -> No
 
 
 @pytest.mark.usefixtures("app")
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (b'{"kwargs": {"key": "hush\xe9"}}', "must be JSON in UTF-8"),
+        (b'{"kwargs": {"key": "hush"}', "must be JSON (Expecting ',' delimiter at line 1"),
+        (b'{"kwargs": {"key": "hush", "key": 1}}', "must be JSON (the key 'key' stands twice)"),
+        (b"-", "must be JSON"),
+        (None, "must be a file that can be read"),
+    ],
+)
+def test_a_wrong_patch_file_is_named(headrace: CommandLine, tmp_path: Path, content: bytes | None, rule: str) -> None:
+    """The error names the option, the file and the rule, and shows nothing of what is in the file."""
+    file = tmp_path / "patch.json"
+    file.write_bytes(content or b"")
+    with pytest.MonkeyPatch.context() as patching:
+        if content is None:
+            # Root may read every file, whatever its mode.
+            patching.setattr(Path, "read_text", _not_readable)
+        code, error = headrace.refusal("dlq", "redrive", "--patch-file", file, "--yes")
+    assert (code, error["field"]) == (2, "--patch-file")
+    assert error["rule"].startswith(rule)
+    assert str(file)[:60] in error["message"]
+    assert "hush" not in error["message"]
+    assert headrace.json("dlq", "list")["count"] == 4
+
+
+def _not_readable(*_: object) -> str:
+    raise PermissionError(13, "Permission denied")
+
+
+@pytest.mark.usefixtures("app")
+def test_an_empty_fingerprint_is_none(headrace: CommandLine) -> None:
+    """A variable that is not set would mean all dead letters: it is refused, by every command."""
+    for words in (["list", "--fingerprint", ""], ["show", ""], ["redrive", "--fingerprint", "", "--yes"]):
+        code, error = headrace.refusal("dlq", *words)
+        assert (code, error["field"]) == (2, "fingerprint")
+    assert headrace.json("dlq", "list")["count"] == 4
+
+
+@pytest.mark.usefixtures("app")
+def test_an_unknown_queue_is_not_found(headrace: CommandLine) -> None:
+    """A slip in the name of a queue is no success; a queue without dead letters is one."""
+    for words in (["list"], ["redrive", "--yes"], ["redrive", "--dry-run"], ["show", "abc"]):
+        code, error = headrace.refusal("dlq", *words, "--queue", "nope")
+        assert (code, error["code"]) == (5, "not_found")
+    headrace.text("dlq", "redrive", "--queue", "mail", "--yes")
+    assert headrace.json("dlq", "redrive", "--queue", "mail", "--yes")["redriven"] == 0
+
+
+@pytest.mark.usefixtures("app")
 def test_a_patch_that_makes_arguments_too_large_is_refused(headrace: CommandLine) -> None:
     """The limits of enqueueing hold for patched arguments, and the error names the job."""
     patch = json.dumps({"kwargs": {"model": "x" * 300_000}})
@@ -213,7 +276,12 @@ def test_redriven_jobs_are_worked(headrace: CommandLine, app: App) -> None:
 
 
 @pytest.mark.parametrize(
-    ("filters", "message"), [({"quue": "llm"}, "must be among queue, task"), ({"task": 5}, "text")]
+    ("filters", "message"),
+    [
+        ({"quue": "llm"}, "must be among queue, task"),
+        ({"task": 5}, "text"),
+        ({"fingerprint": ""}, "fingerprint must be that of a group"),
+    ],
 )
 async def test_a_wrong_filter_of_a_redrive_is_refused(filters: dict[str, Any], message: str) -> None:
     """A filter with a slip in its name must not run everything again."""

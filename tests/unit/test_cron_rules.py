@@ -26,6 +26,13 @@ from headrace.model.schedule import CatchUp
         ("1,,2 * * * *", "cron (minute)", "0 to 59"),
         ("5-1 * * * *", "cron (minute)", "0 to 59"),
         ("٣ * * * *", "cron (minute)", "0 to 59"),
+        ("*/٣ * * * *", "cron (minute)", "0 to 59"),
+        ("*/61 * * * *", "cron (minute)", "steps of at most 60"),
+        ("5,10-20/90 * * * *", "cron (minute)", "steps of at most 60"),
+        ("* */25 * * *", "cron (hour)", "steps of at most 24"),
+        ("* * */32 * *", "cron (day of month)", "steps of at most 31"),
+        ("* * * */13 *", "cron (month)", "steps of at most 12"),
+        ("* * * * */8", "cron (day of week)", "steps of at most 7"),
         ("* 24 * * *", "cron (hour)", "0 to 23"),
         ("* * 0 * *", "cron (day of month)", "1 to 31"),
         ("* * 32 * *", "cron (day of month)", "1 to 31"),
@@ -42,6 +49,12 @@ def test_a_wrong_expression_names_its_field(cron: object, field: str, says: str)
         check_rule(cron)  # type: ignore[arg-type]
     assert caught.value.field == field
     assert says in caught.value.rule
+
+
+@pytest.mark.parametrize("cron", ["*/60 * * * *", "0 */24 * * *", "0 0 */31 * *", "0 0 1 */12 *", "0 0 * * */7"])
+def test_the_largest_step_is_the_whole_field(cron: str) -> None:
+    """Every 60 minutes is once an hour; beyond that a step says something that it does not do."""
+    assert check_rule(cron).expression == cron
 
 
 @pytest.mark.parametrize("cron", ["0 0 31 2 *", "0 0 30 2 *", "* * 31 4,6,9,11 *", "0 0 */20 * 1L"])

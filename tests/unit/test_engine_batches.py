@@ -10,7 +10,7 @@ import pytest
 
 from headrace import App, Batch
 from headrace.engine import retrying
-from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_ITEMS, BatchOutcome, BatchState, Slice
+from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_BYTES, SLICE_ITEMS, BatchOutcome, BatchState, Slice
 from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError, StoreUnavailableError
 from headrace.model.ids import uuid7
 from tests.unit.engine_app import quick_app
@@ -90,6 +90,21 @@ async def test_a_stream_is_sent_in_slices(app: App, kind: str) -> None:
     assert ((await batch.view()).state, (await batch.progress()).total) == (BatchState.SEALED, count)
     arguments = await batch.arguments()
     assert [arguments[index] for index in range(count)] == list(range(count))
+
+
+async def test_a_slice_of_large_items_is_a_short_one(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No slice has more than 16 MiB and one item: servers do nothing else while they take it."""
+    store, sizes = app.runtime.stores.batches, list[int]()
+    append = store.append_slice
+
+    async def note(part: Slice) -> bool:
+        sizes.append(len(part.args))
+        return await append(part)
+
+    monkeypatch.setattr(store, "append_slice", note)
+    large = "x" * (SLICE_BYTES // 100)
+    batch = await app.submit(app.find_task("double"), (large for _ in range(150)))
+    assert ((await batch.progress()).total, sizes) == (150, [100, 50])
 
 
 async def test_an_empty_stream_is_done(app: App) -> None:

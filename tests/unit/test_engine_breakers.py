@@ -255,6 +255,116 @@ async def test_a_breaker_that_is_only_named_has_the_usual_rule() -> None:
     assert call.definition.spec.gate.breakers == ("one", "two")
 
 
+def test_a_breaker_is_named_once() -> None:
+    """Twice the same breaker would count each call twice, or have two rules: it is refused."""
+    cases: list[list[Breaker | str]] = [
+        ["api", Breaker("api")],
+        [Breaker("api", failures=2), Breaker("api", failures=9)],
+        ["api", "api"],
+    ]
+    for twice in cases:
+        with pytest.raises(InvalidInputError, match=r"breaker must name each breaker once, got \['api', 'api'\]"):
+            quick_app().task(name="call", breaker=twice)(lambda: None)
+
+
+def gathering(app: App, entries: Any, **options: Any) -> Any:
+    """Return a task that is called for four jobs at once, behind a breaker; `entries()` is what it returns."""
+
+    @app.task(
+        name="work", batch_size=4, max_wait="1s", retry=Backoff.none(),
+        breaker=Breaker("api", **{"failures": 2, "cooldown": "1h", **options}),
+    )  # fmt: skip
+    async def work(numbers: list[int]) -> list[Any]:
+        answer: list[Any] = entries(numbers)
+        return answer
+
+    return work
+
+
+def raising(error: Exception) -> Any:
+    """Return a function that raises."""
+
+    def give(_: object) -> Any:
+        raise error
+
+    return give
+
+
+OFF, BUSY = OSError("down"), RateLimitedError()
+#: What a call for four jobs does, and calls and errors that the breaker counted then.
+CALLS: dict[str, tuple[Any, tuple[int, int]]] = {
+    "it raises": (raising(OFF), (1, 1)),
+    "it raises a 429": (raising(BUSY), (0, 0)),
+    "an answer for each": (lambda numbers: numbers, (1, 0)),
+    "an error for each": (lambda _: [OFF] * 4, (1, 1)),
+    "an error for some": (lambda _: [OFF, BUSY, OFF, 1], (1, 0)),
+    "errors, and outcomes that say nothing": (lambda _: [Snooze("1h"), OFF, BUSY, Fail("no")], (1, 1)),
+    "only what says nothing": (lambda _: [BUSY, Snooze("1h"), Cancel(), Fail("no")], (0, 0)),
+    "no list": (lambda _: "wrong", (0, 0)),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+async def test_a_call_for_several_jobs_is_one_call(case: str) -> None:
+    """A gathering handler that failed once failed once, however many jobs were in the call; it worked if it worked for
+    one of them."""
+    entries, expected = CALLS[case]
+    app = quick_app()
+    work = gathering(app, entries)
+    async with app.worker(concurrency=4):
+        handles = await work.enqueue_many(range(4))
+
+        async def over() -> bool:
+            states = [await handle.status() for handle in handles]
+            return not {JobState.READY, JobState.RUNNING} & set(states)
+
+        await wait_until(over)
+        [view] = (await app.limits.show()).breakers
+    assert (view.record.state, view.record.calls, view.record.errors) == ("closed", *expected)
+
+
+async def test_a_call_that_stalls_is_one_failure() -> None:
+    """Each attempt of the call has a timer of its own for stalls; together they are one call that failed."""
+    app = quick_app()
+
+    @app.task(
+        batch_size=4, max_wait="10ms", stall_timeout="200ms", retry=Backoff.none(), breaker=Breaker("api", failures=2)
+    )
+    async def work(numbers: list[int]) -> list[int]:
+        await asyncio.Event().wait()
+        return numbers
+
+    async with app.worker(concurrency=4):
+        for handle in await work.enqueue_many(range(4)):
+            await until_final(app, handle)
+        [view] = (await app.limits.show()).breakers
+    assert (view.record.calls, view.record.errors) == (1, 1)
+
+
+async def test_a_probe_may_share_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The probe joins a job that passed before the breaker opened: their one call closes it."""
+    monkeypatch.setattr("headrace.model.gathering.LEAST_PATIENCE", 5.0)
+    app, seen = quick_app(), list[list[int]]()
+
+    def note(numbers: list[int]) -> list[int]:
+        seen.append(numbers)
+        return numbers
+
+    work = gathering(app, note, cooldown="20ms")
+    async with app.worker(concurrency=20):
+        await until_final(app, await work.enqueue(0))
+        earlier = [await work.enqueue(number) for number in (1, 2, 3)]
+
+        async def all_run() -> bool:
+            return {await handle.status() for handle in earlier} == {JobState.RUNNING}
+
+        await wait_until(all_run)
+        await app.limits.set_breaker("api", "open")
+        await until_final(app, await work.enqueue(4))
+        assert await state_of(app) is BreakerState.CLOSED
+    assert seen == [[0], [1, 2, 3, 4]]
+
+
 class Admission:
     """Takes reports, slowly or never."""
 

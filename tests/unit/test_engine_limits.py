@@ -431,10 +431,17 @@ WRONG_CALLS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def test_a_burst_needs_a_rate() -> None:
-    """A burst that would be left out silently is refused."""
+async def test_a_burst_needs_a_rate() -> None:
+    """A burst that would be left out silently is refused, also beside a Rate, which has one."""
     with pytest.raises(InvalidInputError, match=r"Limit.rate must be given where burst is"):
         Limit("api", burst=5)
+    with pytest.raises(InvalidInputError, match="burst must be that of the Rate"):
+        Limit("api", Rate(1, 1), burst=50)
+    async with quick_app() as app:
+        with pytest.raises(InvalidInputError, match="burst must be that of the Rate"):
+            await app.limits.set_rate("api", Rate(1, 1), burst=500)
+        with pytest.raises(InvalidInputError, match="rate must be given where burst is"):
+            await app.limits.set_rate("api", None, burst=5)
 
 
 def test_a_debt_at_the_smallest_rate_can_be_told() -> None:
@@ -459,6 +466,7 @@ WRONG_QUEUES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown option": ({"slots": 2}, "queue option must be among concurrency"),
     "a wrong share": ({"fair": "user"}, 'fair must be "key" or "batch"'),
     "a burst without a rate": ({"burst": 2}, "rate_limit must be given where burst is"),
+    "a burst beside that of a rate": ({"rate_limit": Rate(1, 1), "burst": 5}, "burst must be that of the Rate"),
     "a burst of nothing": ({"rate_limit": "1/s", "burst": 0}, "burst must be a number above 0"),
     "a burst that is no number": ({"rate_limit": "1/s", "burst": float("nan")}, "burst must be a number above 0"),
     "a burst without an end": ({"rate_limit": "1/s", "burst": float("inf")}, "burst must be .* at most 1e9"),
@@ -479,6 +487,10 @@ WRONG_CHANGES: dict[str, tuple[str, tuple[Any, ...], str]] = {
     "a cap below zero": ("set_cap", ("task:note", -1), "cap must be a whole number from 0"),
     "a rate of a wrong name": ("set_rate", ("user:x", "1/s"), 'name must be "task:NAME" or "queue:NAME"'),
     "a rate that is none": ("set_rate", ("api", "fast"), "rate must be a number of units"),
+    "a rate in other digits": ("set_rate", ("api", "٣/s"), "rate must be a number of units"),
+    "a rate of text": ("set_rate", ("api", Rate("1", 1)), "rate must be a number of units"),  # type: ignore[arg-type]
+    "a burst of text": ("set_rate", ("api", Rate(1, "1")), "burst must be a number above 0"),  # type: ignore[arg-type]
+    "a rate of yes": ("set_rate", ("api", Rate(True, 1)), "rate must be a number of units"),
     "forgetting what has no name": ("forget", (7,), "name must"),
     "a weight of nothing": ("set_weight", ("llm", "a", 0), "weight must be a number from 0.001"),
     "a state that is none": ("set_breaker", ("api", "half_open"), 'state must be "open" or "closed"'),

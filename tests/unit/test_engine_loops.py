@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import ClassVar
 
 import pytest
 
+from headrace.engine import outage
 from headrace.engine.host import this_host, this_process
 from headrace.engine.loops.aggregator import Aggregator
 from headrace.engine.loops.leadership import Leadership
@@ -18,7 +20,7 @@ from headrace.engine.loops.rescuer import Rescuer
 from headrace.engine.loops.stager import Stager
 from headrace.engine.telemetry import Telemetry
 from headrace.model.batch import BatchState, NewBatch
-from headrace.model.errors import InvalidInputError, StoreUnavailableError
+from headrace.model.errors import InvalidInputError, StorageResetError, StoreUnavailableError
 from headrace.model.ids import uuid7
 from headrace.model.job import Claim, Completion, JobSpec, JobState, NewJob
 from headrace.model.session import NewSession, ProcessId
@@ -306,3 +308,27 @@ async def test_the_pruner_comes_back_while_slices_are_full(
 
     await wait_until(gone)
     await pruner.stop()
+
+
+async def test_an_outage_is_not_said_with_every_try(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A loop says once that the store does not answer, at once what else is wrong with it, and both again in time."""
+    tries: list[StoreUnavailableError] = []
+
+    class Failing(Loop):
+        name = "failing"
+
+        async def step(self) -> None:
+            tries.append(StorageResetError() if len(tries) % 2 else StoreUnavailableError())
+            raise tries[-1]
+
+    loop = Failing(TICK)
+    with caplog.at_level(logging.WARNING, "headrace.loops"):
+        loop.start()
+        await wait_until(lambda: len(tries) > 50)
+        assert [record.args[1].code for record in caplog.records] == ["store_unavailable", "storage_reset"]  # type: ignore[union-attr, index]
+        monkeypatch.setattr(outage, "AGAIN_SECONDS", 0.001)
+        await wait_until(lambda: len(caplog.records) > 4)
+        await loop.stop()
+    assert all(text.startswith("failing does not get on, trying again: The store") for text in caplog.messages)

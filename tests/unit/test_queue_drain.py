@@ -14,7 +14,7 @@ from headrace import App, Backoff
 from headrace.engine import draining, intake, operations
 from headrace.engine.draining import drain_queue, resume_queue
 from headrace.model.backlog import Drained
-from headrace.model.errors import ConflictError, QueueClosedError
+from headrace.model.errors import DrainStoppedError, QueueClosedError, QueuePausedError
 from headrace.runtime import Runtime
 from tests.unit.cli_runner import CommandLine, as_client, command_line, working
 from tests.unit.engine_app import quick_app
@@ -156,7 +156,7 @@ async def test_a_paused_queue_is_not_drained(app: App) -> None:
     """A drain that could never end is refused with the fix, also when the pause comes later."""
     stores = app.runtime.stores
     await operations.set_queue_paused(stores, "default", paused=True)
-    with pytest.raises(ConflictError, match="headrace queue resume default"):
+    with pytest.raises(QueuePausedError, match="headrace queue resume default"):
         await drain_queue(stores, "default")
     assert not (await stores.control.queue_states())["default"].closed
     await resume_queue(stores, "default")
@@ -164,7 +164,7 @@ async def test_a_paused_queue_is_not_drained(app: App) -> None:
     drain = asyncio.create_task(drain_queue(stores, "default"))
     await wait_until(lambda: closed(lambda: app.find_task("work").enqueue(2)))
     await operations.set_queue_paused(stores, "default", paused=True)
-    with pytest.raises(ConflictError, match="paused"):
+    with pytest.raises(QueuePausedError, match="paused"):
         await asyncio.wait_for(drain, 10)
 
 
@@ -175,7 +175,7 @@ async def test_a_resumed_queue_takes_jobs_again_and_ends_its_drain(app: App) -> 
     drain = asyncio.create_task(drain_queue(stores, "default"))
     await wait_until(lambda: closed(lambda: work.enqueue(2)))
     await resume_queue(stores, "default")
-    with pytest.raises(ConflictError, match="was opened"):
+    with pytest.raises(DrainStoppedError, match="was opened"):
         await asyncio.wait_for(drain, 10)
 
     async def opened() -> bool:
@@ -222,3 +222,11 @@ def test_an_unknown_queue_is_not_drained(headrace: CommandLine) -> None:
     """A queue that nobody has used is an error, unless it is closed before its first job on purpose."""
     assert headrace.refusal("queue", "drain", "later")[0] == 5
     assert headrace.json("queue", "drain", "later", "--force")["done"] is True
+
+
+def test_draining_a_paused_queue_has_a_code_of_its_own(headrace: CommandLine) -> None:
+    """A script can tell a paused queue from everything else that fails."""
+    headrace.text("queue", "pause", "llm", "--force")
+    code, error = headrace.refusal("queue", "drain", "llm")
+    assert (code, error["code"]) == (1, "queue_paused")
+    assert "headrace queue resume llm" in error["message"]

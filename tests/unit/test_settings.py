@@ -198,6 +198,7 @@ MISTAKES = {
                                              ["queue.type", "'postgres'", "queue.url"]),
     "a Redis store without its server": ("[queue]\ntype = 'redis'", {}, ["queue.url", "redis://HOST"]),
     "a prefix that would break keys": ("[queue]\nstream_prefix = 'a{b}'", {}, ["queue.stream_prefix", "a{b}"]),
+    "a prefix that is also a group's": ("[queue]\nstream_prefix = 'a:b'", {}, ["queue.stream_prefix", "a:b"]),
     "a group that would break keys": ("[queue]\nconsumer_group = ''", {}, ["queue.consumer_group", "1 to 64"]),
     "two stores": ("[queue]\ntype = 'memory'\nurl = 'postgresql://db/a'", {}, ["queue.type", "queue.url"]),
     "a slow heartbeat": ("[worker]\nheartbeat_interval = '5s'", {}, ["worker.heartbeat_interval", "a third of",

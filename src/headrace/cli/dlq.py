@@ -15,9 +15,10 @@ import click
 from headrace.cli.opening import with_stores
 from headrace.cli.output import console, json_option, print_facts, print_json, print_table, print_text, shorten
 from headrace.cli.plain import plain
-from headrace.cli.values import DurationType, JsonType, NameType
+from headrace.cli.values import DurationType, JsonType, NameType, parse_json
 from headrace.engine.dead_letters import LOOK, find_dead_letters
 from headrace.engine.dead_letters import redrive as redrive_jobs
+from headrace.engine.operations import find_queue
 from headrace.engine.queries import show_job, to_json
 from headrace.model.dead_letter import DeadLetterFilter, DeadLetterGroup, DeadLettersFound
 from headrace.model.errors import InvalidInputError, NotFoundError
@@ -83,7 +84,13 @@ def _filter(which: dict[str, Any]) -> DeadLetterFilter:
 
 
 def _find(*, wanted: DeadLetterFilter, look: int, limit: int | None = None) -> DeadLettersFound:
-    return with_stores(lambda stores: find_dead_letters(stores.inspect, wanted, look=look, limit=limit))
+    async def find(stores: Stores) -> DeadLettersFound:
+        found = await find_dead_letters(stores.inspect, wanted, look=look, limit=limit)
+        if not found.count and wanted.queue is not None:
+            await find_queue(stores.inspect, wanted.queue)
+        return found
+
+    return with_stores(find)
 
 
 def _document(found: DeadLettersFound) -> dict[str, Any]:
@@ -213,9 +220,21 @@ def _patch(text: Any, file: Path | None) -> dict[str, Any] | None:
     if text is not None and file is not None:
         raise click.UsageError("give --patch or --patch-file, not both")
     if file is not None:
-        text = JsonType().convert(file.read_text("utf-8"), None, None)
-        return check_argument_patch(text, field="--patch-file")
+        return check_argument_patch(_read_json(file), field="--patch-file")
     return None if text is None else check_argument_patch(text, field="--patch")
+
+
+def _read_json(file: Path) -> Any:
+    """Return what a file of `--patch-file` holds. The error names the file and leaves out what is in it."""
+    try:
+        return parse_json(file.read_text("utf-8"))
+    except UnicodeDecodeError as error:
+        rule = f"must be JSON in UTF-8 ({error})"
+    except OSError as error:
+        rule = f"must be a file that can be read ({error.strerror})"
+    except InvalidInputError as error:
+        rule = error.rule
+    raise InvalidInputError("--patch-file", rule, str(file))
 
 
 def _preview(found: DeadLettersFound) -> None:

@@ -111,6 +111,23 @@ class InstantType(_CheckedType):
         return instant
 
 
+def parse_json(text: str) -> Any:
+    """Return the value of JSON without duplicate keys, NaN and infinities. Raises InvalidInputError.
+
+    >>> parse_json('{"page": [7]}')
+    {'page': [7]}
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise InvalidInputError("json", f"must be JSON ({error.msg} at {where})", text) from None
+    except ValueError as error:
+        raise InvalidInputError("json", f"must be JSON ({error})", text) from None
+    except RecursionError:
+        raise InvalidInputError("json", "must not be nested that deep", text) from None
+
+
 class JsonType(_CheckedType):
     """JSON without duplicate keys, NaN and infinities; `-` reads it from standard input."""
 
@@ -123,15 +140,7 @@ class JsonType(_CheckedType):
                 text = sys.stdin.read()
             except UnicodeDecodeError as error:
                 raise InvalidInputError("json", f"must be JSON in UTF-8 ({error})", "-") from None
-        try:
-            return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
-        except json.JSONDecodeError as error:
-            where = f"line {error.lineno} column {error.colno}"
-            raise InvalidInputError("json", f"must be JSON ({error.msg} at {where})", text) from None
-        except ValueError as error:
-            raise InvalidInputError("json", f"must be JSON ({error})", text) from None
-        except RecursionError:
-            raise InvalidInputError("json", "must not be nested that deep", text) from None
+        return parse_json(text)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from headrace.engine.attempt import describe
 from headrace.engine.closing import close_batches
+from headrace.engine.outage import Outage
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState
@@ -66,6 +67,8 @@ class Acks:
         self._task: asyncio.Task[None] | None = None
         self._to_close: set[UUID] = set()
         self._closer: asyncio.Task[None] | None = None
+        self._outage = Outage(LOG, "finished jobs cannot be recorded")
+        self._close_outage = Outage(LOG, "batches cannot be closed")
 
     def start(self) -> None:
         """Begin sending."""
@@ -129,7 +132,7 @@ class Acks:
             try:
                 accepted = len(await self._exchange(part))
             except StoreUnavailableError as error:
-                LOG.warning("could not record %d finished jobs, trying again: %s", len(part), error)
+                self._outage.note(error)
                 answered_first = False
                 await asyncio.sleep(RETRY_SECONDS)
             else:
@@ -201,7 +204,7 @@ class Acks:
             try:
                 closed = await close_batches(self._stores, ended)
             except StoreUnavailableError as error:
-                LOG.warning("could not try to close batches, trying again: %s", error)
+                self._close_outage.note(error)
                 self._to_close |= ended
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception:

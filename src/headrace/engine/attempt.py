@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
+from uuid import UUID
 
 from headrace.engine.context import Context
 from headrace.engine.registry import TaskDef
@@ -32,6 +33,18 @@ class StopReason(Enum):
     LEASE_LOST = auto()
 
 
+@dataclass(slots=True, eq=False)
+class SharedCall:
+    """One call of a handler for several attempts: what there is to say of the call, and not of each of them."""
+
+    #: Job and attempt of the one that joined it last.
+    last: tuple[UUID, int]
+    #: What it answered for each, a value or an error; empty while it runs.
+    endings: Sequence[Any] = ()
+    #: Tells circuit breakers of it, once for all.
+    report: asyncio.Future[None] | None = None
+
+
 @dataclass(slots=True)
 class Attempt:
     """An attempt while it runs."""
@@ -50,6 +63,8 @@ class Attempt:
     on_paid: Callable[[], None] | None = field(default=None, repr=False)
     #: Whether a checkpoint or an answer was stored.
     progressed: bool = False
+    #: The call that it shares with others, once that began.
+    shared: SharedCall | None = field(default=None, repr=False)
     runner: asyncio.Task[Any] | None = field(default=None, repr=False)
     #: Whether the runner has taken its first step.
     begun: bool = False

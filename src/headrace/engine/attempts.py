@@ -119,10 +119,11 @@ class AttemptFactory:
         seconds = (job.timeout or self.max_processing_time).total_seconds()
         call = Call(
             job=job, session=session, timeout=seconds + task.gather.max_wait.total_seconds() + TIMER_MARGIN,
-            target=task.target, invoke=lambda: self.gatherings.join(task, job, context, session, seconds),
+            target=task.target, invoke=lambda: self.gatherings.join(attempt, session, seconds),
             on_activity=lambda: context.on_activity(),
         )  # fmt: skip
-        return Attempt(job, task, context, self.executors[RunsIn.LOOP], call)
+        attempt = Attempt(job, task, context, self.executors[RunsIn.LOOP], call)
+        return attempt
 
     async def _run_gathered(self, task: TaskDef, job: ClaimedJob, session: UUID, arguments: Arguments) -> Any:
         args, kwargs = arguments

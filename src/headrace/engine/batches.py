@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sized
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 from headrace.engine.closing import close_batches, settle_batch
 from headrace.engine.intake import Intake
 from headrace.engine.retrying import with_retries
-from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_ITEMS, NewBatch, Slice
+from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_BYTES, SLICE_ITEMS, NewBatch, Slice
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.payload import hash_text
 from headrace.ports.stores import Stores
@@ -113,18 +111,35 @@ class Batches:
         self._stores.notifier.hint(f"queue:{queue}")
 
 
+class _Part:
+    """The items of the slice that comes next."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._size = 0
+
+    def add(self, text: str) -> bool:
+        """Add an item and return whether the slice is full."""
+        self._texts.append(text)
+        self._size += len(text)
+        return len(self._texts) == SLICE_ITEMS or self._size >= SLICE_BYTES
+
+    def take(self) -> tuple[str, ...]:
+        """Return the items, and begin anew."""
+        texts, self._texts, self._size = tuple(self._texts), [], 0
+        return texts
+
+
 async def _slices(texts: Texts) -> AsyncIterator[tuple[str, ...]]:
-    """Yield consecutive items in tuples of SLICE_ITEMS, holding one tuple at a time."""
+    """Yield consecutive items in slices, holding one at a time. Equal items give equal slices."""
+    part = _Part()
     if isinstance(texts, AsyncIterable):
-        part: list[str] = []
         async for text in texts:
-            part.append(text)
-            if len(part) == SLICE_ITEMS:
-                yield tuple(part)
-                part = []
-        if part:
-            yield tuple(part)
-        return
-    iterator: Any = iter(texts)
-    while chunk := tuple(itertools.islice(iterator, SLICE_ITEMS)):
-        yield chunk
+            if part.add(text):
+                yield part.take()
+    else:
+        for text in texts:
+            if part.add(text):
+                yield part.take()
+    if rest := part.take():
+        yield rest

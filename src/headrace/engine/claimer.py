@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from headrace.engine.outage import Outage
 from headrace.engine.supply import Admit, Supplied, Supply
 from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import StoreUnavailableError
@@ -97,6 +98,7 @@ class Claimer:
         self._hinted = asyncio.Event()
         self._freed = asyncio.Event()
         self._stopping = False
+        self._outage = Outage(LOG, f"cannot claim from {self.queue}")
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -233,8 +235,10 @@ class Claimer:
             claim = self._reserve(max(0, min(limit, self._free)))
             supplied = await self._supply.take(claim, hinted=hinted) if claim.limit else Supplied([])
         except Exception as error:
-            unexpected = not isinstance(error, StoreUnavailableError)
-            LOG.warning("cannot claim from %s, trying again: %s", self.queue, error, exc_info=unexpected)
+            if isinstance(error, StoreUnavailableError):
+                self._outage.note(error)
+            else:
+                LOG.warning("cannot claim from %s, trying again: %s", self.queue, error, exc_info=True)
             self._doubt()
             self._free += claim.limit
             return False

@@ -8,6 +8,7 @@ one with `*` in the minute or hour fires at every instant at which the clocks of
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,13 +29,15 @@ _EPOCH = datetime(2024, 1, 1)
 _WINDOW = timedelta(hours=2)
 _WIDER = 4
 
+#: Name, how many values there are, and which.
 _FIELDS = (
-    ("minute", "must be 0 to 59"),
-    ("hour", "must be 0 to 23"),
-    ("day of month", "must be 1 to 31, L (the last day) or LW (the last weekday)"),
-    ("month", "must be 1 to 12 or JAN to DEC"),
-    ("day of week", "must be 0 to 7 or SUN to SAT, 5L (the last Friday) or MON#1 (the first Monday)"),
+    ("minute", 60, "must be 0 to 59"),
+    ("hour", 24, "must be 0 to 23"),
+    ("day of month", 31, "must be 1 to 31, L (the last day) or LW (the last weekday)"),
+    ("month", 12, "must be 1 to 12 or JAN to DEC"),
+    ("day of week", 7, "must be 0 to 7 or SUN to SAT, 5L (the last Friday) or MON#1 (the first Monday)"),
 )
+_STEP = re.compile(r"/([0-9]+)")
 
 
 class Timetable:
@@ -148,7 +151,7 @@ class Timetable:
 
 def _check_field(parts: list[str], index: int) -> None:
     """Raise InvalidInputError unless the field is right when it stands alone."""
-    name, rule = _FIELDS[index]
+    name, count, rule = _FIELDS[index]
     alone = ["*"] * len(_FIELDS)
     alone[index] = parts[index]
     try:
@@ -156,6 +159,8 @@ def _check_field(parts: list[str], index: int) -> None:
     except (CronSimError, ValueError):
         form = f"{rule}, *, or ranges, steps and lists of these (1-5, */15, 1,3)"
         raise InvalidInputError(f"cron ({name})", form, parts[index]) from None
+    if any(int(step) > count for step in _STEP.findall(parts[index])):
+        raise InvalidInputError(f"cron ({name})", f"must have steps of at most {count}", parts[index])
 
 
 @lru_cache(maxsize=1_000)

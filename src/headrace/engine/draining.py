@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from headrace.model.backlog import Drained
-from headrace.model.errors import ConflictError
+from headrace.model.errors import DrainStoppedError, QueuePausedError
 from headrace.model.job import JobState
 from headrace.ports.stores import Stores
 
@@ -30,8 +30,8 @@ async def drain_queue(
 ) -> Drained:
     """Close a queue's intake and wait until nothing of it is left, or until `timeout`; return how it stands then.
 
-    The queue stays closed. `on_look` is told how far it is. Raises ConflictError when the queue is paused, for then it
-    would never end, or is opened by somebody meanwhile.
+    The queue stays closed. `on_look` is told how far it is. Raises QueuePausedError when the queue is paused, for then
+    it would never end, and DrainStoppedError when somebody opens it meanwhile.
     """
     loop = asyncio.get_running_loop()
     await _check_runs(stores, queue)
@@ -64,11 +64,9 @@ async def _look(stores: Stores, queue: str, *, heard: bool) -> Drained:
 async def _check_runs(stores: Stores, queue: str, *, closed: bool = False) -> None:
     state = (await stores.control.queue_states()).get(queue)
     if state is not None and state.paused:
-        raise ConflictError(
-            f"queue {queue} is paused, so a drain would never end: `headrace queue resume {queue}`, then drain it"
-        )
+        raise QueuePausedError.of(queue)
     if closed and (state is None or not state.closed):
-        raise ConflictError(f"queue {queue} was opened while it was being drained; drain it again if that is wanted")
+        raise DrainStoppedError.of(queue)
 
 
 async def resume_queue(stores: Stores, queue: str) -> None:

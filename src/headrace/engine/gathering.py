@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID
 
+from headrace.engine.attempt import Attempt, SharedCall
 from headrace.engine.context import Context, GatherContext
 from headrace.engine.gather_codec import GatherCodec
 from headrace.engine.registry import TaskDef
@@ -62,15 +63,19 @@ class Entry:
 class Item:
     """A job in a gather."""
 
-    job: ClaimedJob
+    attempt: Attempt
     value: Any
-    context: Context
     #: Seconds that its attempt may run.
     timeout: float
     joined_at: float
     answer: asyncio.Future[Entry]
     #: Of its attempt: what the call uses of models is kept with the first job of it.
     variables: contextvars.Context = field(default_factory=contextvars.copy_context)
+
+    @property
+    def job(self) -> ClaimedJob:
+        """The job."""
+        return self.attempt.job
 
     @property
     def fence(self) -> Fence:
@@ -105,15 +110,16 @@ class Gatherings:
         """Whether the call of a gathered attempt runs."""
         return fence in self._begun
 
-    async def join(self, task: TaskDef, job: ClaimedJob, context: Context, session: UUID, timeout: float) -> Any:
+    async def join(self, attempt: Attempt, session: UUID, timeout: float) -> Any:
         """Wait in a gather of the task, and for its call; return what that answers for this job, or raise it."""
+        task = attempt.task
         assert isinstance(task.codec, GatherCodec)
-        value = task.codec.decode_item(job.args)
+        value = task.codec.decode_item(attempt.job.args)
         loop = asyncio.get_running_loop()
         gathering = self._open.get((session, task.name))
         if gathering is None:
             gathering = self._open[session, task.name] = _Gathering(self, task, session)
-        item = Item(job, value, context, timeout, loop.time(), loop.create_future())
+        item = Item(attempt, value, timeout, loop.time(), loop.create_future())
         gathering.add(item)
         try:
             entry = await item.answer
@@ -209,6 +215,9 @@ class _Call:
 
     def __init__(self, task: TaskDef, items: list[Item], clock: Clock, resources: Any) -> None:
         self._task, self._items = task, items
+        self._shared = SharedCall(items[-1].fence)
+        for item in items:
+            item.attempt.shared = self._shared
         #: All have the task's timeout but those that were enqueued with another one.
         self._timeout = min(item.timeout for item in items)
         self._context = GatherContext(
@@ -222,7 +231,7 @@ class _Call:
 
     def _report(self) -> None:
         for item in self._items:
-            item.context.on_activity()
+            item.attempt.context.on_activity()
 
     async def run(self, run: Callable[[Arguments], Awaitable[Any]]) -> None:
         """Call the handler and tell each job its entry."""
@@ -240,6 +249,7 @@ class _Call:
             # SystemExit too, and what a handler awaited and was cancelled: see the retry middleware.
             self._context.cancelled = True
             entries = [Entry.of_error(self._seen(error, expired=limit.expired()))] * len(self._items)
+        self._shared.endings = [entry.value if entry.error is None else entry.error for entry in entries]
         for item, entry in zip(self._items, entries, strict=True):
             if not item.answer.done():
                 item.answer.set_result(entry)

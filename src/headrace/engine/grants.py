@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.engine.late_limiter import soon
+from headrace.engine.outage import Outage
 from headrace.engine.registry import Registry
 from headrace.model.admission import Admitted
 from headrace.model.errors import StoreUnavailableError
@@ -27,8 +28,8 @@ LOG = logging.getLogger("headrace.limits")
 
 #: Which rates there are is believed this long.
 BELIEVED_SECONDS = 2.0
-#: A limiter that is away is asked again after this long, and said to be away at most so often.
-AWAY_SECONDS, WARN_SECONDS = 0.5, 10.0
+#: A limiter that is away is asked again after this long.
+AWAY_SECONDS = 0.5
 #: The shortest time to wait for units.
 LEAST_WAIT = timedelta(milliseconds=5)
 
@@ -52,7 +53,8 @@ class Grants:
     def __init__(self, limiter: Limiter, admission: Admission, registry: Registry) -> None:
         self._limiter, self._admission, self._registry = limiter, admission, registry
         self._rates: dict[str, Rate] = {}
-        self._read_at = self._warned_at = -math.inf
+        self._read_at = -math.inf
+        self._outage = Outage(LOG, "the limiter is away and no job with a rate limit starts")
         #: Units that jobs larger than a burst used beyond their grant; paid before anything else.
         self._owed: dict[str, float] = {}
 
@@ -80,7 +82,7 @@ class Grants:
             if changed:
                 await soon(self._limiter.declare(changed))
         except StoreUnavailableError as error:
-            self._warn(error)
+            self._outage.note(error)
             return
         self._rates = rates
         self._read_at = now
@@ -112,15 +114,9 @@ class Grants:
                 more = await soon(self._limiter.take({name: wanted[name] for name in taken.unknown}, some=True))
                 taken = Taken({**taken.units, **more.units}, max(taken.wait, more.wait, LEAST_WAIT))
         except StoreUnavailableError as error:
-            self._warn(error)
+            self._outage.note(error)
             return Taken({}, timedelta(seconds=AWAY_SECONDS))
         return taken
-
-    def _warn(self, error: StoreUnavailableError) -> None:
-        now = asyncio.get_running_loop().time()
-        if now - self._warned_at >= WARN_SECONDS:
-            self._warned_at = now
-            LOG.warning("the limiter is away: no job with a rate limit starts until it is back: %s", error)
 
     def _pay(self, units: Mapping[str, float]) -> dict[str, float]:
         granted = dict(units)
@@ -141,4 +137,4 @@ class Grants:
             try:
                 await soon(self._limiter.give_back(unused))
             except StoreUnavailableError as error:
-                self._warn(error)
+                self._outage.note(error)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from uuid import UUID
 
+from headrace.engine.outage import Outage
 from headrace.model.errors import ConfigError, NotFoundError, StoreUnavailableError
 from headrace.model.job import JobView
 from headrace.ports.stores import Stores
@@ -29,6 +30,7 @@ class Waiters:
         self._changes = 0
         self._poller: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] | None = None
+        self._outage = Outage(LOG, "cannot ask for results")
 
     async def final(self, job_id: UUID) -> JobView:
         """Return the job once it is final. Raises NotFoundError when it does not exist."""
@@ -110,7 +112,7 @@ class Waiters:
                     since_check = 0.0
                     await self._refuse_unknown()
             except StoreUnavailableError as error:
-                LOG.warning("cannot ask for results, trying again: %s", error)
+                self._outage.note(error)
                 resolved = False
             except Exception:
                 LOG.exception("cannot ask for results, trying again")

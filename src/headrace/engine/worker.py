@@ -18,6 +18,7 @@ from headrace.engine.loops.pruner import Pruner
 from headrace.engine.loops.rescuer import Rescuer
 from headrace.engine.loops.scheduler import make_scheduler
 from headrace.engine.loops.stager import Stager
+from headrace.engine.outage import Outage
 from headrace.engine.shift import Shift, ShiftOptions
 from headrace.engine.supply import Admit
 from headrace.engine.telemetry import Telemetry
@@ -67,6 +68,7 @@ class Worker:
         self._lost: Shift | None = None
         self._changing: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] | None = None
+        self._outage = Outage(LOG, "cannot begin a new session")
         self._leadership = Leadership(stores, uuid7())
         self._stager = Stager(stores)
         self._loops: list[Loop] = [
@@ -139,8 +141,10 @@ class Worker:
                 if isinstance(error, StorageResetError) and not reset:
                     reset = True
                     self.telemetry.count("headrace.store.resets")
-                unexpected = not isinstance(error, StoreUnavailableError)
-                LOG.warning("cannot begin a new session, trying again: %s", error, exc_info=unexpected)
+                if isinstance(error, StoreUnavailableError):
+                    self._outage.note(error)
+                else:
+                    LOG.warning("cannot begin a new session, trying again: %s", error, exc_info=True)
                 await asyncio.sleep(RESTART_SECONDS)
 
     async def stop(self, grace: timedelta) -> None:

@@ -13,9 +13,11 @@ from headrace.model.errors import InvalidInputError
 from headrace.model.ids import uuid7
 from headrace.model.job import JobError, JobSpec, JobState
 
-#: Items of one transaction; longer lists and generators are streamed in slices of `SLICE_ITEMS`.
+#: Items of one transaction; longer lists and generators are streamed in slices of `SLICE_ITEMS`, or of fewer once their
+#: arguments have `SLICE_BYTES`: a slice must not keep a server from everything else.
 MAX_ATOMIC_ITEMS = 10_000
 SLICE_ITEMS = 1_000
+SLICE_BYTES = 16 * 1024 * 1024
 #: Items of a batch being cancelled that one transaction settles, and how many of these one call makes at most.
 SETTLE_ITEMS = 1_000
 MAX_SETTLE_SLICES = 20

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from uuid import UUID
 
+from headrace.model.errors import InvalidInputError
 from headrace.model.fingerprint import fingerprint
 from headrace.model.job import JobError
 
@@ -56,6 +57,11 @@ class DeadLetterFilter:
     kind: str | None = None
     fingerprint: str | None = None
     within: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        # The beginning of all: a variable that is not set must not run everything again.
+        if self.fingerprint == "":
+            raise InvalidInputError("fingerprint", "must be that of a group, or its first characters", "")
 
     def matches(self, letter: DeadLetter) -> bool:
         """Whether a letter is meant, as far as stores do not choose themselves: by kind and fingerprint."""

@@ -9,6 +9,8 @@ HeadraceError
 ├── NotFoundError               no such job, batch, queue or task
 ├── QueueFullError              as many jobs wait as the queue may hold (transient)
 ├── QueueClosedError            the queue is being drained
+├── DrainStoppedError           the queue was opened while it was being drained
+│   └── QueuePausedError        the queue is paused, so that a drain would never end
 ├── StoreUnavailableError       the store cannot be reached (transient)
 │   ├── NotAllowedError         the store refuses this user
 │   └── StorageResetError       the store lost its data, or another one is in its place
@@ -120,6 +122,34 @@ class QueueClosedError(HeadraceError):
         """Return the error of a queue."""
         fix = f"use another queue, or open it with `headrace queue resume {queue}`"
         return cls(f"queue {queue} is closed, it is being drained or was: {fix}", queue=queue)
+
+
+class DrainStoppedError(HeadraceError):
+    """The queue was opened while it was being drained. Drain it again if that is wanted."""
+
+    code = "drain_stopped"
+
+    def __init__(self, message: str | None = None, *, queue: str | None = None) -> None:
+        super().__init__(message)
+        self.queue = queue
+
+    @classmethod
+    def of(cls, queue: str) -> DrainStoppedError:
+        """Return the error of a queue."""
+        fix = "drain it again if that is wanted"
+        return cls(f"queue {queue} was opened while it was being drained: {fix}", queue=queue)
+
+
+class QueuePausedError(DrainStoppedError):
+    """The queue is paused, so a drain would never end. Run `headrace queue resume NAME`, then drain it."""
+
+    code = "queue_paused"
+
+    @classmethod
+    def of(cls, queue: str) -> QueuePausedError:
+        """Return the error of a queue."""
+        fix = f"`headrace queue resume {queue}`, then drain it"
+        return cls(f"queue {queue} is paused, so a drain would never end: {fix}", queue=queue)
 
 
 class NotFoundError(HeadraceError):

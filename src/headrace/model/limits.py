@@ -15,7 +15,7 @@ from headrace.model.errors import InvalidInputError
 from headrace.model.names import check_name
 
 _PERIODS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_RATE = re.compile(r"(?P<amount>\d+(\.\d+)?)/(?P<period>[smhd])")
+_RATE = re.compile(r"(?P<amount>[0-9]+(\.[0-9]+)?)/(?P<period>[smhd])")
 _RATE_RULE = 'must be a number of units per s, m, h or d, such as "30/m", from 0.001/d to 1000000000/s'
 _LEAST_PER_SECOND, _MOST_UNITS = 0.001 / 86_400, 1e9
 #: The longest wait that is told: a debt at a small rate takes longer than a timedelta can hold.
@@ -44,22 +44,22 @@ class Rate:
     def parse(cls, value: Rate | str, *, burst: float | None = None, field: str = "rate") -> Rate:
         """Return the rate of a text such as "30/m" (s, m, h, d); `burst` defaults to one second's worth, at least 1.
 
-        A `Rate` is returned as it is. Raises InvalidInputError naming `field` or `burst`.
+        A `Rate` has a burst of its own and is returned as it is. Raises InvalidInputError naming `field` or `burst`.
         """
         match = _RATE.fullmatch(value) if isinstance(value, str) else None
         if isinstance(value, Rate):
+            if burst is not None:
+                raise InvalidInputError("burst", "must be that of the Rate: write Rate(per_second, burst)", burst)
             per_second, burst = value.per_second, value.burst
         elif match is not None:
             per_second = float(match["amount"]) / _PERIODS[match["period"]]
         else:
             raise InvalidInputError(field, _RATE_RULE, value)
-        if not _LEAST_PER_SECOND <= per_second <= _MOST_UNITS:
+        if not _is_number(per_second) or not _LEAST_PER_SECOND <= per_second <= _MOST_UNITS:
             raise InvalidInputError(field, _RATE_RULE, value)
-        if burst is not None and (
-            isinstance(burst, bool) or not isinstance(burst, int | float) or not 0 < burst <= _MOST_UNITS
-        ):
+        if burst is not None and (not _is_number(burst) or not 0 < burst <= _MOST_UNITS):
             raise InvalidInputError("burst", "must be a number above 0, at most 1e9", burst)
-        return cls(per_second, float(max(1.0, per_second) if burst is None else burst))
+        return cls(float(per_second), float(max(1.0, per_second) if burst is None else burst))
 
     def after(self, level: float, elapsed: timedelta) -> float:
         """Return the level of a bucket that stood at `level` and was left alone for `elapsed`.
@@ -113,6 +113,10 @@ class Limit:
     def declared(self) -> Rate | None:
         """The rate that this limit declares."""
         return None if self.rate is None else Rate.parse(self.rate, burst=self.burst)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_cost(value: object, *, field: str = "cost") -> float:

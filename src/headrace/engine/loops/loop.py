@@ -8,6 +8,7 @@ import random
 from datetime import timedelta
 from typing import ClassVar
 
+from headrace.engine.outage import Outage
 from headrace.model.errors import InvalidInputError, StoreUnavailableError
 
 LOG = logging.getLogger("headrace.loops")
@@ -16,7 +17,8 @@ LOG = logging.getLogger("headrace.loops")
 class Loop:
     """Runs `step` every `interval` ± 10 %, and sooner after `wake()`. Starting twice and stopping twice are allowed.
 
-    A step that fails is logged and tried again at the next turn: a duty ends only when it is stopped.
+    A step that fails is logged and tried again at the next turn: a duty ends only when it is stopped. Outages of the
+    store are not logged with every turn.
     """
 
     name: ClassVar[str]
@@ -27,6 +29,7 @@ class Loop:
         self._interval = interval.total_seconds()
         self._task: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
+        self._outage = Outage(LOG, f"{self.name} does not get on")
 
     async def step(self) -> None:
         """Do the duty once."""
@@ -59,7 +62,7 @@ class Loop:
             try:
                 await self.step()
             except StoreUnavailableError as error:
-                LOG.warning("%s: the store cannot be reached, trying again: %s", self.name, error)
+                self._outage.note(error)
             except Exception:
                 LOG.exception("%s failed, trying again", self.name)
             await self._pause()

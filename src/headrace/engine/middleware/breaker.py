@@ -4,12 +4,18 @@ An exception is a failure, also one that reached the time limit. It says nothing
 wrong input, a store that is away, a child process that died. It is a success when the provider answered and only the
 request or the answer was bad. Outcomes that a handler chooses (Snooze, Retry, Fail, Cancel) say nothing, nor does an
 attempt that was cancelled or released.
+
+A call for several jobs (`batch_size`) is one call: what is behind the breaker was tried once, however many wait for it.
+It is a success where its answer to one of them shows that this works, otherwise a failure.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Coroutine
 from typing import Any
+from uuid import UUID
 
 from headrace.engine.attempt import Attempt, Proceed
 from headrace.engine.breaker_reports import BreakerReports
@@ -55,9 +61,30 @@ class BreakerMiddleware:
 
     async def _tell(self, attempt: Attempt, breakers: tuple[str, ...], works: bool | None) -> None:
         attempt.works = works
-        if works is not None and self._reports is not None:
-            job = attempt.job
-            await self._reports.send([BreakerReport(key, job.id, job.attempt, works) for key in breakers])
+        if works is None or self._reports is None:
+            return
+        if (call := attempt.shared) is None:
+            await self._reports.send(_reports(breakers, (attempt.job.id, attempt.job.attempt), works))
+            return
+        if call.report is None:
+            works = works or any(judge(ending) for ending in call.endings)
+            # While a breaker tries again nothing follows its probe: the probe is the one that joined last.
+            call.report = asyncio.ensure_future(self._reports.send(_reports(breakers, call.last, works)))
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([call.report])
+
+
+def _reports(breakers: tuple[str, ...], fence: tuple[UUID, int], works: bool) -> list[BreakerReport]:
+    return [BreakerReport(key, *fence, works) for key in breakers]
+
+
+def judge(ending: Any) -> bool | None:
+    """Return what a value or an error says.
+
+    >>> judge("an answer"), judge(OSError())
+    (True, False)
+    """
+    return judge_error(ending) if isinstance(ending, BaseException) else judge_ending(ending)
 
 
 def judge_ending(ending: Any) -> bool | None:

@@ -19,15 +19,16 @@ from headrace.model.batch import (
 from headrace.model.errors import ConflictError, NotFoundError
 from headrace.model.ids import uuid7, uuid7s
 from headrace.model.session import LeaderTerm
+from headrace.stores.redis.intake import check_size
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import micros, parse_id, span, spec_fields, to_json
 
 #: Batches that one script tries to close, and that one looks at.
 PAGE = 200
-#: Items that one script settles at most: more would hold up everybody else.
-SETTLE_PART = 200
-#: Failed items of a batch for whose copies ids are made beforehand.
-FEW_FAILED = 100
+#: Items that one script settles or copies at most, and that one reads: more would hold up everybody else.
+SETTLE_PART, READ_PAGE = 200, 1_000
+#: How long a batch whose failed items are copied in parts is kept open for the next one: who copies may have died.
+RETRY_WAIT = timedelta(seconds=60)
 
 
 def no_batch(batch_id: UUID) -> NotFoundError:
@@ -43,6 +44,7 @@ class RedisBatchStore:
 
     async def create_batch(self, batch: NewBatch, args: Sequence[str] | None) -> UUID:
         """Create a batch and return its id, or the id of the batch that has its key."""
+        check_size("items", args or ())
         items = {"ids": _ids(len(args or ())), "args": list(args or ())}
         new = {
             "spec": spec_fields(batch.spec),
@@ -62,6 +64,7 @@ class RedisBatchStore:
 
     async def append_slice(self, part: Slice) -> bool:
         """Append items to an open batch; return False when an equal slice is there already."""
+        check_size("items", part.args)
         items = to_json({"ids": _ids(len(part.args)), "args": part.args})
         verdict = await self._namespace.run("append_slice", part.batch_id.hex, part.first, part.hash, items)
         if verdict == "missing":
@@ -88,14 +91,28 @@ class RedisBatchStore:
 
     async def retry_failed(self, batch_id: UUID) -> int:
         """Open a new round of a closed batch with copies of its failed items; return how many."""
-        wanted = FEW_FAILED
-        while True:
-            copied, *detail = await self._namespace.run("retry_failed", batch_id.hex, *_ids(wanted))
+        items = await self._failed_items(batch_id)
+        words = [word for pair in zip(items, _ids(len(items)), strict=True) for word in pair]
+        retried = 0
+        for start in range(0, max(len(items), 1), SETTLE_PART):
+            wait = RETRY_WAIT if start + SETTLE_PART < len(items) else timedelta()
+            part = words[2 * start : 2 * (start + SETTLE_PART)]
+            copied, *state = await self._namespace.run("retry_failed", batch_id.hex, start, span(wait), *part)
+            if copied == -1 and start == 0:
+                raise _in_no_state(batch_id, state[0], "its failed items can be retried once it is closed.")
             if copied == -1:
-                raise _in_no_state(batch_id, detail[0], "its failed items can be retried once it is closed.")
-            if copied != -2:
-                return int(copied)
-            wanted = int(detail[0])
+                break  # It was cancelled meanwhile, or so much time passed that it was closed.
+            retried += copied
+        return retried
+
+    async def _failed_items(self, batch_id: UUID) -> list[str]:
+        """Return the ids of the failed items in their order."""
+        ordinals: dict[str, int] = {}
+        cursor = None
+        while cursor != "0":
+            cursor, *page = await self._namespace.run("failed_items", batch_id.hex, cursor or "0", READ_PAGE)
+            ordinals.update(zip(page[::2], map(int, page[1::2]), strict=True))
+        return sorted(ordinals, key=ordinals.__getitem__)
 
     async def close_batches(self, batch_ids: Sequence[UUID]) -> list[ClosedBatch]:
         """Enforce close policies and close those of `batch_ids` that are sealed and done; return those closed."""

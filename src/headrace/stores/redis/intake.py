@@ -6,16 +6,35 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from headrace.model.errors import ConflictError
+from headrace.model.errors import ConflictError, InvalidInputError
 from headrace.model.job import KEY_LIFETIME, JobSpec, NewJob
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import micros, parse_id, span, spec_fields, to_json
+
+#: Bytes of arguments that one call may have. A script takes them as one value, of which servers take 512 MB, escaped
+#: and in UTF-8, and nothing else runs while it does.
+MAX_CALL_BYTES = 64 * 1024 * 1024
+
+
+def check_size(field: str, texts: Sequence[str]) -> None:
+    """Refuse arguments that are more than one script should take."""
+    if (
+        sum(map(len, texts)) > MAX_CALL_BYTES // 4
+        and (size := sum(len(text.encode()) for text in texts)) > MAX_CALL_BYTES
+    ):
+        raise InvalidInputError(
+            field,
+            f"must have no more than {MAX_CALL_BYTES >> 20} MiB of arguments in one call on Redis: stream them, as "
+            "app.submit does with a generator, or pass references to what is large",
+            f"{size / (1 << 20):.1f} MiB",
+        )
 
 
 async def insert_jobs(namespace: Namespace, jobs: Sequence[NewJob], *, channel: str = "", hint: str = "") -> list[UUID]:
     """Insert all of `jobs`, or none when a key conflicts; return, in order, the id under which each is stored."""
     if not jobs:
         return []
+    check_size("jobs", [job.args for job in jobs])
     groups = _group_by_spec(jobs)
     ordered = [job for _, group in groups for job in group] if len(groups) > 1 else jobs
     text = to_json([_group(spec, group) for spec, group in groups])

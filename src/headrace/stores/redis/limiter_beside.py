@@ -22,14 +22,15 @@ class LimiterBeside(RedisLimiter):
 
 
 async def open_redis_limiter(url: str, *, prefix: str = "headrace", clock: Clock | None = None) -> LimiterBeside:
-    """Open a limiter on the Redis server, service or cluster at `url`; all its keys begin with `{PREFIX:limits}:`.
+    """Open a limiter on the Redis server, service or cluster at `url`; all its keys begin with `{PREFIX::limits}:`,
+    which no namespace of a store can be.
 
     No persistence is asked of the server. `clock` replaces the server's, for tests. Raises ConfigError for a URL that
     cannot be read, StoreUnavailableError, NotAllowedError.
 
     >>> limiter = await open_redis_limiter("redis://localhost/0")  # doctest: +SKIP
     """
-    server = Server(ServerOptions(parse_address(url, setting=LIMITER_URL), root=f"{{{prefix}:limits}}"))
+    server = Server(ServerOptions(parse_address(url, setting=LIMITER_URL), root=f"{{{prefix}::limits}}"))
     try:
         await server.call("PING", read=True)
     except BaseException:

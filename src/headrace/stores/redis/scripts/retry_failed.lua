@@ -1,24 +1,30 @@
 #!lua
--- Open a round of a closed batch with copies of its failed items, in their order; with none, change nothing.
--- Arguments: batch, then ids for the copies, ascending. Returns {copied}, {-1, state} for a batch that is not closed
--- (empty: there is none), or {-2, wanted} where there are fewer ids than failed items.
--- Keys: batch, batches, those of an insert, dead. Complexity: O(N log M), N the failed items.
+-- Copy failed items of a batch. The first part opens a round of a closed one, the others go on with it; until the last
+-- the batch has `retrying`, the time up to which it waits for the next one and is not closed.
+-- Arguments: batch, items before this part, microseconds to wait (0: this is the last part), then ids of items and of
+-- their copies in turn. Returns {copied}, or {-1, state} for a batch in no state for it (empty: there is none).
+-- Keys: batch, batches, those of an insert, dead. Complexity: O(N log M), N the items.
 -- include retrying
-local batch = ARGV[2]
-local state = call('HGET', batch_key(batch), 'state')
-if state ~= 'closed' then
-  return {-1, state or ''}
+local batch, key, copied = ARGV[2], batch_key(ARGV[2]), 0
+local row = call('HMGET', key, 'state', 'retrying')
+local fits = row[1] == 'closed'
+if ARGV[3] ~= '0' then
+  fits = row[1] == 'sealed' and row[2]
 end
-local ids, ordinals = call('SMEMBERS', batch_key(batch, 'failed')), {}
-if #ids > #ARGV - 2 then
-  return {-2, #ids}
+if not fits then
+  return {-1, row[1] or ''}
 end
-for _, id in ipairs(ids) do
-  ordinals[id] = tonumber(call('HGET', job_key(id), 'ordinal'))
+for index = 5, #ARGV, 2 do
+  local id = ARGV[index]
+  if call('SISMEMBER', batch_key(batch, 'failed'), id) == 1 then
+    retry_job(id, read_ended(id), ARGV[index + 1])
+    copied = copied + 1
+  end
 end
-table.sort(ids, function(one, other) return ordinals[one] < ordinals[other] end)
-for index, id in ipairs(ids) do
-  retry_job(id, read_ended(id), ARGV[2 + index])
+if ARGV[4] == '0' then
+  call('HDEL', key, 'retrying')
+else
+  call('HSET', key, 'retrying', text(NOW + ARGV[4]))
 end
 flush()
-return {#ids}
+return {copied}

@@ -33,12 +33,13 @@ local function call_back(batch, on_close, callback)
 end
 
 -- Close a batch that is sealed (or being cancelled) and has no live item, and return {id, outcome, callback's queue};
--- one over its policy with live items starts cancelling: {id, '', ''}. Nothing for any other.
+-- one over its policy with live items starts cancelling: {id, '', ''}. Nothing for any other, nor while its failed items
+-- are being copied.
 local function close_batch(batch, callback)
   local key = batch_key(batch)
-  local row = call('HMGET', key, 'state', 'max_failed', 'on_close')
-  local state = row[1]
-  if state ~= 'sealed' and state ~= 'cancelling' then
+  local row = call('HMGET', key, 'state', 'max_failed', 'on_close', 'retrying')
+  local state, retrying = row[1], row[4] and tonumber(row[4]) > NOW
+  if state ~= 'cancelling' and (state ~= 'sealed' or retrying) then
     return nil
   end
   local over = over_policy(batch, row[2])

@@ -1,5 +1,5 @@
 -- Copies of final jobs that stand for them from then on. A copy keeps what was specified and has its attempts before it.
--- include intake
+-- include intake, batches
 local COPIED = {'task', 'queue', 'priority', 'max_attempts', 'timeout', 'once', 'gate', 'cost', 'batch',
   'ordinal', 'args', 'state', 'retried_by'}
 
@@ -16,18 +16,6 @@ local function batch_cancelling(row)
   return row.batch and call('SISMEMBER', ROOT .. 'batches:cancelling', row.batch) == 1
 end
 
--- Let a closed batch begin another round in `state`; any other one goes on with its round.
-local function open_round(batch, state)
-  local key = batch_key(batch)
-  if call('HGET', key, 'state') == 'closed' then
-    call('HSET', key, 'state', state)
-    call('HINCRBY', key, 'round', 1)
-    call('HDEL', key, 'outcome', 'closed_at')
-    call('ZREM', ROOT .. 'batches:closed', batch)
-    call('SADD', ROOT .. 'batches:unclosed', batch)
-  end
-end
-
 -- Insert the copy `copy_id` of the final job `id`, and let it count in its batch in place of that.
 local function retry_job(id, row, copy_id)
   local fields = {'retry_of', id}
@@ -39,7 +27,9 @@ local function retry_job(id, row, copy_id)
     end
   end
   if row.batch then
-    open_round(row.batch, 'sealed')
+    if call('HGET', batch_key(row.batch), 'state') == 'closed' then
+      begin_round(row.batch, 'sealed')
+    end
     call('SREM', batch_key(row.batch, row.state), id)
     call('SADD', batch_key(row.batch, 'retried'), id)
   end
