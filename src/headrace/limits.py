@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.engine.context import CURRENT
 from headrace.engine.grants import redeclare
@@ -19,7 +19,7 @@ from headrace.model.admission import LimitsView
 from headrace.model.breaker import BreakerState
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError, LimitTimeoutError, NotFoundError
-from headrace.model.limits import Rate, check_cost, check_gate_key, check_weight
+from headrace.model.limits import Declared, Rate, check_cost, check_gate_key, check_weight
 from headrace.model.names import check_name
 from headrace.model.queue import check_cap
 from headrace.ports.admission import Admission
@@ -62,27 +62,55 @@ class Limits:
         """
         return await list_limits(self._runtime().stores, self._limiter)
 
-    async def set_cap(self, key: str, cap: int | None) -> None:
+    async def set_cap(self, key: str, cap: int | None, *, force: bool = False) -> None:
         """Set how many jobs run at once under "task:NAME" or "queue:NAME", for running workers too.
 
-        0 stops them; None returns to what is declared in code or settings. Raises InvalidInputError.
+        0 stops them; None returns to what is declared in code or settings. Jobs of a task come under a cap only where
+        the task declares `concurrency=`: NotFoundError where it does not, unless `force` sets it for when it does.
+        Raises InvalidInputError.
         """
         _check_limit_name("key", key, ("task", "queue"))
-        await self._admission.set_cap(key, None if cap is None else check_cap(cap, field="cap", least=0))
+        checked = None if cap is None else check_cap(cap, field="cap", least=0)
+        if checked is not None and not force:
+            await self._check_declared(key, "concurrency")
+        await self._admission.set_cap(key, checked)
         self._hint(key)
 
-    async def set_rate(self, name: str, rate: Rate | str | None, *, burst: float | None = None) -> None:
+    async def set_rate(
+        self, name: str, rate: Rate | str | None, *, burst: float | None = None, force: bool = False
+    ) -> None:
         """Set a rate limit, such as "60/m", for running workers too; None returns to what is declared.
 
-        `name`: that of a `Limit`, or "task:NAME" or "queue:NAME" for a `rate_limit=`. Raises InvalidInputError.
+        `name`: that of a `Limit`, or "task:NAME" or "queue:NAME" for a `rate_limit=`. Jobs of a task come under
+        "task:NAME" only where the task declares one: NotFoundError where it does not, unless `force` sets it for when
+        it does. Raises InvalidInputError.
         """
         _check_bucket(name)
         if rate is None and burst is not None:
             raise InvalidInputError("rate", "must be given where burst is", None)
-        await self._admission.set_rate(name, None if rate is None else Rate.parse(rate, burst=burst))
+        parsed = None if rate is None else Rate.parse(rate, burst=burst)
+        if parsed is not None and not force:
+            await self._check_declared(name, "rate_limit")
+        await self._admission.set_rate(name, parsed)
         if self._runtime().limiter is not self._runtime().stores.limiter:
             await redeclare(self._limiter, self._admission, {name})
         self._hint(name)
+
+    async def _check_declared(self, name: str, option: Literal["concurrency", "rate_limit"]) -> None:
+        """Raise NotFoundError for a limit of a task that declares none: its jobs do not name it."""
+        kind, _, task_name = name.partition(":")
+        task = self._registry.get(task_name)
+        if kind != "task" or (task is not None and name in _declared(task.declares, option)):
+            return
+        view = await self._admission.list_limits()
+        known = {cap.key for cap in view.caps if cap.declared is not None}
+        if option == "rate_limit":
+            known = {rate.name for rate in view.rates if rate.declared is not None}
+        if name not in known:
+            raise NotFoundError(
+                f"task {task_name!r} declares no {option}=, so that {name!r} would hold nothing back: write "
+                f"@app.task({option}=…) and start a worker, or set it for then with force=True"
+            )
 
     async def set_weight(self, queue: str, fair_key: str, weight: float) -> None:
         """Set the weight of a fair key in a queue, 1 unless set; twice the weight is twice the share.
@@ -220,6 +248,10 @@ def _ends_at(seconds: float | None) -> float:
     left = None if context is None else (context.deadline - datetime.now(UTC)).total_seconds()
     known = [value for value in (seconds, left) if value is not None]
     return now + min(known, default=math.inf)
+
+
+def _declared(declared: Declared, option: str) -> Mapping[str, object]:
+    return declared.caps if option == "concurrency" else declared.rates
 
 
 def _no_rate(name: str) -> NotFoundError:

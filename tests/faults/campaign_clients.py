@@ -311,7 +311,7 @@ async def operate(client: Client) -> None:
     await limits.set_rate("calls", None)
     await limits.set_cap("task:capped", None)
     await limits.set_weight("guarded", "tenant-0", 1.0)
-    await limits.set_cap(f"task:{own}", 1)
+    await limits.set_cap(f"task:{own}", 1, force=True)
     await limits.forget(f"task:{own}")
 
 

@@ -71,6 +71,17 @@ async def test_a_bucket_stays_until_it_would_be_full(
     assert days * DAY - 60 * SECOND < left <= days * DAY + SECOND
 
 
+async def test_all_that_is_kept_goes_by_itself(limiter: LimiterBeside, server: Server) -> None:
+    """Buckets that are declared, closed and used leave nothing that stays for ever: no server is to be tidied up."""
+    await limiter.declare({"api": Rate(1.0, 10.0)})
+    await limiter.close_bucket("other", SECOND)
+    await limiter.take({"api": 1.0})
+
+    names = await server.call("KEYS", f"{limiter._namespace.root}:*")
+    assert len(names) == 2
+    assert min([await server.call("PTTL", name) for name in names]) > 0
+
+
 async def test_a_closed_bucket_stays_closed_for_its_time(limiter: LimiterBeside, server: Server) -> None:
     """A bucket that the provider closed for longer than a day is kept that long."""
     await limiter.declare({"api": Rate(1.0, 1.0)})

@@ -130,6 +130,8 @@ def test_what_is_forgotten_limits_nothing(headrace: CommandLine) -> None:
     ("words", "code", "said"),
     [
         (["set-cap", "task:rendr", "1"], 5, "task:render"),
+        (["set-cap", "task:rendr", "1"], 5, "only for jobs whose task declares concurrency=; --force sets it"),
+        (["set-rate", "task:render", "1/s"], 5, "only for jobs whose task declares rate_limit=; --force sets it"),
         (["set-cap", "rendr", "1"], 5, "queue:llm"),
         (["set-cap", "rendr", "1"], 5, "a cap is named task:NAME"),
         (["set-cap", "rendr", "1", "--force"], 2, "task:NAME"),
@@ -162,3 +164,16 @@ def test_a_name_can_be_set_before_it_is_used(headrace: CommandLine) -> None:
     listed = headrace.json("limits", "list")
     assert "task:later" in {cap["key"] for cap in listed["caps"]}
     assert "later" in {rate["name"] for rate in listed["rates"]}
+
+
+@pytest.mark.usefixtures("app")
+def test_a_limit_of_a_task_that_declares_none_says_so(headrace: CommandLine) -> None:
+    """Set by force it is told to hold for nothing yet, and having been set once makes it no known one."""
+    said = headrace.text("limits", "set-cap", "task:later", 1, "--force")
+    assert said == "task:later: at most 1 at once; it holds only for jobs whose task declares concurrency=\n"
+    said = headrace.text("limits", "set-rate", "task:render", "1/s", "--force")
+    assert said == "task:render: 1/s, burst 1; it holds only for jobs whose task declares rate_limit=\n"
+    assert headrace.refusal("limits", "set-cap", "task:later", 2)[0] == 5
+    assert headrace.refusal("limits", "set-rate", "task:render", "2/s")[0] == 5
+    assert headrace.text("limits", "set-cap", "task:render", 1, "--force") == "task:render: at most 1 at once\n"
+    headrace.text("limits", "reset", "task:later")

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from headrace import App, Backoff, Batch, ConfigError, ConflictError, Limit, Rate
+from headrace.model.admission import LimitsView
 from headrace.model.errors import InvalidInputError, LimitTimeoutError, NotFoundError
 from headrace.model.fairness import jain_index
-from headrace.model.limits import Gate
+from headrace.model.limits import Declared, Gate
 from headrace.settings import LimitsSettings, QueueTable, Settings
 from tests.unit.engine_app import QUICK, quick_app, run_one, until_final
 from tests.waiting import wait_until
@@ -181,6 +182,48 @@ async def test_a_cap_is_changed_while_workers_run() -> None:
         assert (task.key, task.declared, task.cap, task.running) == ("task:wait", 4, 4, 0)
         await app.limits.set_cap("queue:q", None)
         await batch.wait(timeout=10)
+
+
+async def test_a_limit_that_no_job_names_is_no_success() -> None:
+    """A task that declares no cap and no rate cannot be given one from outside: the error says what to declare."""
+    app = quick_app()
+
+    @app.task(concurrency=2)
+    async def capped() -> None: ...
+
+    @app.task(rate_limit="1/s")
+    async def rated() -> None: ...
+
+    async with app:
+        limits = app.limits
+        with pytest.raises(NotFoundError, match=r"task 'rated' declares no concurrency=.*force=True"):
+            await limits.set_cap("task:rated", 1)
+        with pytest.raises(NotFoundError, match=r"task 'capped' declares no rate_limit=.*@app.task\(rate_limit="):
+            await limits.set_rate("task:capped", "1/s")
+        with pytest.raises(NotFoundError):
+            await limits.set_cap("task:unknown", 1)
+        assert await limits.show() == LimitsView()
+        await limits.set_cap("task:capped", 1)
+        await limits.set_rate("task:rated", "2/s")
+        await limits.set_cap("task:unknown", 1, force=True)
+        await limits.set_rate("task:unknown", "1/h", force=True)
+        with pytest.raises(NotFoundError):
+            await limits.set_cap("task:unknown", 2)
+        await limits.set_cap("task:unknown", None)
+        await limits.set_rate("task:unknown", None)
+
+
+async def test_a_limit_that_another_process_declared_can_be_set() -> None:
+    """Code that knows no tasks, as an operator's, changes what workers have declared."""
+    app = quick_app()
+    async with app:
+        await app.runtime.stores.admission.declare_limits(
+            Declared(caps={"task:far": 3}, rates={"task:far": Rate.parse("1/s")})
+        )
+        await app.limits.set_cap("task:far", 1)
+        await app.limits.set_rate("task:far", "5/s")
+        view = await app.limits.show()
+    assert ([cap.cap for cap in view.caps], [rate.rate for rate in view.rates]) == ([1], [Rate.parse("5/s")])
 
 
 async def _done(batch: Batch, count: int) -> bool:

@@ -189,15 +189,17 @@ def set_cap(name: str, cap: int, force: bool, as_json: bool) -> None:
       headrace limits set-cap task:render 5
     """
 
-    async def change(app: App) -> None:
+    async def change(app: App) -> str:
+        caps = [cap.key for cap in (await app.limits.show()).caps if _is_named(name, cap)]
         if not force:
-            caps = [cap.key for cap in (await app.limits.show()).caps]
             hint = _FORCE if name.startswith(("task:", "queue:")) else "; a cap is named task:NAME or queue:NAME"
+            hint = _only("concurrency", name) + hint
             _check_known("cap", name, [*caps, *await _queue_limits(app)], hint=hint)
-        await app.limits.set_cap(name, cap)
+        await app.limits.set_cap(name, cap, force=force)
+        return "" if name in caps else _only("concurrency", name)
 
-    _change(change)
-    _say({"cap": name, "set": cap}, f"{name}: at most {cap} at once", as_json=as_json)
+    only = _change(change)
+    _say({"cap": name, "set": cap}, f"{name}: at most {cap} at once{only}", as_json=as_json)
 
 
 @limits.command("set-rate")
@@ -218,14 +220,16 @@ def set_rate(name: str, rate: str, burst: float | None, force: bool, as_json: bo
     """
     parsed = Rate.parse(rate, burst=burst)
 
-    async def change(app: App) -> None:
+    async def change(app: App) -> str:
+        rates = [known.name for known in (await app.limits.show()).rates if _is_named(name, known)]
         if not force:
-            rates = [known.name for known in (await app.limits.show()).rates]
-            _check_known("rate limit", name, [*rates, *await _queue_limits(app)], hint=_FORCE)
-        await app.limits.set_rate(name, parsed)
+            hint = _only("rate_limit", name) + _FORCE
+            _check_known("rate limit", name, [*rates, *await _queue_limits(app)], hint=hint)
+        await app.limits.set_rate(name, parsed, force=force)
+        return "" if name in rates else _only("rate_limit", name)
 
-    _change(change)
-    _say({"rate": name, "set": parsed}, f"{name}: {shown_rate(parsed)}, burst {parsed.burst:g}", as_json=as_json)
+    text = f"{name}: {shown_rate(parsed)}, burst {parsed.burst:g}{_change(change)}"
+    _say({"rate": name, "set": parsed}, text, as_json=as_json)
 
 
 @limits.command("set-weight")
@@ -319,6 +323,16 @@ def forget(name: str, as_json: bool) -> None:
 async def _queue_limits(app: App) -> list[str]:
     """Return the names under which queues that are there can be limited, declared or not."""
     return [queue_cap(queue.name) for queue in await app.runtime.stores.inspect.queue_stats()]
+
+
+def _is_named(name: str, limit: CapView | RateView) -> bool:
+    """Whether a limit that the store knows is one of which jobs may know: of tasks only those that declare it are."""
+    return limit.declared is not None or not name.startswith("task:")
+
+
+def _only(option: str, name: str) -> str:
+    """Return for which jobs the limit of a task holds; nothing for other limits."""
+    return f"; it holds only for jobs whose task declares {option}=" if name.startswith("task:") else ""
 
 
 def _check_known(what: str, name: str, known: Iterable[str], *, hint: str = "") -> None:

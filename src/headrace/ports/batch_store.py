@@ -55,8 +55,8 @@ class BatchStore(Protocol):
     async def retry_failed(self, batch_id: UUID) -> int:
         """Open a new round of a closed batch with copies of its failed items; return how many.
 
-        Raises ConflictError when the batch is not closed. With no failures nothing changes. A store may copy many items in
-        parts: the round is not closed before it is whole, and one that was cut short leaves the others failed.
+        Raises ConflictError when the batch is not closed. With no failures nothing changes. A store may copy many items
+        in parts: the round is not closed before it is whole, and one that was cut short leaves the others failed.
         """
         ...
 

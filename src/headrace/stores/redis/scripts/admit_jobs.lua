@@ -41,7 +41,7 @@ while not more do
   else
     call('ZREM', lane_key(queue, job.gate), job.id)
     local gate_text = job.gate.text ~= OPEN_GATE and job.gate.text or nil
-    local row = start_claimed(job.id, queue, session, cancelling, gate_text)
+    local row = start_claimed(job.id, queue, session, gate_text)
     take(job, row[3], refused)
     charge_share(job, tag, classes)
     settle_lane(queue, job.gate)

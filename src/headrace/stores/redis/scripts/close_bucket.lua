@@ -3,7 +3,7 @@
 -- Keys: buckets, bucket. Complexity: O(1).
 -- include buckets
 local key = ROOT .. 'bucket:' .. ARGV[2]
-call('SADD', ROOT .. 'buckets', ARGV[2])
+note_bucket(ARGV[2])
 call('HSETNX', key, 'at', NOW_TEXT)
 local until_at = math.max(NOW + ARGV[3], tonumber(call('HGET', key, 'closed_until') or 0))
 call('HSET', key, 'closed_until', text(until_at))

@@ -10,8 +10,7 @@ local new, items = cjson.decode(ARGV[5]), cjson.decode(ARGV[6])
 local name, stored = nil, call('EXISTS', batch_key(id)) == 1 and id
 if key ~= '' then
   name = ROOT .. 'key:batch:' .. new.facts.task .. ':' .. key
-  local value = call('GET', name)
-  stored = value and string.match(value, '^%d+ (%S+)') or stored
+  stored = call('GET', name) or stored
 end
 if stored then
   return {call('HGET', batch_key(stored), 'body_hash') == hash and 'known' or 'conflict', stored}
@@ -27,7 +26,7 @@ call('ZADD', ROOT .. 'batches', NOW_TEXT, id)
 call('SADD', ROOT .. 'batches:unclosed', id)
 if name then
   call('HSET', batch_key(id), 'key', key)
-  call('SET', name, '0 ' .. id .. ' ' .. hash)
+  call('SET', name, id)
 end
 if new.sealed then
   if #items.ids > 0 then

@@ -2,5 +2,4 @@
 -- Return the id of the batch that was submitted under a key, or nothing. Arguments: task, key. Keys: key.
 -- Complexity: O(1).
 -- include keys
-local value = call('GET', ROOT .. 'key:batch:' .. ARGV[2] .. ':' .. ARGV[3])
-return value and string.match(value, '^%d+ (%S+)')
+return call('GET', ROOT .. 'key:batch:' .. ARGV[2] .. ':' .. ARGV[3])

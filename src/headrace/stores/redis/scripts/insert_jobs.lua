@@ -20,7 +20,7 @@ local function find_key(name)
     return nil
   end
   local expires_at, id, hash = string.match(value, '^(%d+) (%S+) (.*)$')
-  if expires_at ~= '0' and tonumber(expires_at) <= NOW then
+  if tonumber(expires_at) <= NOW then
     return nil
   end
   return id, hash

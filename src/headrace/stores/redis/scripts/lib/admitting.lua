@@ -4,19 +4,12 @@
 local PAGE = 8
 -- Shares of one tag that are compared by the places of their first jobs. Once a tag is reached they stand in order.
 local MAX_TIES = 100
-local stuck, spent_shares, stuck_classes, cancelling = {}, {}, {}, {}
+local stuck, spent_shares, stuck_classes = {}, {}, {}
 -- By share: how many of its first lanes are stuck. What starts or is put aside stands behind them and moves on.
 local passed = {}
 
 -- Ghosts that one admission puts aside at most; where there are more, it says that it has not seen everything.
 local GHOSTS_AT_ONCE, ghosts = 1000, 0
-
-local function is_ghost(batch)
-  if batch and cancelling[batch] == nil then
-    cancelling[batch] = call('SISMEMBER', ROOT .. 'batches:cancelling', batch) == 1
-  end
-  return batch and cancelling[batch]
-end
 
 -- Put aside the ghosts at the head of a lane; one that may have more of them is stuck for this time.
 local function put_aside(queue, gate)

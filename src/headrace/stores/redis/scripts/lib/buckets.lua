@@ -13,6 +13,13 @@ local function keep(bucket)
   end
 end
 
+-- Make the name of a bucket known, where there is somebody who lists them.
+local function note_bucket(name)
+  if KEYS[2] then
+    call('SADD', ROOT .. 'buckets', name)
+  end
+end
+
 local function exactly(number)
   return string.format('%.17g', number)
 end
@@ -74,7 +81,7 @@ end
 -- the level, at most the new burst. One that had no rate before is full, or `empty`.
 local function set_rate(name, prefix, per_second, burst, empty)
   local key = ROOT .. 'bucket:' .. name
-  call('SADD', ROOT .. 'buckets', name)
+  note_bucket(name)
   local before = bucket_of(name)
   call('HSET', key, 'at', text(NOW))
   if per_second then

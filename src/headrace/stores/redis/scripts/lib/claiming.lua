@@ -26,19 +26,21 @@ local function pop_ready(key, limit, after_at, after_id)
   return ids
 end
 
+local cancelling = {}
+local function is_ghost(batch)
+  if batch and cancelling[batch] == nil then
+    cancelling[batch] = call('SISMEMBER', ROOT .. 'batches:cancelling', batch) == 1
+  end
+  return batch and cancelling[batch]
+end
+
 -- Start a job that was taken from its place; returns its row, or nil for a ghost.
-local function start_claimed(id, queue, session, cancelling, gate)
+local function start_claimed(id, queue, session, gate)
   local key = job_key(id)
   local row = call('HMGET', key, unpack(CLAIMED))
-  local batch = row[9]
-  if batch then
-    if cancelling[batch] == nil then
-      cancelling[batch] = call('SISMEMBER', ROOT .. 'batches:cancelling', batch) == 1
-    end
-    if cancelling[batch] then
-      later('ZADD', ROOT .. 'ghosts:' .. queue, row[11], id)
-      return nil
-    end
+  if is_ghost(row[9]) then
+    later('ZADD', ROOT .. 'ghosts:' .. queue, row[11], id)
+    return nil
   end
   row[3] = (row[3] or 0) + 1
   call('HSET', key, 'state', 'running', 'session', session, 'attempt', row[3], 'started_at', NOW_TEXT)
@@ -48,7 +50,7 @@ local function start_claimed(id, queue, session, cancelling, gate)
 end
 
 local function claim_jobs(session, queue, limit, after_at, after_id)
-  local rows, cancelling, ghosts = {}, {}, 0
+  local rows, ghosts = {}, 0
   if limit < 1 or not alive(session) or paused(queue) or call('SISMEMBER', ROOT .. 'gated', queue) == 1 then
     return rows
   end
@@ -58,7 +60,7 @@ local function claim_jobs(session, queue, limit, after_at, after_id)
       break
     end
     for _, id in ipairs(ids) do
-      local row = start_claimed(id, queue, session, cancelling)
+      local row = start_claimed(id, queue, session)
       if row then
         rows[#rows + 1] = row
       else

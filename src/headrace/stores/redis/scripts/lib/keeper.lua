@@ -1,7 +1,7 @@
 -- The predicate of the gate: what keeps a job from starting. Admission and explain_job ask the same. `job` has id, queue,
 -- gate (parsed), cost. An obstacle is {reason, subject, until_at (nil: no time ends it), wide, facts}: `wide` says that it
 -- holds up every job of the class.
--- include running, buckets
+-- include running, buckets, breaking
 local caps, usages, breakers = {}, {}, {}
 local grants, spent
 
@@ -50,12 +50,7 @@ end
 -- A breaker's rule and record; nil for one that nobody declared.
 local function breaker_of(key)
   if breakers[key] == nil then
-    local fields = call('HGETALL', ROOT .. 'breaker:' .. key)
-    local breaker = #fields > 0 and {} or false
-    for index = 1, #fields, 2 do
-      breaker[fields[index]] = fields[index + 1]
-    end
-    breakers[key] = breaker
+    breakers[key] = read_breaker(key) or false
   end
   return breakers[key] or nil
 end
