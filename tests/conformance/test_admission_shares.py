@@ -324,3 +324,19 @@ async def test_jobs_that_are_never_to_run_do_not_wait(on: Scenario) -> None:
     await on.enqueue(gate=gate)
     await start_a_dear_one(on, session)
     assert await served_beside_a(on, session) == {"b": 4}
+
+
+async def test_huge_costs_do_not_blur_small_ones(on: Scenario) -> None:
+    """After jobs of the highest cost at the lowest weight, flows of the smallest costs have equal shares as before."""
+    owners: dict[UUID, str] = {}
+    await on.gate.set_weight("default", "heavy", 0.001)
+    await enqueue(on, owners, "heavy", 60, cost=1e9)
+    await enqueue(on, owners, "blocker", 1, gate=Gate(fair_key="blocker", key="none", caps=("task:none",)))
+    await on.gate.set_cap("task:none", 0)
+    assert await serve(on, owners, 50) == {"heavy": 50}
+    await enqueue(on, owners, "a", 40, cost=0.001)
+    on.clock.advance(SECOND)
+    await enqueue(on, owners, "b", 40, cost=0.001)
+
+    served = await serve(on, owners, 30)
+    assert abs(served["a"] - served["b"]) <= 2, served

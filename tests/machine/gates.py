@@ -19,12 +19,12 @@ from headrace.ports.limiter import Limiter
 from tests.machine.backlogs import Backlogs
 from tests.machine.world import ARGS, GATES, SECOND, counts, delays, look, some
 
-CAP, BUCKET = "task:gated", "meter"
+CAP, BUCKET, OTHER = "task:gated", "meter", "other"
 #: Powers of two, so that levels, tags and times are exact in every store.
 RATES = (Rate(0.5, 4.0), Rate(2.0, 2.0), Rate(1.0, 8.0))
 DECLARED = Declared(
     {CAP: 2},
-    {BUCKET: RATES[0]},
+    {BUCKET: RATES[0], OTHER: RATES[2]},
     {
         "guard": BreakerRule(failures=2, cooldown=6 * SECOND),
         "switch": BreakerRule(failures=1, cooldown=3 * SECOND, on_open=OnOpen.FAIL),
@@ -38,7 +38,10 @@ gates = st.sampled_from(
         None, Gate(fair_key="a"), Gate(fair_key="b"), Gate(fair_key="b", caps=(CAP,)), Gate(caps=(CAP,)),
         Gate(key="x", key_limit=1), Gate(key="x", key_limit=1, fair_key="a"), Gate(key="y", key_limit=2),
         Gate(limits=((BUCKET, 1.0),)), Gate(limits=((BUCKET, None),), caps=(CAP,)),
+        Gate(fair_key="a", limits=((BUCKET, None), (OTHER, 1.0))), Gate(fair_key="b", limits=((BUCKET, None),)),
+        Gate(fair_key="b", limits=((BUCKET, 1.0), (OTHER, None))), Gate(limits=((OTHER, 2.0),)),
         Gate(breakers=("guard",)), Gate(breakers=("guard", "switch"), limits=((BUCKET, 1.0),)),
+        Gate(breakers=("guard",), limits=((BUCKET, None),)),
     ]
 )  # fmt: skip
 gated_specs = st.builds(
@@ -86,9 +89,9 @@ class Gates(Backlogs):
     def admit_with_grants(self, queue: str, units: float) -> None:
         """Admit with units that were taken elsewhere: no more of them is used, but by a job dearer than the burst."""
         rated = any(view.name == BUCKET and view.rate for view in self.run(self.gate.list_rates()))
-        answer = self.admit(queue, 4, grants={BUCKET: units})
+        answer = self.admit(queue, 4, grants={BUCKET: units, OTHER: 4.0})
         # A bucket that was closed before anybody declared its rate is no limit.
-        assert units > 0 or not rated or not answer.spent
+        assert units > 0 or not rated or BUCKET not in answer.spent
 
     def admit(
         self, queue: str, limit: int, *, session: UUID | None = None, grants: dict[str, float] | None = None
@@ -146,7 +149,7 @@ class Gates(Backlogs):
         """Override a cap, or return to the declared one."""
         self.run(self.gate.set_cap(key, cap))
 
-    @rule(name=st.sampled_from([BUCKET, BUCKET, queue_cap(GATES[1])]), rate=st.sampled_from([None, *RATES]))
+    @rule(name=st.sampled_from([BUCKET, BUCKET, OTHER, queue_cap(GATES[1])]), rate=st.sampled_from([None, *RATES]))
     def override_rate(self, name: str, rate: Rate | None) -> None:
         """Override a rate, or return to the declared one."""
         self.run(self.gate.set_rate(name, rate))
@@ -213,5 +216,5 @@ class Gates(Backlogs):
         """Let everything pass that can: no overrides, wide rates."""
         for key in (CAP, *map(queue_cap, GATES)):
             self.run(self.gate.set_cap(key, None))
-        for name in (BUCKET, *map(queue_cap, GATES)):
+        for name in (BUCKET, OTHER, *map(queue_cap, GATES)):
             self.run(self.gate.set_rate(name, Rate(2.0**20, 2.0**20)))

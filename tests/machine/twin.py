@@ -58,6 +58,9 @@ def renamed(value: Any, names: Mapping[UUID, UUID]) -> Any:
     if isinstance(value, UUID):
         return names.get(value, value)
     if isinstance(value, dict):
+        if "held_by" in value:
+            # Facts of explanations name the job as text.
+            value = {**value, "held_by": str(renamed(UUID(value["held_by"]), names))}
         return {renamed(key, names): renamed(each, names) for key, each in value.items()}
     if type(value) in (list, tuple, set, frozenset):
         return type(value)(renamed(each, names) for each in value)

@@ -225,6 +225,11 @@ SHARED = (
         at("admission_shares", "test_dear_jobs_use_more_of_a_share"),
     ),
     Mutant(
+        "fair shares", "tags grow until they are all the same",
+        (gate("IF virtual_time >= 1073741824 THEN", "IF false THEN"),),
+        at("admission_shares", "test_huge_costs_do_not_blur_small_ones"),
+    ),
+    Mutant(
         "fair shares", "the place within a share is not heeded",
         (gate("OVER (ORDER BY u.fair_key, u.sort_at, u.id)", "OVER (ORDER BY u.fair_key, u.lane DESC)"),),
         at("admission_shares", "test_within_a_share_the_order_is_that_of_claims"),
@@ -278,6 +283,17 @@ LIMITED = (
         "rates", "units of a limit are not heeded",
         (gate("coalesce(n.units, -1))\n", "1::float8)\n"),),
         at("admission_rates", "test_a_limit_may_take_more_than_one_unit"),
+    ),
+    Mutant(
+        "rates", "units are kept for nobody",
+        (gate("reserved[node] := reserved[node] + room;", "reserved[node] := 0;"),),
+        at("admission_dear", "test_a_dear_job_waits_no_longer_than_its_units_take",
+           "test_grants_are_kept_for_the_dear_job_too"),
+    ),
+    Mutant(
+        "rates", "units are kept that flow in meanwhile",
+        (gate("greatest(0, least(units, bursts[node]) - flows[node] * wait)", "units"),),
+        at("admission_dear", "test_what_flows_in_meanwhile_is_not_kept"),
     ),
     Mutant(
         "rates", "grants are not heeded",

@@ -263,8 +263,19 @@ GATED = (
         at("admission_keys", "test_a_job_that_goes_back_comes_first_again"),
     ),
     Mutant(
-        "rates", "buckets are not looked at", (lua("lib/keeper", "if wait > 0 then", "if false then"),),
+        "rates", "buckets are not looked at", (lua("lib/keeper", "if closed or lack > 0 then", "if false then"),),
         at("admission_rates", "test_a_full_bucket_gives_its_burst_and_then_its_rate"),
+    ),
+    Mutant(
+        "rates", "units are kept for nobody",
+        (lua("lib/keeper", "reserved[name] = (reserved[name] or 0) +", "reserved[name] = 0 *"),),
+        at("admission_dear", "test_a_dear_job_waits_no_longer_than_its_units_take",
+           "test_grants_are_kept_for_the_dear_job_too"),
+    ),
+    Mutant(
+        "rates", "units are kept that flow in meanwhile",
+        (lua("lib/keeper", "lack_of(name, amount) == wait and amount or kept", "amount"),),
+        at("admission_dear", "test_what_flows_in_meanwhile_is_not_kept"),
     ),
     Mutant(
         "rates", "a level is not written", (lua("lib/buckets", "if bucket and bucket.changed then", "if false then"),),
@@ -299,6 +310,11 @@ GATED = (
         "fair shares", "tags are not moved",
         (lua("lib/admitting", "call('ZADD', ROOT .. 'tags:' .. queue, exactly(tag + job.cost / weight), fair)", ""),),
         at("admission_shares", "test_flows_have_equal_shares"),
+    ),
+    Mutant(
+        "fair shares", "tags grow until they are all the same",
+        (lua("lib/admitting", "if time >= HIGH_TIME then", "if false then"),),
+        at("admission_shares", "test_huge_costs_do_not_blur_small_ones"),
     ),
     Mutant(
         "fair shares", "virtual time stands still",

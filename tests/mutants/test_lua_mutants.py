@@ -25,6 +25,7 @@ EVERY_RUN = {
     "a dead session claims",
     "a batch closes with work left",
     "caps are not looked at",
+    "units are kept for nobody",
 }
 
 

@@ -50,6 +50,7 @@ EVERY_RUN = {
     "a job that waits for its next run gives its key away",
     "an idle flow saves up",
     "a job dearer than the burst never starts",
+    "units are kept for nobody",
     "a probe that is gone keeps its place",
 }
 

@@ -10,11 +10,17 @@ V: it gains its share at once and saves nothing up.
 
 Where a start leaves nothing waiting, held up or not, a busy period is over: V becomes the largest finish tag. No tag
 says anything then, so all can be dropped, and whoever comes next starts level with everybody else.
+
+Only differences of tags say anything, and doubles tell tags apart the worse the larger they are. A job may add up to
+1e12 (cost 1e9 at weight 0.001), so an admission that finds V at `HIGH_TIME` takes it off all tags first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+#: A virtual time that is taken off all tags: below it they are exact to 1e-7.
+HIGH_TIME = 2.0**30
 
 
 def start_tag(virtual: float, finish: float | None) -> float:

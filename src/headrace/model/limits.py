@@ -78,6 +78,14 @@ class Rate:
         need = min(units, self.burst)
         return timedelta(seconds=min(max(0.0, need - level) / self.per_second, _LONGEST_WAIT))
 
+    def needed(self, units: float, wait: timedelta) -> float:
+        """Return the level, not below zero, from which a bucket lets `units` pass after it was left alone for `wait`.
+
+        >>> Rate.parse("10/s").needed(5.0, timedelta(seconds=0.2))
+        3.0
+        """
+        return max(0.0, min(units, self.burst) - wait.total_seconds() * self.per_second)
+
 
 @dataclass(frozen=True, slots=True)
 class Level:

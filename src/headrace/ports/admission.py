@@ -34,6 +34,11 @@ class Admission(Protocol):
         breaker lets it pass, every bucket (`queue:NAME` among them) has the units, and every cap (`queue:NAME`, those
         it names, its concurrency key) has room. Starting it takes the units and the room, and moves the share's tag.
 
+        A bucket is served in this order too: the first job that lacks nothing but units has what it will need of all
+        its buckets kept from those who come after it in this admission, less what flows in until it can start. So a
+        dear job waits no longer than its units (or a burst) take, and then for its turn. This holds within a queue.
+        Nothing is kept of caps: a job with two caps starts when both have room at once, however long that takes.
+
         A running job counts against its caps in every queue; against a concurrency key in its own queue. With
         `key_limit` 1 a job that ran before and waits for its next run (retry, snooze, parked) keeps the key, and comes
         back to the place it had. A fair key or bucket that is not known has weight 1, or is no limit.

@@ -44,7 +44,7 @@ def _limits(state: State, queue: str) -> Iterator[str]:
 
 
 class Admission:
-    """One admission. Starting a job only ever takes room: a lane that is blocked stays so until the end."""
+    """One admission. Starting and reserving only ever take room: a lane that is held up stays so until the end."""
 
     def __init__(self, state: State, claim: Claim, keeper: Keeper, names: frozenset[str]) -> None:
         """`names` are the lanes whose limits are locked; one that came since has to wait for the next admission."""
@@ -54,11 +54,12 @@ class Admission:
         self._find: Find = partial(claims.claimable, state)
         self._candidates: list[Candidate] = []
         self._jobs: list[ClaimedJob] = []
-        self._blocked: list[Job] = []
+        self._look_at: datetime | None = None
         self._more = False
 
     def run(self) -> Admitted:
         """Admit."""
+        self._shares.lower()
         for name in self._lanes:
             self._propose(name)
         while self._candidates and not self._more:
@@ -68,9 +69,8 @@ class Admission:
                 self._propose(name)  # Another lane of its share was served since.
             else:
                 self._serve(name, lane)
-        look_in = timedelta() if self._more else self._look_in()
         self._tidy_shares()
-        return Admitted(self._jobs, look_in=look_in, spent=dict(self._keeper.spent))
+        return Admitted(self._jobs, look_in=self._look_in(), spent=dict(self._keeper.spent))
 
     def _tidy_shares(self) -> None:
         lanes = self._state.ready.of(self._claim.queue).values()
@@ -91,8 +91,8 @@ class Admission:
     def _serve(self, name: str, lane: Lane) -> None:
         job = lane.first(self._find)
         assert job is not None
-        if any(self._obstacles(job)):
-            self._blocked.append(job)
+        if obstacles := list(self._obstacles(job)):
+            self._look_again(self._keeper.hold(job, obstacles))
         elif len(self._jobs) == self._claim.limit:
             self._more = True
         else:
@@ -110,12 +110,11 @@ class Admission:
         self._keeper.start(job, refused=refused is not None)
         self._jobs.append(claims.as_claimed(job, gated=True, refused=refused))
 
+    def _look_again(self, at: datetime | None) -> None:
+        if at is not None:
+            self._look_at = at if self._look_at is None else min(at, self._look_at)
+
     def _look_in(self) -> timedelta | None:
-        """Return when the first of what waits is let through by time alone. Asked last: what started used the room."""
-        waits = []
-        for job in self._blocked:
-            untils = [obstacle.until for obstacle in self._obstacles(job)]
-            known = [until for until in untils if until is not None]
-            if known and len(known) == len(untils):
-                waits.append(max(known) - self._state.now())
-        return min(waits, default=None)
+        if self._more:
+            return timedelta()
+        return None if self._look_at is None else self._look_at - self._state.now()

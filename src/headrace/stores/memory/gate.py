@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -21,12 +21,16 @@ from headrace.stores.memory.state import State
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing that keeps a job from starting; `until` says when that ends if time alone ends it."""
+    """One thing that keeps a job from starting; `until` says when that ends if time alone ends it.
+
+    `lack` is how long units have to flow in before there are enough; None where it is not units that are missing.
+    """
 
     reason: WaitReason
     subject: str
     until: datetime | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    lack: timedelta | None = None
 
 
 class Keeper:
@@ -40,6 +44,7 @@ class Keeper:
         self._state, self._limits, self._now = state, state.limits, state.now()
         self._usage, self._grants = usage, grants
         self.spent: dict[str, float] = {}
+        self._reserved: dict[str, float] = defaultdict(float)
 
     def obstacles(self, job: Job) -> Iterator[Obstacle]:
         """Yield what keeps a job from starting, in the order of `WaitReason`."""
@@ -58,6 +63,29 @@ class Keeper:
     def obstacles_to_refusal(self, job: Job) -> Iterator[Obstacle]:
         """Yield what keeps a job from being refused: it takes room under its caps, but no units."""
         yield from self._full_caps(job)
+
+    def hold(self, job: Job, obstacles: Sequence[Obstacle]) -> datetime | None:
+        """Let a job wait behind its obstacles, and return when to look again; None: no time is known.
+
+        One that lacks nothing but units reserves them for the rest of this admission, where nobody did so before it.
+        """
+        lacks = {obstacle.subject: obstacle.lack for obstacle in obstacles if obstacle.lack is not None}
+        if len(lacks) < len(obstacles):
+            opens = [self._opens(obstacle) for obstacle in obstacles if obstacle.lack is None]
+            known = [at for at in opens if at is not None]
+            return max(known) if len(known) == len(opens) else None
+        if any(self._reserved[name] for name in lacks):
+            return None
+        wait = max(lacks.values())
+        for name, units in self._units(job).items():
+            if (rate := self._buckets[name].rate) is not None:
+                # What flows in until the job can start need not be kept for it.
+                self._reserved[name] += units if lacks.get(name) == wait else rate.needed(units, wait)
+        return self._now + wait if self._grants is None else None
+
+    def _opens(self, obstacle: Obstacle) -> datetime | None:
+        closed = obstacle.reason is WaitReason.RATE
+        return self._buckets[obstacle.subject].closed_until if closed else obstacle.until
 
     def start(self, job: Job, *, refused: bool) -> None:
         """Take the room and the units of a job that was just started, and make it the probe of what it tries."""
@@ -101,15 +129,16 @@ class Keeper:
 
     def _short_buckets(self, job: Job) -> Iterator[Obstacle]:
         for name, units in self._units(job).items():
-            bucket = self._buckets[name]
+            bucket, closed = self._buckets[name], NOW
             if self._grants is None:
-                wait, level = bucket.wait(units, self._now), bucket.level_at(self._now)
-                until = self._now + wait
+                level, closed = bucket.level_at(self._now), bucket.closed(self._now)
             else:
                 level = self._grants.get(name, 0.0) - self.spent.get(name, 0.0)
-                wait, until = bucket.rate.missing(level, units) if bucket.rate else NOW, None
-            if wait > NOW:
-                yield Obstacle(WaitReason.RATE, name, until, {"level": level, "units": units})
+            lack = bucket.rate.missing(level - self._reserved[name], units) if bucket.rate else NOW
+            if wait := max(lack, closed):
+                until = self._now + wait if self._grants is None else None
+                facts = {"level": level, "units": units}
+                yield Obstacle(WaitReason.RATE, name, until, facts, None if closed else lack)
 
     def _full_caps(self, job: Job) -> Iterator[Obstacle]:
         for name in caps_of(job):

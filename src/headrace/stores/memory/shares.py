@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from headrace.model.fairness import finish_tag, rest_time, start_tag
+from headrace.model.fairness import HIGH_TIME, finish_tag, rest_time, start_tag
 
 #: Jobs without a fair key are one more share, of this weight.
 DEFAULT_WEIGHT = 1.0
@@ -38,6 +38,12 @@ class Shares:
         """Move the tag of a fair key, and the virtual time, past a job that starts now."""
         self.virtual = self.start_tag(fair_key)
         self.finish[fair_key] = finish_tag(self.virtual, cost, self.weight(fair_key))
+
+    def lower(self) -> None:
+        """Take a high virtual time off all tags: as large numbers they would soon be all the same."""
+        if self.virtual >= HIGH_TIME:
+            self.finish = {key: max(0.0, tag - self.virtual) for key, tag in self.finish.items()}
+            self.virtual = 0.0
 
     def rest(self) -> None:
         """Drop all tags, where nothing waits any more."""

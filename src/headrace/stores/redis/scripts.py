@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from headrace.model.crashes import MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
+from headrace.model.fairness import HIGH_TIME
 from headrace.model.priority import HEAD_START_SECONDS
 from headrace.model.schedule import KEPT_FIRES
 from headrace.stores.redis.rows import encode_error
@@ -68,7 +69,12 @@ def _constants() -> str:
     """Return what the rules of the model fix: microseconds of head start by priority, and the errors of sweeps."""
     starts = ", ".join(str(seconds * 1_000_000) for seconds in HEAD_START_SECONDS)
     errors = {"POISON": POISON, "WORKER_LOST": WORKER_LOST, "OVERDUE": OVERDUE}
-    numbers = {"HEAD_STARTS": f"{{{starts}}}", "MAX_LONE_CRASHES": MAX_LONE_CRASHES, "KEPT_FIRES": KEPT_FIRES}
+    numbers = {
+        "HEAD_STARTS": f"{{{starts}}}",
+        "MAX_LONE_CRASHES": MAX_LONE_CRASHES,
+        "KEPT_FIRES": KEPT_FIRES,
+        "HIGH_TIME": HIGH_TIME,
+    }
     lines = [f"local {name} = {number}" for name, number in numbers.items()]
     lines += [f"local {name} = [==[{encode_error(error)}]==]" for name, error in errors.items()]
     return "".join(f"{line}\n" for line in lines)

@@ -104,6 +104,12 @@ RETURNS timestamptz LANGUAGE sql STABLE AS $$
     ELSE 'infinity' END
 $$;
 
+CREATE FUNCTION {schema}.wait_of(units double precision, room double precision, burst double precision,
+  per_second double precision)
+RETURNS double precision LANGUAGE sql IMMUTABLE AS $$
+  SELECT round(least(greatest(0, least(units, burst) - room) / per_second, 1e9) * 1000000) / 1000000
+$$;
+
 CREATE FUNCTION {schema}.level_at(level double precision, at timestamptz, per_second double precision,
   burst double precision, clock timestamptz)
 RETURNS double precision LANGUAGE sql STABLE AS $$
@@ -166,7 +172,7 @@ LANGUAGE sql STABLE AS $$
   SELECT a.kind, a.name,
     CASE WHEN l.burst IS NULL THEN 'Infinity' WHEN grants IS NULL THEN l.level
       ELSE coalesce((grants ->> a.name)::double precision * (1 + 1e-9), 0) END,
-    coalesce(l.burst, 'Infinity'), CASE WHEN grants IS NULL THEN coalesce(l.per_second, 0) ELSE 0 END,
+    coalesce(l.burst, 'Infinity'), coalesce(l.per_second, 0),
     CASE WHEN grants IS NULL THEN coalesce(l.closed_until, '-infinity') ELSE '-infinity' END, false
   FROM asked AS a JOIN LATERAL {schema}.bucket(a.name, clock, levels) AS l ON true WHERE a.kind = 'rate'
   UNION ALL
@@ -234,6 +240,19 @@ LANGUAGE sql STABLE AS $$
   ORDER BY j.sort_at, j.id LIMIT 1)
 $$;
 
+CREATE FUNCTION {schema}.next_job(gate_queue text, gate_lane text, after_at timestamptz, after_id uuid, cancelling uuid[])
+RETURNS TABLE (id uuid, sort_at timestamptz, cost double precision) LANGUAGE sql STABLE AS $$
+  (SELECT j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  WHERE gate_lane = '' AND j.queue = gate_queue AND j.state = 'ready' AND j.lane IS NULL
+    AND (j.sort_at, j.id) > (after_at, after_id) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+  ORDER BY j.sort_at, j.id LIMIT 1)
+  UNION ALL
+  (SELECT j.id, j.sort_at, coalesce(j.cost, 1) FROM {schema}.jobs AS j
+  WHERE gate_lane <> '' AND j.queue = gate_queue AND j.state = 'ready' AND j.lane = gate_lane
+    AND (j.sort_at, j.id) > (after_at, after_id) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
+  ORDER BY j.sort_at, j.id LIMIT 1)
+$$;
+
 CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, attempt int, failures smallint,
   crashes smallint, max_attempts smallint, timeout interval, cancel_requested boolean, batch_id uuid, ordinal int,
   sort_at timestamptz, refused_by text, again_at timestamptz, place bigint, gated boolean, look_in interval, spent text);
@@ -263,8 +282,10 @@ DECLARE
   -- by what is needed
   kinds text[]; names text[]; numbers jsonb;
   rooms float8[]; bursts float8[]; flows float8[]; again_ats timestamptz[]; refusing boolean[]; taken float8[];
-  started uuid[] := '{}'; refusers int[] := '{}'; probed int[] := '{}'; probes uuid[] := '{}'; blocked int[] := '{}';
-  lane int; share int; rest int; refuser int; need int; held boolean; full_up boolean; lasting boolean; more boolean := false;
+  reserved float8[];
+  started uuid[] := '{}'; refusers int[] := '{}'; probed int[] := '{}'; probes uuid[] := '{}';
+  look_at timestamptz := 'infinity'; passes timestamptz; opens timestamptz; room float8; lack float8; wait float8;
+  lane int; share int; rest int; refuser int; need int; held boolean; full_up boolean; lasting boolean; behind boolean; more boolean := false;
   units float8; base int; size int; parent int; child int; node int; id uuid; at timestamptz; next record;
 BEGIN
   answer.gated := EXISTS (SELECT FROM {schema}.queues AS q WHERE q.name = claim_queue AND q.gated);
@@ -279,6 +300,13 @@ BEGIN
   INSERT INTO {schema}.gates (queue) SELECT claim_queue
   WHERE NOT EXISTS (SELECT FROM {schema}.gates AS g WHERE g.queue = claim_queue) ON CONFLICT (queue) DO NOTHING;
   SELECT g.virtual INTO virtual_time FROM {schema}.gates AS g WHERE g.queue = claim_queue FOR UPDATE;
+  IF virtual_time >= 1073741824 THEN
+    -- Only differences of tags say anything; as large numbers they would soon be all the same.
+    UPDATE {schema}.shares AS x SET finish = greatest(0, x.finish - virtual_time)
+    WHERE x.queue = claim_queue AND x.finish IS NOT NULL;
+    UPDATE {schema}.gates AS g SET virtual = 0 WHERE g.queue = claim_queue;
+    virtual_time := 0;
+  END IF;
   clock := coalesce(claim_now, clock_timestamp());
   cancelling := ARRAY(SELECT b.id FROM {schema}.batches AS b WHERE b.state = 'cancelling');
   keys := coalesce((SELECT jsonb_object_agg(h.key, h.used) FROM {schema}.held_keys(claim_queue) AS h), '{}');
@@ -330,9 +358,9 @@ BEGIN
   clock := coalesce(claim_now, clock_timestamp());
 
   SELECT array_agg(g.kind), array_agg(g.name), array_agg(g.room), array_agg(g.burst), array_agg(g.per_second),
-    array_agg(g.again_at), array_agg(g.refuses), array_agg(0::float8),
+    array_agg(g.again_at), array_agg(g.refuses), array_agg(0::float8), array_agg(0::float8),
     jsonb_object_agg(g.kind || ' ' || g.name, g.number) FILTER (WHERE g.kind IS NOT NULL)
-  INTO kinds, names, rooms, bursts, flows, again_ats, refusing, taken, numbers
+  INTO kinds, names, rooms, bursts, flows, again_ats, refusing, taken, reserved, numbers
   FROM (SELECT s.*, row_number() OVER (ORDER BY s.kind, s.name COLLATE "C") AS number
     FROM {schema}.gate_stands(kinds, names, clock, grants) AS s ORDER BY number) AS g;
   SELECT array_agg(d.rest), array_agg(d.need), array_agg(d.units) INTO need_rests, need_of, need_units FROM (
@@ -351,23 +379,46 @@ BEGIN
     held := held_rests[rest] OR key_of[lane] > 0 AND key_used[key_of[lane]] >= key_limits[lane];
     IF NOT held THEN
       -- A refused job takes room under its caps, but waits neither for a bucket nor for another breaker.
-      refuser := 0; full_up := false; lasting := false;
+      refuser := 0; full_up := false; lasting := false; behind := false; opens := '-infinity'; wait := 0;
       FOR need IN firsts[rest] .. firsts[rest + 1] - 1 LOOP
         node := need_of[need];
         units := CASE WHEN need_units[need] < 0 THEN costs[lane] ELSE need_units[need] END;
-        IF {schema}.passes_at(units, rooms[node], bursts[node], flows[node], again_ats[node], clock) > '-infinity' THEN
-          IF refusing[node] AND refuser = 0 THEN
-            refuser := node;
-          END IF;
-          held := true;
+        passes := {schema}.passes_at(units, rooms[node] - reserved[node], bursts[node], flows[node], again_ats[node], clock);
+        CONTINUE WHEN passes = '-infinity';
+        held := true;
+        IF refusing[node] AND refuser = 0 THEN
+          refuser := node;
+        END IF;
+        IF kinds[node] <> 'rate' OR again_ats[node] > clock THEN
           full_up := full_up OR kinds[node] = 'running';
-          lasting := lasting OR need_units[need] >= 0;
+          opens := greatest(opens, CASE kinds[node] WHEN 'rate' THEN again_ats[node] ELSE passes END);
+        ELSE
+          room := rooms[node] - reserved[node];
+          behind := behind OR reserved[node] > 0;
+          lasting := lasting OR reserved[node] > 0 AND (need_units[need] >= 0 OR room <= 0);
+          wait := greatest(wait, {schema}.wait_of(units, room, bursts[node], flows[node]));
         END IF;
       END LOOP;
       IF refuser > 0 THEN
         held := full_up;
       ELSIF held THEN
-        blocked := blocked || lane;
+        IF opens > '-infinity' THEN
+          look_at := least(look_at, opens);
+          lasting := true;
+        ELSIF NOT behind THEN
+          -- It lacks nothing but units, and nobody who comes before it does: those that it needs are kept for it.
+          look_at := least(look_at, CASE WHEN grants IS NULL THEN clock + make_interval(secs => wait) ELSE 'infinity' END);
+          lasting := true;
+          FOR need IN firsts[rest] .. firsts[rest + 1] - 1 LOOP
+            node := need_of[need];
+            CONTINUE WHEN kinds[node] <> 'rate' OR bursts[node] = 'Infinity';
+            units := CASE WHEN need_units[need] < 0 THEN costs[lane] ELSE need_units[need] END;
+            lack := {schema}.wait_of(units, rooms[node] - reserved[node], bursts[node], flows[node]);
+            -- What flows in until the job can start need not be kept for it.
+            room := CASE WHEN lack = wait THEN units ELSE greatest(0, least(units, bursts[node]) - flows[node] * wait) END;
+            reserved[node] := reserved[node] + room;
+          END LOOP;
+        END IF;
         held_rests[rest] := lasting AND NOT EXISTS (
           SELECT FROM generate_series(firsts[rest], firsts[rest + 1] - 1) AS n WHERE refusing[need_of[n]]);
       END IF;
@@ -403,17 +454,7 @@ BEGIN
           rooms[node] := rooms[node] - units;
         END LOOP;
       END IF;
-      IF lanes[lane] = '' THEN
-        SELECT j.id, j.sort_at, coalesce(j.cost, 1) AS cost INTO next FROM {schema}.jobs AS j
-        WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane IS NULL
-          AND (j.sort_at, j.id) > (ats[lane], ids[lane]) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
-        ORDER BY j.sort_at, j.id LIMIT 1;
-      ELSE
-        SELECT j.id, j.sort_at, coalesce(j.cost, 1) AS cost INTO next FROM {schema}.jobs AS j
-        WHERE j.queue = claim_queue AND j.state = 'ready' AND j.lane = lanes[lane]
-          AND (j.sort_at, j.id) > (ats[lane], ids[lane]) AND (j.batch_id IS NULL OR j.batch_id <> ALL(cancelling))
-        ORDER BY j.sort_at, j.id LIMIT 1;
-      END IF;
+      SELECT w.* INTO next FROM {schema}.next_job(claim_queue, lanes[lane], ats[lane], ids[lane], cancelling) AS w;
     END IF;
 
     IF next IS NULL THEN
@@ -455,16 +496,7 @@ BEGIN
     END LOOP;
   END LOOP;
 
-  IF more THEN
-    answer.look_in := interval '0';
-  ELSE
-    answer.look_in := nullif((SELECT min(b.until) FROM (
-      SELECT max({schema}.passes_at(CASE WHEN need_units[n] < 0 THEN costs[l.lane] ELSE need_units[n] END,
-        rooms[need_of[n]], bursts[need_of[n]], flows[need_of[n]], again_ats[need_of[n]], clock)) AS until
-      FROM unnest(blocked) AS l (lane)
-        CROSS JOIN LATERAL generate_series(firsts[rest_of[l.lane]], firsts[rest_of[l.lane] + 1] - 1) AS n
-      GROUP BY l.lane) AS b), 'infinity') - clock;
-  END IF;
+  answer.look_in := CASE WHEN more THEN interval '0' ELSE nullif(look_at, 'infinity') - clock END;
   IF started = '{}' THEN
     -- Nothing to be durable: the locks alone must not make this wait for the disk.
     PERFORM set_config('synchronous_commit', 'off', true);

@@ -19,7 +19,8 @@ end
 -- Jobs without a gate are not watched where they come in: an ungated queue pays nothing.
 settle_lane(queue, gate_of(OPEN_GATE))
 local classes = call('SMEMBERS', ROOT .. 'classes:' .. queue)
-local rows, held, more = {}, {}, false
+lower_tags(queue, classes)
+local rows, held, look_at, more = {}, 0, nil, false
 
 while not more do
   local job, tag = next_candidate(queue, classes)
@@ -29,13 +30,10 @@ while not more do
   local refused = refusal_of(job)
   local obstacles = obstacles_of(job, refused)
   if #obstacles > 0 then
-    held[#held + 1] = job
-    stuck[job.gate.text] = true
-    for _, obstacle in ipairs(obstacles) do
-      if obstacle.wide then
-        stuck_classes[job.gate.class] = true
-      end
-    end
+    local at, wide = hold(job, obstacles)
+    held = held + 1
+    look_at = at and math.min(at, look_at or at) or look_at
+    stuck[job.gate.text], stuck_classes[job.gate.class] = true, wide or nil
   elseif #rows >= limit then
     more = true
   else
@@ -50,21 +48,11 @@ while not more do
   end
 end
 
--- When the first of what waits is let through by time alone; asked last, for what started used the room.
 more = more or ghosts >= GHOSTS_AT_ONCE
-local look_in = more and 0 or -1
-for _, job in ipairs(more and {} or held) do
-  local until_at = 0
-  for _, obstacle in ipairs(obstacles_of(job, refusal_of(job))) do
-    until_at = until_at and obstacle.until_at and math.max(until_at, obstacle.until_at)
-  end
-  if until_at and until_at > 0 and (look_in < 0 or until_at - NOW < look_in) then
-    look_in = until_at - NOW
-  end
-end
+local look_in = more and 0 or look_at and look_at - NOW or -1
 if #rows > 0 then
   call('SADD', ROOT .. 'holders', session .. ':' .. queue)
-  if not more and #held == 0 then
+  if not more and held == 0 then
     rest(queue, classes)
   end
 end

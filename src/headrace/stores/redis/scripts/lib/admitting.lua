@@ -155,6 +155,28 @@ local function next_candidate(queue, classes)
   return best, best_tag
 end
 
+local function lower_scores(key, by)
+  local scores, lowered = call('ZRANGE', key, 0, -1, 'WITHSCORES'), {}
+  for index = 1, #scores, 2 do
+    lowered[index], lowered[index + 1] = exactly(scores[index + 1] - by), scores[index]
+  end
+  call_in_parts('ZADD', key, lowered)
+end
+
+-- Take a high virtual time off all tags: only differences say anything, and large numbers would soon be all the same.
+local function lower_tags(queue, classes)
+  local time = virtual_of(queue)
+  if time >= HIGH_TIME then
+    lower_scores(ROOT .. 'tags:' .. queue, time)
+    for _, class in ipairs(classes) do
+      local _, tagged = class_keys(queue, class)
+      lower_scores(tagged, time)
+    end
+    virtuals[queue] = 0
+    call('SET', ROOT .. 'virtual:' .. queue, 0)
+  end
+end
+
 -- Let the virtual time of a queue be no less than `time`: tags behind it are gone, and shares that it reached are fresh.
 local function reach(queue, classes, time)
   if time > virtual_of(queue) then

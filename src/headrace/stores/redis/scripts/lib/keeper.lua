@@ -1,9 +1,11 @@
 -- The predicate of the gate: what keeps a job from starting. Admission and explain_job ask the same. `job` has id, queue,
--- gate (parsed), cost. An obstacle is {reason, subject, until_at (nil: no time ends it), wide, facts}: `wide` says that it
--- holds up every job of the class.
+-- gate (parsed), cost. An obstacle is {reason, subject, until_at (nil: no time ends it), facts}; where it is units that are
+-- missing, also {lack (microseconds), behind, wide}: `behind` says that somebody reserved them, `wide` that then every job of
+-- the class lacks them.
 -- include running, buckets, breaking
 local caps, usages, breakers = {}, {}, {}
 local grants, spent
+local reserved = {}
 
 local function cap_of(name)
   if caps[name] == nil then
@@ -117,21 +119,24 @@ local function units_of(job)
   return names, units, own
 end
 
+local function level_of(name)
+  return grants and (grants[name] or 0) - (spent[name] or 0) or bucket_of(name).level or 0
+end
+
+-- Microseconds until a job can take its units of a bucket, of what nobody reserved.
+local function lack_of(name, amount)
+  return missing(bucket_of(name), level_of(name) - (reserved[name] or 0), amount)
+end
+
 local function add_short_buckets(job, found)
   local names, units, own = units_of(job)
   for _, name in ipairs(names) do
-    local bucket, amount = bucket_of(name), units[name]
-    local level, wait = bucket.level or 0, nil
-    if grants then
-      level = (grants[name] or 0) - (spent[name] or 0)
-      wait = missing(bucket, level, amount)
-    else
-      wait = wait_for(bucket, amount)
-    end
-    if wait > 0 then
-      local closed = bucket.closed_until and bucket.closed_until > NOW
-      found[#found + 1] = {reason = 'rate', subject = name, until_at = not grants and NOW + wait or nil,
-        wide = not own[name] or level <= 0 or closed, facts = {level = level, units = amount}}
+    local lack, opens = lack_of(name, units[name]), not grants and bucket_of(name).closed_until or 0
+    local closed, kept = opens > NOW, reserved[name] or 0
+    if closed or lack > 0 then
+      found[#found + 1] = {reason = 'rate', subject = name, until_at = not grants and math.max(NOW + lack, opens) or nil,
+        opens = closed and opens, lack = not closed and lack, behind = kept > 0,
+        wide = not own[name] or level_of(name) <= kept, facts = {level = level_of(name), units = units[name]}}
     end
   end
 end
@@ -140,7 +145,7 @@ local function add_full_caps(job, found)
   for _, name in ipairs(caps_of(job)) do
     local cap = cap_of(name)
     if cap and usage_of(name) >= cap then
-      found[#found + 1] = {reason = 'cap', subject = name, wide = true, facts = {cap = cap, running = usage_of(name)}}
+      found[#found + 1] = {reason = 'cap', subject = name, facts = {cap = cap, running = usage_of(name)}}
     end
   end
   local gate = job.gate
@@ -157,13 +162,47 @@ local function obstacles_of(job, refused)
   local found = {}
   if not refused then
     for _, one in ipairs(shut_breakers(job)) do
-      found[#found + 1] = {reason = 'breaker', subject = one.key, until_at = retry_time(one.breaker), wide = true,
+      found[#found + 1] = {reason = 'breaker', subject = one.key, until_at = retry_time(one.breaker),
         facts = {state = one.breaker.state}}
     end
     add_short_buckets(job, found)
   end
   add_full_caps(job, found)
   return found
+end
+
+-- Keep for a job that can start in `wait` what it then needs; what flows in until then need not be kept.
+local function reserve(job, wait)
+  local names, units = units_of(job)
+  for _, name in ipairs(names) do
+    local bucket, amount = bucket_of(name), units[name]
+    if bucket.rate then
+      local kept = math.max(0, math.min(amount, bucket.burst) - bucket.rate * wait / 1000000)
+      reserved[name] = (reserved[name] or 0) + (lack_of(name, amount) == wait and amount or kept)
+    end
+  end
+end
+
+-- Let a job wait. One that lacks nothing but units reserves them for the rest of this admission, where nobody did so before
+-- it. Returns when to look again (nil: no time is known), and whether all of its class have to wait.
+local function hold(job, obstacles)
+  local opens, shut, behind, wide, wait = 0, false, false, false, 0
+  for _, obstacle in ipairs(obstacles) do
+    if obstacle.lack then
+      behind, wide = behind or obstacle.behind, wide or obstacle.behind and obstacle.wide
+      wait = math.max(wait, obstacle.lack)
+    else
+      local at = obstacle.opens or obstacle.until_at
+      shut, opens = true, opens and at and math.max(opens, at)
+    end
+  end
+  if shut then
+    return opens or nil, true
+  elseif behind then
+    return nil, wide
+  end
+  reserve(job, wait)
+  return not grants and NOW + wait or nil, true
 end
 
 -- Take the room and the units of a job that was started as `attempt`, and make it the probe of what it tries.
