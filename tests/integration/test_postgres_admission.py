@@ -210,6 +210,7 @@ async def test_what_runs_already_counts_under_a_new_cap_of_its_queue() -> None:
         session = await register(stores)
         await enqueue(stores, 3)
         [running] = await stores.jobs.claim_jobs(Claim(session, "default", 1))
+        await gate_of(stores).set_cap("queue:default", None)  # which is not a cap yet
         await gate_of(stores).declare_limits(Declared(caps={"queue:default": 1}))
         assert (await admit(stores, session)).jobs == []
         await stores.jobs.complete_jobs(session, done([running]))
