@@ -149,3 +149,11 @@ async def tag_of(on: Scenario, fair_key: str) -> tuple[float, float]:
     """Return the weight and the finish tag of a fair key."""
     [share] = [one for one in (await on.gate.list_limits()).shares if one.fair_key == fair_key]
     return share.weight, share.finish
+
+
+async def test_a_cap_whose_override_was_lifted_is_none(on: Scenario) -> None:
+    """Where nobody declares it and no operator sets it any more there is nothing to forget."""
+    await on.gate.set_cap("task:work", 3)
+    await on.gate.set_cap("task:work", None)
+
+    assert await on.gate.forget_limit("task:work") == frozenset()
