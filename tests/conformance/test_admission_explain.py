@@ -188,6 +188,34 @@ async def test_a_place_in_line(on: Scenario, gate: Gate | None) -> None:
     assert [each.facts["ahead"] for each in found] == [0, 3]
 
 
+async def test_jobs_with_other_gates(on: Scenario) -> None:
+    """Says whether jobs with other gates wait in its queue, with or without one, and not those of another queue."""
+    session = await on.worker()
+    keys = [Gate(key=f"user-{number}", key_limit=1) for number in range(2)]
+    await on.enqueue(queue="other", gate=keys[1])
+    await on.gate.declare_limits(Declared(caps={"queue:default": 9}))
+    plain = await on.enqueue(2)
+
+    async def placed(job_id: UUID) -> tuple[Any, ...]:
+        found = await explain(on, job_id)
+        return (found.reason, found.facts["ahead"], found.facts["others"])
+
+    alone = [await placed(job_id) for job_id in plain]
+    on.clock.advance(SECOND)
+    [first] = await on.enqueue(gate=keys[0])
+    beside = [await placed(job_id) for job_id in (*plain, first)]
+    assert len(await on.admit(session, limit=2)) == 2
+    left = await placed(first)
+    [second] = await on.enqueue(gate=keys[1])
+    both = [await placed(job_id) for job_id in (first, second)]
+
+    order = WaitReason.ORDER
+    assert alone == [(order, 0, False), (order, 1, False)]
+    assert beside == [(order, 0, True), (order, 1, True), (order, 0, True)]
+    assert left == (order, 0, False)
+    assert both == [(order, 0, True), (order, 0, True)]
+
+
 async def test_the_first_reason_is_told(on: Scenario) -> None:
     """Of several reasons the one that comes first in the list of reasons."""
     gate = Gate(breakers=("api",), limits=(("api", 1.0),), caps=("task:work",))

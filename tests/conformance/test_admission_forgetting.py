@@ -34,6 +34,19 @@ async def wait_behind(on: Scenario, name: str) -> None:
     assert (found.reason, found.subject) == (GATES[name][1], name)
 
 
+async def test_a_cap_that_nobody_set_any_more_is_none(on: Scenario) -> None:
+    """An override that was taken back, or never set, leaves no cap to forget; a declared one stays."""
+    await on.gate.declare_limits(DECLARED)
+    for cap in (5, None):
+        await on.gate.set_cap("task:x", cap)
+        await on.gate.set_cap("task:z", cap)
+    await on.gate.set_cap("task:never", None)
+
+    caps = (await on.gate.list_limits()).caps
+    assert [(cap.key, cap.declared, cap.override) for cap in caps] == [("task:x", 1, None)]
+    assert [await on.gate.forget_limit(name) for name in ("task:z", "task:never")] == [frozenset(), frozenset()]
+
+
 @pytest.mark.parametrize("name", GATES)
 async def test_what_waits_behind_a_forgotten_limit_starts(on: Scenario, name: str) -> None:
     """It limits nothing any more, what runs goes on, and other limits stay."""

@@ -210,10 +210,36 @@ async def test_what_runs_already_counts_under_a_new_cap_of_its_queue() -> None:
         session = await register(stores)
         await enqueue(stores, 3)
         [running] = await stores.jobs.claim_jobs(Claim(session, "default", 1))
+        await gate_of(stores).set_cap("queue:default", None)  # which is not a cap yet
         await gate_of(stores).declare_limits(Declared(caps={"queue:default": 1}))
         assert (await admit(stores, session)).jobs == []
         await stores.jobs.complete_jobs(session, done([running]))
         assert len((await admit(stores, session)).jobs) == 1
+
+
+async def test_a_claim_that_ends_after_its_queue_got_a_cap_counts_under_it() -> None:
+    """A new cap waits for a claim that began when the queue had no gate, and not for one that begins later."""
+    async with schema_stores() as (schema, stores), connection() as other, connection() as later:
+        session, query = await register(stores), load_query("claim_jobs", schema)
+        await enqueue(stores, 6)
+        values = {"session": session, "queue": "default", "limit": 3, "after_at": None, "after_id": None, "now": None}
+        early, late = other.transaction(), later.transaction()
+        await early.start()
+        assert len(await other.fetch(query.numbered, *query.arguments(values))) == 3
+        capping = asyncio.create_task(gate_of(stores).set_cap("queue:default", 2))
+
+        async def waits() -> bool:
+            looked = "SELECT FROM pg_stat_activity WHERE state = 'idle' AND query LIKE $1"
+            return capping.done() or bool(await later.fetch(looked, f'%virtualtransaction%"{schema}".%'))
+
+        await wait_until(waits, message="the cap to wait for the claim")
+        await late.start()
+        assert await later.fetch(query.numbered, *query.arguments(values)) == []
+        assert not capping.done()
+        await early.commit()
+        await capping
+        await late.rollback()
+        assert (await admit(stores, session)).jobs == []
 
 
 async def test_plain_jobs_that_admission_started_count_under_the_cap_of_their_queue() -> None:

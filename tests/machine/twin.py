@@ -87,8 +87,9 @@ def _comparable(answer: Any) -> Any:
         case [ClaimedJob(), *_]:
             return _refusals(answer)
         case Explanation():
-            # A store may count jobs before it whose batch is being cancelled, or not.
-            return replace(answer, facts={name: fact for name, fact in answer.facts.items() if name != "ahead"})
+            # A store may count jobs beside it whose batch is being cancelled, or not.
+            facts = {name: fact for name, fact in answer.facts.items() if name not in ("ahead", "others")}
+            return replace(answer, facts=facts)
         case LimitsView():
             # A store may forget shares that say nothing any more, now or later.
             return replace(answer, shares=())

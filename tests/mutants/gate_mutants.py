@@ -165,6 +165,11 @@ HELD = (
         (f"{ADMISSION}::test_what_runs_already_counts_under_a_new_cap_of_its_queue",),
     ),
     Mutant(
+        "caps", "a new cap waits for no claim that saw no gate",
+        (Edit(f"{STORE}/admission.py", "        if not capped:\n", "        if capped:\n"),),
+        (f"{ADMISSION}::test_a_claim_that_ends_after_its_queue_got_a_cap_counts_under_it",),
+    ),
+    Mutant(
         "order of a key", "what runs does not hold its key",
         (gate("WHERE u.key IS NULL OR u.used < u.key_limit) AS n", "WHERE true) AS n"),
          gate("key_used[key_of[lane]] >= key_limits[lane]", "false")),

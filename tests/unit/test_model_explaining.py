@@ -57,6 +57,15 @@ def told(
         (told(R.ORDER, ahead=1), "it is behind 1 job in queue llm"),
         (told(R.ORDER, ahead=1_000), "it is behind at least 1,000 jobs in queue llm"),
         (told(R.ORDER, ahead=0), "it is next in queue llm: a worker with a free slot takes it"),
+        (told(R.ORDER, ahead=0, others=False), "it is next in queue llm: a worker with a free slot takes it"),
+        (
+            told(R.ORDER, ahead=0, others=True),
+            "it is the first of those with its keys and limits in queue llm; jobs with other ones may start before it",
+        ),
+        (
+            told(R.ORDER, ahead=12, others=True),
+            "it is behind 12 jobs with its keys and limits in queue llm; jobs with other ones may start before it",
+        ),
         (told(R.CAP, "task:render", cap=3, running=3), "cap task:render is full (3 of 3 running)"),
         (
             told(R.CAP, "queue:llm", cap=0, running=0),

@@ -63,9 +63,10 @@ class Explanation:
     """The one reason why a job is not running, by the predicate that admits jobs.
 
     `subject` names what holds it back (the queue, cap, bucket, breaker, batch), `until` says when that ends if time
-    alone ends it, `facts` holds the numbers: `cap` and `running`, `ahead` (jobs before it, at most 1,000 counted),
-    `held_by` (the job that keeps an in-order key), `paused_reason`, `units`, `level` (None: the server beside the store
-    that counts it is away, and nothing passes).
+    alone ends it, `facts` holds the numbers: `cap` and `running`, `ahead` (jobs with the same gate before it, at most
+    1,000 counted), `others` (whether jobs with other gates wait in its queue), `held_by` (the job that keeps an
+    in-order key), `paused_reason`, `units`, `level` (None: the server beside the store that counts it is away, and
+    nothing passes).
     """
 
     job_id: UUID

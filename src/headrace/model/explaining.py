@@ -159,9 +159,12 @@ def _no_worker(scene: Scene) -> str:
 
 def _order(scene: Scene) -> str:
     ahead, queue = scene.why.facts.get("ahead") or 0, scene.job.queue
+    least = "at least " if ahead >= MANY_AHEAD else ""
+    if scene.why.facts.get("others"):
+        place = f"behind {least}{_count(ahead, 'job')}" if ahead else "the first of those"
+        return f"it is {place} with its keys and limits in queue {queue}; jobs with other ones may start before it"
     if not ahead:
         return f"it is next in queue {queue}: a worker with a free slot takes it"
-    least = "at least " if ahead >= MANY_AHEAD else ""
     return f"it is behind {least}{_count(ahead, 'job')} in queue {queue}"
 
 

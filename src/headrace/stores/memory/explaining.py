@@ -48,7 +48,8 @@ def _reasons(state: State, job: Job, keeper: Keeper) -> Iterator[Explanation]:
         yield because(WaitReason.PAUSED, queue, paused_reason=state.queues[queue].reason)
     if job.batch_id is not None and state.batches[job.batch_id].state is BatchState.CANCELLING:
         yield because(WaitReason.CANCELLING, str(job.batch_id))
-    lane = _lane_of(state, job)
+    waiting = _waiting_beside(state, job)
+    lane = [other for other in waiting if lane_name(other.spec) == lane_name(job.spec)]
     ahead = sum(1 for _ in islice((other for other in lane if _before(other, job)), MAX_AHEAD))
     if queue in state.limits.gated:
         # What holds up the first of its lane holds up the whole lane.
@@ -58,19 +59,18 @@ def _reasons(state: State, job: Job, keeper: Keeper) -> Iterator[Explanation]:
             yield Explanation(job.id, job.state, obstacle.reason, obstacle.subject, obstacle.until, facts)
     if not _served(state, queue):
         yield because(WaitReason.NO_WORKER, queue, ahead=ahead)
-    yield because(WaitReason.ORDER, ahead=ahead)
+    yield because(WaitReason.ORDER, ahead=ahead, others=len(lane) < len(waiting))
 
 
 def _served(state: State, queue: str) -> bool:
     return any(state.alive(session) and queue in row.new.queues for session, row in state.sessions.items())
 
 
-def _lane_of(state: State, job: Job) -> list[Job]:
-    """Return the jobs that wait in the lane of a ready job."""
-    name = lane_name(job.spec)
+def _waiting_beside(state: State, job: Job) -> list[Job]:
+    """Return the jobs that wait in the queue of a ready job, in all its lanes."""
     find = partial(claims.claimable, state)
     waiting = (find(other.id) for other in state.jobs.values() if other.spec.queue == job.spec.queue)
-    return [other for other in waiting if other is not None and lane_name(other.spec) == name]
+    return [other for other in waiting if other is not None]
 
 
 def _before(other: Job, job: Job) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -27,6 +29,8 @@ from headrace.stores.postgres.database import Database, Row, Transaction
 from headrace.stores.postgres.rows import admitted_jobs
 
 _QUEUE = "queue:"
+#: Between two looks for claims that have not ended, in seconds; one takes a millisecond.
+_PAUSE = 0.01
 
 
 class PostgresAdmission:
@@ -57,8 +61,9 @@ class PostgresAdmission:
             rows = await tx.fetch("declare_caps", keys=caps, caps=[declared.caps[key] for key in caps])
             await declare_rates(tx, declared.rates, empty=False)
             await breaker_reports.declare_breakers(tx, declared.breakers)
-            await _gate(tx, (*caps, *declared.rates), new_caps=[row["key"] for row in rows])
+            await _count_in(tx, rows)
 
+        await self._gate(declared.rates, caps=declared.caps)
         await self._database.run(work)
 
     async def report_calls(self, reports: Sequence[BreakerReport]) -> None:
@@ -89,20 +94,18 @@ class PostgresAdmission:
         async def work(tx: Transaction) -> None:
             rows = await tx.fetch("set_cap", key=key, cap=cap)
             if cap is not None:
-                await _gate(tx, [key], new_caps=[row["key"] for row in rows])
+                await _count_in(tx, rows)
 
+        if cap is not None:
+            await self._gate(caps=[key])
         await self._database.run(work)
 
     async def set_rate(self, name: str, rate: Rate | None) -> None:
         """Override a rate, or return to the declared one."""
         per_second, burst = (None, None) if rate is None else (rate.per_second, rate.burst)
-
-        async def work(tx: Transaction) -> None:
-            await tx.fetch("set_rate", name=name, per_second=per_second, burst=burst)
-            if rate is not None:
-                await _gate(tx, [name])
-
-        await self._database.run(work)
+        if rate is not None:
+            await self._gate([name])
+        await self._database.fetch("set_rate", name=name, per_second=per_second, burst=burst)
 
     async def set_weight(self, queue: str, fair_key: str, weight: float) -> None:
         """Set the weight of a fair key in a queue."""
@@ -121,6 +124,24 @@ class PostgresAdmission:
         rows = await self._database.fetch("forget_limit", name=name, kinds=list(LimitKind))
         return frozenset(LimitKind(row["kind"]) for row in rows)
 
+    async def _gate(self, rates: Iterable[str] = (), *, caps: Iterable[str] = ()) -> None:
+        """Make the queues gated whose cap or rate is named, and before a new cap wait for claims that saw no gate.
+
+        Only what they started before the cap is there can be counted under it. No lock is held while waiting.
+        """
+        capped = _queues(caps)
+        if queues := sorted({*capped, *_queues(rates)}):
+            await self._database.fetch("gate_queues", queues=queues)
+        if not capped:
+            return
+        keys, among = [_QUEUE + queue for queue in capped], None
+        with contextlib.suppress(TimeoutError):
+            # No transaction of ours outlasts that.
+            async with asyncio.timeout(self._database.options.statement_timeout.total_seconds()):
+                while rows := await self._database.fetch("claims_in_flight", caps=keys, among=among):
+                    among = [row["id"] for row in rows]
+                    await asyncio.sleep(_PAUSE)
+
 
 async def declare_rates(tx: Transaction | Database, rates: Mapping[str, Rate], *, empty: bool) -> None:
     """Set declared rates; a bucket that was not known is full, or `empty`."""
@@ -129,11 +150,9 @@ async def declare_rates(tx: Transaction | Database, rates: Mapping[str, Rate], *
     await tx.fetch("declare_rates", names=names, per_seconds=per_seconds, bursts=bursts, empty=empty)
 
 
-async def _gate(tx: Transaction, names: Iterable[str], *, new_caps: Iterable[str] = ()) -> None:
-    """Make the queues gated whose cap or rate is named; under a new cap what already runs counts too."""
-    if queues := _queues(names):
-        await tx.fetch("gate_queues", queues=queues)
-    if queues := _queues(new_caps):
+async def _count_in(tx: Transaction, new_caps: Sequence[Row]) -> None:
+    """Let what already runs in queues with a new cap count under it."""
+    if queues := _queues(row["key"] for row in new_caps):
         await tx.fetch("count_in", queues=queues)
 
 

@@ -46,7 +46,7 @@ async def explain_job(database: Database, job_id: UUID, levels: Mapping[str, Lev
             return Explanation(job_id, state, _REASONS[found["kind"]], found["name"], found["until"], facts)
     if not row["served"]:
         return _because(job_id, WaitReason.NO_WORKER, row["queue"], ahead)
-    return _because(job_id, WaitReason.ORDER, None, ahead)
+    return _because(job_id, WaitReason.ORDER, None, {**ahead, "others": row["others"]})
 
 
 def _levels(levels: Mapping[str, Level] | None) -> str | None:

@@ -2,7 +2,7 @@
 -- Say why a job is not running, by the predicate that claims and admits. Arguments: id, levels that are
 -- counted elsewhere (JSON of {units, microseconds closed} by bucket, or empty). Returns nil for an unknown job, else
 -- {state, reason, subject, until or 0, JSON of facts, ahead or -1}.
--- Keys: job, queue, batches:cancelling, gated, ready, lane, sessions, session, and what lib/keeper.lua reads.
+-- Keys: job, queue, batches:cancelling, gated, ready, lane, heads, sessions, session, and what lib/keeper.lua reads.
 -- Complexity: O(log M + S + F), S the live sessions, F what holds up the job.
 -- include keeper, waiting, claiming
 -- Let the buckets of a job stand as they do elsewhere; one that is unknown there is empty, one without a rate no limit.
@@ -11,6 +11,16 @@ local function stand_elsewhere(job, levels)
     local bucket, level = bucket_of(name), levels[name] or {0, 0}
     bucket.level, bucket.closed_until = level[1], bucket.rate and NOW + level[2]
   end
+end
+
+-- Whether jobs wait in other lanes of a queue than that of a gate; that of jobs without a gate has its own set.
+local function others_wait(queue, gate)
+  local heads = ROOT .. 'heads:' .. queue
+  local others = call('HLEN', heads) - call('HEXISTS', heads, OPEN_GATE)
+  if gate and gate ~= OPEN_GATE then
+    others = others - call('HEXISTS', heads, gate) + call('EXISTS', ROOT .. 'ready:' .. queue)
+  end
+  return others > 0
 end
 
 local id = ARGV[2]
@@ -53,7 +63,7 @@ if call('SISMEMBER', ROOT .. 'gated', queue) == 1 then
 end
 for _, session in ipairs(call('ZRANGE', ROOT .. 'sessions', '(' .. NOW_TEXT, '+inf', 'BYSCORE')) do
   if cjson.decode(call('HGET', ROOT .. 'session:' .. session, 'queues'))[queue] then
-    return {state, 'order', false, 0, '{}', ahead}
+    return {state, 'order', false, 0, cjson.encode({others = others_wait(queue, row[3])}), ahead}
   end
 end
 return {state, 'no_worker', queue, 0, '{}', ahead}
