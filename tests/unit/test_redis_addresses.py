@@ -103,6 +103,7 @@ def test_encryption_is_as_asked() -> None:
         ("LOADING server is loading the dataset in memory", NotTakenError, True),
         ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", NotTakenError, True),
         ("CLUSTERDOWN The cluster is down", NotTakenError, True),
+        ("ERR max number of clients reached", NotTakenError, True),
         ("MOVED 3999 127.0.0.1:6381", NotTakenError, True),
         ("MISCONF Errors writing to the AOF file: No space left on device", NotTakenError, True),
         ("OOM command not allowed when used memory > 'maxmemory'.", StoreFullError, True),

@@ -48,6 +48,8 @@ MOVED = frozenset({"READONLY", "MOVED", "ASK", "CLUSTERDOWN", "MASTERDOWN", "TRY
 #: Nothing was done, and the same server will be ready soon.
 NOT_READY = frozenset({"LOADING", "BUSY", "NOREPLICAS", "MISCONF"})
 _NOT_ALLOWED = frozenset({"NOAUTH", "WRONGPASS", "NOPERM", "DENIED"})
+#: Said to one connection too many, without a word of its own: others will end.
+_NO_ROOM = "max number of clients"
 #: What it says where no such word begins the answer.
 _REFUSALS = ("ERR AUTH", "invalid password", "ACL failure in script")
 #: Scripts put the server's own word behind "ERR" or in the middle of a text that names the script.
@@ -91,7 +93,7 @@ def sort_answer(answer: str, setting: str = STORE_URL) -> HeadraceError:
         )
     if word == "STORAGE_RESET":
         return StorageResetError()
-    if word in MOVED or word in NOT_READY:
+    if word in MOVED or word in NOT_READY or _NO_ROOM in answer:
         return NotTakenError(answer)
     return RefusedError(answer)
 
