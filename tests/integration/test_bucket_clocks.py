@@ -14,7 +14,7 @@ from tests.conformance.scenario import MINUTE, SECOND, Scenario
 HOUR = 60 * MINUTE
 
 
-@pytest.fixture(params=["memory", "postgres"])
+@pytest.fixture(params=["memory", "postgres", "redis"])
 async def on(request: pytest.FixtureRequest) -> AsyncIterator[Scenario]:
     """Stores with a bucket of ten units a second that were all used while the clock was an hour ahead."""
     clock = FakeClock()

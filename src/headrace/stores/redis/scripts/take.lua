@@ -32,6 +32,6 @@ if some or wait == 0 and #unknown == 0 then
     end
   end
   wait = again or 0
-  write_buckets()
 end
+write_buckets()
 return {text(wait), given, unknown}

@@ -41,8 +41,10 @@ local function bucket_of(name)
   if bucket.rate then
     local elapsed = math.max(0, NOW - bucket.at) / 1000000
     bucket.level = bucket.level and math.min(bucket.burst, bucket.level + elapsed * bucket.rate) or bucket.burst
+    -- It was used before the clock was set back: it fills again from now.
+    bucket.changed = bucket.at > NOW
   end
-  bucket.at = math.max(bucket.at, NOW)
+  bucket.at = NOW
   buckets[name] = bucket
   return bucket
 end
