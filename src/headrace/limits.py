@@ -28,9 +28,9 @@ from headrace.ports.limiter import Limiter
 if TYPE_CHECKING:
     from headrace.runtime import Runtime
 
-#: Where the wait would be too long, one looks once more after this time: claimers hold units for a moment and give back
-#: what they do not need.
-_LOOK_AGAIN = 0.02
+#: Where the wait would be too long, one looks again and again for a while before saying so: claimers hold units for a
+#: moment and give back what they do not need.
+_LOOK_AGAIN, _DOUBT = 0.02, 0.5
 #: Providers count by days at most; what says more is no wait, and is not to stop jobs for good.
 _LONGEST_CLOSING = timedelta(days=7)
 #: A limiter that says "now" and gives nothing is asked again after this long.
@@ -237,15 +237,16 @@ class Taking(AbstractAsyncContextManager["Taking"]):
 
     async def _take(self) -> Taking:
         ends_at = _ends_at(self.seconds)
-        surely = False
+        doubted_at = math.inf
         while wait := (await self.limits.take_now(self.name, self.units)).total_seconds():
-            too_late = asyncio.get_running_loop().time() + wait > ends_at
-            if too_late and surely:
+            now = asyncio.get_running_loop().time()
+            too_late = now + wait > ends_at
+            if too_late and now > doubted_at and now >= min(doubted_at + _DOUBT, ends_at):
                 raise LimitTimeoutError(
                     f"rate limit {self.name!r} lets {self.units:g} units pass in {wait:.3g} s at the earliest, and "
                     "that is too late; wait longer, or raise the rate"
                 )
-            surely = too_late
+            doubted_at = min(doubted_at, now) if too_late else math.inf
             await asyncio.sleep(_LOOK_AGAIN if too_late else wait)
         return self
 
