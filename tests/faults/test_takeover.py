@@ -139,7 +139,7 @@ async def test_acks_are_sent_while_they_are_fresh(site: Site, app: App, monkeypa
     That none does, while the store answers in time, is tested on virtual time: here the machine may be busy.
     """
     ended_at: dict[UUID, float] = {}
-    waits: list[float] = []
+    first_sent_at: dict[UUID, float] = {}
     put = Acks.put
 
     def noting_put(acks: Acks, completion: Completion) -> None:
@@ -153,8 +153,9 @@ async def test_acks_are_sent_while_they_are_fresh(site: Site, app: App, monkeypa
 
         def noting(send: Callable[..., Any]) -> Callable[..., Any]:
             def noted(session: UUID, completions: Sequence[Completion], *more: Any) -> Any:
-                now = time.perf_counter()
-                waits.extend(now - ended_at[completion.job_id] for completion in completions)
+                # A statement that could not be carried out is sent again.
+                for completion in completions:
+                    first_sent_at.setdefault(completion.job_id, time.perf_counter())
                 return send(session, completions, *more)
 
             return noted
@@ -164,7 +165,7 @@ async def test_acks_are_sent_while_they_are_fresh(site: Site, app: App, monkeypa
             monkeypatch.setattr(jobs, verb, noting(getattr(jobs, verb)))
         batch = await app.submit(nap, [0.01] * JOBS)
         await batch.wait(60)
-    waits.sort()
+    waits = sorted(sent_at - ended_at[job_id] for job_id, sent_at in first_sent_at.items())
     middle, late, last = (1_000 * waits[round(part * (JOBS - 1))] for part in (0.5, 0.99, 1))
     print(f"from an ending to its statement: median {middle:.2f} ms, p99 {late:.2f} ms, most {last:.2f} ms")
     assert len(waits) == JOBS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -79,15 +80,22 @@ async def _measure(turn: Turn, entry: Entry, plan: Plan, server: BenchServer) ->
         await server.drop_database(database)
 
 
-def _environment(order: Order) -> dict[str, str]:
-    """Some systems read the address of their broker when their module is imported."""
-    return {**os.environ, "BENCH_REDIS": order.redis} if order.redis else dict(os.environ)
+def _environment(order: Order, folder: str) -> dict[str, str]:
+    """Let a child keep its files in a folder; some systems read the address of their broker when they are imported."""
+    return {**os.environ, "TMPDIR": folder, **({"BENCH_REDIS": order.redis} if order.redis else {})}
 
 
 async def _ask_child(order: Order) -> Answer:
+    # Ours, so that its files go even if it is killed.
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-", ignore_cleanup_errors=True) as folder:
+        return await _ask_child_in(folder, order)
+
+
+async def _ask_child_in(folder: str, order: Order) -> Answer:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "headrace.bench.child", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE, env=_environment(order), start_new_session=True, preexec_fn=end_with_parent,
+        stderr=asyncio.subprocess.PIPE, env=_environment(order, folder), start_new_session=True,
+        preexec_fn=end_with_parent,
     )  # fmt: skip
     try:
         async with asyncio.timeout(LIMIT_SECONDS):
