@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -37,23 +36,23 @@ def own_redis() -> Iterator[str]:
     if binary is None:
         yield ""
         return
-    folder = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
     port = _free_port()
-    command = [
-        str(binary), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", "--appendonly",
-        "yes", "--appendfsync", "everysec", "--daemonize", "no",
-    ]  # fmt: skip
-    server = subprocess.Popen(  # noqa: S603 - the package's own program
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        preexec_fn=end_with_parent,
-    )  # fmt: skip
-    try:
-        _wait_until_up(port)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        server.kill()
-        server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+    # Around the start too: Ctrl-C may come in the middle of it.
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-", ignore_cleanup_errors=True) as folder:
+        command = [
+            str(binary), "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly",
+            "yes", "--appendfsync", "everysec", "--daemonize", "no",
+        ]  # fmt: skip
+        server = subprocess.Popen(  # noqa: S603 - the package's own program
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            preexec_fn=end_with_parent,
+        )  # fmt: skip
+        try:
+            _wait_until_up(port)
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            server.kill()
+            server.wait()
 
 
 def _free_port() -> int:
