@@ -221,15 +221,16 @@ async def test_stopping_waits_for_a_claim_on_its_way(bench: Bench) -> None:
 
 
 async def test_endings_survive_a_claim_that_cannot_be_carried_out(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The store refuses an exchange for its claim alone: the job beside it has ended well all the same."""
+    """The store refuses an exchange for its claim alone: the job beside it has ended well, and the log says why."""
 
     async def refuse(*_arguments: Any) -> Any:
-        raise ValueError
+        raise ValueError("no such claim")
 
     [first, *_] = await bench.open(40)
     monkeypatch.setattr(bench.jobs, "exchange_jobs", refuse)
     bench.end(1)
     await wait_until(lambda: not bench.acks.unsent)
     assert (await bench.stores.inspect.final_jobs([first]))[first].state is JobState.SUCCEEDED
+    assert "no such claim" in caplog.text

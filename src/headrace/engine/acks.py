@@ -68,6 +68,7 @@ class Acks:
         self._to_close: set[UUID] = set()
         self._closer: asyncio.Task[None] | None = None
         self._outage = Outage(LOG, "finished jobs cannot be recorded")
+        self._claim_trouble = Outage(LOG, "finished jobs are recorded without the claim that went along")
         self._close_outage = Outage(LOG, "batches cannot be closed")
 
     def start(self) -> None:
@@ -150,8 +151,9 @@ class Acks:
             accepted, claimed = await self._stores.jobs.exchange_jobs(self._session, part, claim)
         except StoreUnavailableError:
             raise
-        except Exception:
+        except Exception as error:
             # Perhaps what cannot be carried out, or read, is the claim: no ending must pay for that.
+            self._claim_trouble.note(error)
             return await self._stores.jobs.complete_jobs(self._session, part)
         finally:
             self._claims.settle(claim, claimed)
