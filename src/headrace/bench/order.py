@@ -22,7 +22,7 @@ class Order:
     redis: str = ""
     jobs: int = 0
     seconds: float = 0.0
-    #: The postmaster, where its processor time can be read.
+    #: The server's process (the postmaster, or the Redis server), where its processor time can be read.
     server_pid: int | None = None
     #: The folder whose `headrace` the worker imports; empty: the same as the child's.
     source: str = ""

@@ -10,12 +10,22 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.bench.children import end_with_parent
 from headrace.model.errors import InvalidInputError
 
 START_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RedisServer:
+    """A server to measure on; without a URL there is none."""
+
+    url: str = ""
+    #: Its process, where it is ours: then its processor time can be read.
+    pid: int | None = None
 
 
 def find_binary() -> Path | None:
@@ -27,14 +37,14 @@ def find_binary() -> Path | None:
 
 
 @contextmanager
-def own_redis() -> Iterator[str]:
-    """Run a throw-away server on a free port of 127.0.0.1 and yield its URL; empty where none is installed.
+def own_redis() -> Iterator[RedisServer]:
+    """Run a throw-away server on a free port of 127.0.0.1 and yield it; one without a URL where none is installed.
 
     Its append-only file is written every second (`appendfsync everysec`), so a crash of the machine may lose a second.
     """
     binary = find_binary()
     if binary is None:
-        yield ""
+        yield RedisServer()
         return
     port = _free_port()
     # Around the start too: Ctrl-C may come in the middle of it.
@@ -49,7 +59,7 @@ def own_redis() -> Iterator[str]:
         )  # fmt: skip
         try:
             _wait_until_up(port)
-            yield f"redis://127.0.0.1:{port}/0"
+            yield RedisServer(f"redis://127.0.0.1:{port}/0", server.pid)
         finally:
             server.kill()
             server.wait()

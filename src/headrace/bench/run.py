@@ -16,6 +16,7 @@ from headrace.bench.children import end_with_parent
 from headrace.bench.machine import Quiet, installed, look
 from headrace.bench.order import Answer, Order
 from headrace.bench.plan import Sizes, Turn, interleave
+from headrace.bench.redis_server import RedisServer
 from headrace.bench.results import Result, Results
 from headrace.bench.server import BenchServer
 
@@ -33,7 +34,7 @@ class Plan:
     contenders: Mapping[str, Entry]
     sizes: Sizes
     rounds: int = 3
-    redis: str = ""
+    redis: RedisServer = field(default_factory=RedisServer)
 
     def turns(self) -> list[Turn]:
         """Return every measurement in its order."""
@@ -67,13 +68,14 @@ async def _measure(turn: Turn, entry: Entry, plan: Plan, server: BenchServer) ->
     absent = [name for name in entry.needs if installed(name) is None]
     if absent:
         return Answer(missing="not installed" if absent == list(entry.needs) else f"not installed: {', '.join(absent)}")
-    if entry.redis and not plan.redis:
+    if entry.redis and not plan.redis.url:
         return Answer(missing="no Redis server")
     database, dsn = await server.new_database()
     try:
         order = Order(
-            contender=turn.contender.partition("@")[0], workload=turn.workload, dsn=dsn, redis=plan.redis,
-            jobs=turn.jobs, seconds=turn.seconds, server_pid=server.pid, source=entry.source,
+            contender=turn.contender.partition("@")[0], workload=turn.workload, dsn=dsn, redis=plan.redis.url,
+            jobs=turn.jobs, seconds=turn.seconds, source=entry.source,
+            server_pid=plan.redis.pid if entry.redis else server.pid,
         )  # fmt: skip
         return await _ask_child(order)
     finally:

@@ -136,15 +136,15 @@ def _leave_in_order(stack: ExitStack) -> None:
 
 def _plan(asked: BenchOptions, stack: ExitStack) -> Plan:
     from headrace.bench.plan import QUICK, Sizes, chosen_contenders, chosen_workloads
-    from headrace.bench.redis_server import check_empty, own_redis
+    from headrace.bench.redis_server import RedisServer, check_empty, own_redis
     from headrace.bench.run import Plan, with_sources
 
     contenders = with_sources(chosen_contenders(asked.peers), asked.sources)
     workloads = chosen_workloads(asked.only, quick=asked.quick)
     sizes = QUICK if asked.quick else Sizes()
-    redis = asked.redis or ""
-    if redis:
-        check_empty(redis)
+    redis = RedisServer(asked.redis or "")
+    if redis.url:
+        check_empty(redis.url)
     elif any(entry.redis for entry in contenders.values()):
         redis = stack.enter_context(own_redis())
     return Plan(

@@ -175,18 +175,20 @@ class ScriptedProvider:
         given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
         if not hmac.compare_digest(given, self.api_key.encode()):
             await connection.respond(401, _JSON, _error("incorrect API key", code="invalid_api_key"))
-        elif (request.method, url.path) == ("POST", "/v1/chat/completions"):
-            await self._chat(connection, request)
-        elif (request.method, url.path) == ("GET", "/v1/models"):
-            models = {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "scripted"}]}
-            await connection.respond(200, _JSON, json.dumps(models).encode())
-        elif url.path == "/_calls" and request.method in ("GET", "DELETE"):
-            if request.method == "DELETE":
-                self.forget_calls()
-            report = self._report(parse_qs(url.query).get("contains", [""])[0])
-            await connection.respond(200, _JSON, json.dumps(report).encode())
-        else:
-            await connection.respond(404, _JSON, _error(f"no {request.method} {url.path} here"))
+            return
+        match request.method, url.path:
+            case "POST", "/v1/chat/completions":
+                await self._chat(connection, request)
+            case "GET", "/v1/models":
+                models = {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "scripted"}]}
+                await connection.respond(200, _JSON, json.dumps(models).encode())
+            case ("GET" | "DELETE") as method, "/_calls":
+                if method == "DELETE":
+                    self.forget_calls()
+                report = self._report(parse_qs(url.query).get("contains", [""])[0])
+                await connection.respond(200, _JSON, json.dumps(report).encode())
+            case method, path:
+                await connection.respond(404, _JSON, _error(f"no {method} {path} here"))
 
     def _report(self, containing: str) -> dict[str, Any]:
         contents = self._calls.per_content(containing)
