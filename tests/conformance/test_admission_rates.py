@@ -341,3 +341,9 @@ async def test_who_waits_for_something_else_is_short_of_nothing(on: Scenario) ->
 
     await on.enqueue(1, gate=Gate(limits=(("api", 3.0),)))
     assert (await on.look(session, grants={})).short == {"api": 3.0}
+
+
+async def test_returning_to_the_declared_rate_makes_no_bucket(on: Scenario) -> None:
+    """An override that was never set is taken back: a mistyped name stays unknown."""
+    await on.gate.set_rate("typo", None)
+    assert (await on.gate.list_limits()).rates == ()

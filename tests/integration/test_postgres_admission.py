@@ -242,6 +242,31 @@ async def test_a_claim_that_ends_after_its_queue_got_a_cap_counts_under_it() -> 
         assert (await admit(stores, session)).jobs == []
 
 
+async def test_a_running_job_that_somebody_holds_counts_under_a_new_cap() -> None:
+    """A row that is locked, as while a step is stored, is waited for: no cap is in force before all are counted."""
+    async with schema_stores() as (schema, stores), connection() as early, connection() as late, connection() as eyes:
+        session = await register(stores)
+        await enqueue(stores, 3)
+        [running] = await stores.jobs.claim_jobs(Claim(session, "default", 1))
+        claiming, storing = early.transaction(), late.transaction()
+        await claiming.start()
+        await early.execute(f'LOCK TABLE "{schema}".jobs IN ROW SHARE MODE')
+        capping = asyncio.create_task(gate_of(stores).set_cap("queue:default", 1))
+
+        async def waits_for(part: str) -> bool:
+            looked = "SELECT FROM pg_stat_activity WHERE state = 'idle' AND query LIKE $1"
+            return capping.done() or bool(await eyes.fetch(looked, f'%{part}%"{schema}".%'))
+
+        await wait_until(lambda: waits_for("virtualtransaction"), message="the cap to wait for the claim")
+        await storing.start()
+        await late.fetch(f'SELECT FROM "{schema}".jobs WHERE id = $1 FOR SHARE', running.id)
+        await claiming.rollback()
+        await wait_until(lambda: waits_for("counted AS"), message="the cap to wait for the row")
+        await storing.rollback()
+        await capping
+        assert (await admit(stores, session)).jobs == []
+
+
 async def test_plain_jobs_that_admission_started_count_under_the_cap_of_their_queue() -> None:
     """Jobs without a gate that run in a gated queue are known by their lane, one admission after the other."""
     async with schema_stores() as (_, stores):

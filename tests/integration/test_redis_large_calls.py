@@ -77,7 +77,7 @@ async def stored(app: App, count: int) -> bool:
 
 
 async def test_what_is_allowed_arrives(app: App) -> None:
-    """One call of the largest size is taken, escaped and all, and leaves the leases of others alone."""
+    """One call of the largest size is taken, escaped and all."""
     item = '"' * (64 * 1024)
     batches = app.runtime.stores.batches
     batch_id = await batches.create_batch(NewBatch(SPEC), [item] * (MAX_CALL_BYTES // len(item)))

@@ -88,3 +88,13 @@ async def test_a_closed_bucket_stays_closed_for_its_time(limiter: LimiterBeside,
     await limiter.close_bucket("api", 3 * DAY)
 
     assert await server.call("PTTL", key(limiter, "api")) > 2 * 86_400_000
+
+
+async def test_a_debt_that_takes_longer_than_a_key_may_live_is_kept(limiter: LimiterBeside, clock: FakeClock) -> None:
+    """At the smallest rate a billion units are owed for longer than a server can count: the call does not fail."""
+    slowest = Rate(0.001 / 86_400, 1.0)
+    await limiter.declare({"api": slowest})
+    clock.advance(slowest.missing(0.0, 1.0))
+    assert (await limiter.take({"api": 1e9})).units == {"api": 1e9}
+    taken = await limiter.take({"api": 1.0})
+    assert (taken.units, taken.wait > 365 * DAY) == ({}, True)

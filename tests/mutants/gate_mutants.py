@@ -43,7 +43,7 @@ GATED = (
     ),
     Mutant(
         "gate", "a limit of a queue does not gate it",
-        (Edit(f"{STORE}/admission.py", 'await tx.fetch("gate_queues", queues=queues)', "pass"),),
+        (Edit(f"{STORE}/admission.py", 'await self._database.fetch("gate_queues", queues=queues)', "pass"),),
         at("admission_gate", "test_a_limit_of_a_queue_makes_it_gated"),
     ),
     Mutant(
@@ -161,7 +161,7 @@ HELD = (
     ),
     Mutant(
         "caps", "what runs under a new cap of its queue is not counted",
-        (Edit(f"{STORE}/admission.py", 'await tx.fetch("count_in", queues=queues)', "pass"),),
+        (Edit(f"{STORE}/admission.py", 'while await self._database.fetch("count_in", caps=keys):', "while False:"),),
         (f"{ADMISSION}::test_what_runs_already_counts_under_a_new_cap_of_its_queue",),
     ),
     Mutant(

@@ -92,7 +92,8 @@ async def test_a_stream_is_sent_in_slices(app: App, kind: str) -> None:
     assert [arguments[index] for index in range(count)] == list(range(count))
 
 
-async def test_a_slice_of_large_items_is_a_short_one(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("letter", ["x", "\N{FISH}"])
+async def test_a_slice_of_large_items_is_a_short_one(app: App, monkeypatch: pytest.MonkeyPatch, letter: str) -> None:
     """No slice has more than 16 MiB and one item: servers do nothing else while they take it."""
     store, sizes = app.runtime.stores.batches, list[int]()
     append = store.append_slice
@@ -102,7 +103,7 @@ async def test_a_slice_of_large_items_is_a_short_one(app: App, monkeypatch: pyte
         return await append(part)
 
     monkeypatch.setattr(store, "append_slice", note)
-    large = "x" * (SLICE_BYTES // 100)
+    large = letter * (SLICE_BYTES // 100 // len(letter.encode()))
     batch = await app.submit(app.find_task("double"), (large for _ in range(150)))
     assert ((await batch.progress()).total, sizes) == (150, [100, 50])
 

@@ -121,7 +121,7 @@ class _Part:
     def add(self, text: str) -> bool:
         """Add an item and return whether the slice is full."""
         self._texts.append(text)
-        self._size += len(text)
+        self._size += len(text) if text.isascii() else len(text.encode())
         return len(self._texts) == SLICE_ITEMS or self._size >= SLICE_BYTES
 
     def take(self) -> tuple[str, ...]:

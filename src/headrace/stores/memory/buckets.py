@@ -76,7 +76,9 @@ class Buckets(dict[str, Bucket]):
         self._bound(bucket)
 
     def override(self, name: str, rate: Rate | None, now: datetime) -> None:
-        """Set or remove an operator's rate and keep the level."""
+        """Set or remove an operator's rate and keep the level. Removing it makes no bucket."""
+        if rate is None and name not in self:
+            return
         bucket = self.known(name, now)
         bucket.settle(now)
         bucket.override = rate

@@ -29,7 +29,7 @@ from headrace.stores.postgres.database import Database, Row, Transaction
 from headrace.stores.postgres.rows import admitted_jobs
 
 _QUEUE = "queue:"
-#: Between two looks for claims that have not ended, in seconds; one takes a millisecond.
+#: Between two looks for what others have not ended, in seconds; one takes a millisecond.
 _PAUSE = 0.01
 
 
@@ -58,10 +58,9 @@ class PostgresAdmission:
 
         async def work(tx: Transaction) -> None:
             caps = sorted(declared.caps)
-            rows = await tx.fetch("declare_caps", keys=caps, caps=[declared.caps[key] for key in caps])
+            await tx.fetch("declare_caps", keys=caps, caps=[declared.caps[key] for key in caps])
             await declare_rates(tx, declared.rates, empty=False)
             await breaker_reports.declare_breakers(tx, declared.breakers)
-            await _count_in(tx, rows)
 
         await self._gate(declared.rates, caps=declared.caps)
         await self._database.run(work)
@@ -90,15 +89,9 @@ class PostgresAdmission:
 
     async def set_cap(self, key: str, cap: int | None) -> None:
         """Override a cap, or return to the declared one."""
-
-        async def work(tx: Transaction) -> None:
-            rows = await tx.fetch("set_cap", key=key, cap=cap)
-            if cap is not None:
-                await _count_in(tx, rows)
-
         if cap is not None:
             await self._gate(caps=[key])
-        await self._database.run(work)
+        await self._database.fetch("set_cap", key=key, cap=cap)
 
     async def set_rate(self, name: str, rate: Rate | None) -> None:
         """Override a rate, or return to the declared one."""
@@ -125,9 +118,9 @@ class PostgresAdmission:
         return frozenset(LimitKind(row["kind"]) for row in rows)
 
     async def _gate(self, rates: Iterable[str] = (), *, caps: Iterable[str] = ()) -> None:
-        """Make the queues gated whose cap or rate is named, and before a new cap wait for claims that saw no gate.
+        """Make the queues gated whose cap or rate is named, and before a new cap count what runs there already.
 
-        Only what they started before the cap is there can be counted under it. No lock is held while waiting.
+        It includes what claims start that saw no gate: they are waited for. No lock is held while waiting.
         """
         capped = _queues(caps)
         if queues := sorted({*capped, *_queues(rates)}):
@@ -141,6 +134,8 @@ class PostgresAdmission:
                 while rows := await self._database.fetch("claims_in_flight", caps=keys, among=among):
                     among = [row["id"] for row in rows]
                     await asyncio.sleep(_PAUSE)
+                while await self._database.fetch("count_in", caps=keys):  # noqa: ASYNC110 - no event tells of rows
+                    await asyncio.sleep(_PAUSE)
 
 
 async def declare_rates(tx: Transaction | Database, rates: Mapping[str, Rate], *, empty: bool) -> None:
@@ -148,12 +143,6 @@ async def declare_rates(tx: Transaction | Database, rates: Mapping[str, Rate], *
     names = sorted(rates)
     per_seconds, bursts = [rates[name].per_second for name in names], [rates[name].burst for name in names]
     await tx.fetch("declare_rates", names=names, per_seconds=per_seconds, bursts=bursts, empty=empty)
-
-
-async def _count_in(tx: Transaction, new_caps: Sequence[Row]) -> None:
-    """Let what already runs in queues with a new cap count under it."""
-    if queues := _queues(row["key"] for row in new_caps):
-        await tx.fetch("count_in", queues=queues)
 
 
 def _queues(names: Iterable[str]) -> list[str]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headrace.model.admission import Admitted, Explanation, LimitKind, LimitsView, RateView, WaitReason
 from headrace.model.breaker import BreakerReport, BreakerState
-from headrace.model.errors import NotFoundError, StoreUnavailableError
+from headrace.model.errors import NotFoundError
 from headrace.model.job import Claim, ClaimedJob, JobState
 from headrace.model.limits import Declared, Level, Rate
 from headrace.stores.redis.limit_rows import breaker_view, cap_view, rate_view, rule_fields, share_view
@@ -34,13 +34,8 @@ class RedisAdmission:
         while True:
             rest = None if grants is None else {name: units - spent.get(name, 0.0) for name, units in grants.items()}
             part = min(ADMITTED_PART, claim.limit - len(jobs))
-            try:
-                found = await self._admit_part(claim, part, rest)
-            except StoreUnavailableError:
-                if not jobs:
-                    raise
-                # What runs already must not be lost with the rest; the next look finds out how things stand.
-                return Admitted(jobs, look_in=timedelta(), spent=spent)
+            # Where this fails, what earlier parts started is found as what a lost answer took is: by `claimed_jobs`.
+            found = await self._admit_part(claim, part, rest)
             jobs += found.jobs
             for name, units in found.spent.items():
                 spent[name] = spent.get(name, 0.0) + units

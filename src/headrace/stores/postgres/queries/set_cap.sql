@@ -1,15 +1,10 @@
 -- Override a cap, or return to the declared one (NULL); where none is declared, nothing stays. No running job is stopped.
--- Returns the key if it is new.
 -- Locks: the row. Index: primary key.
-WITH known AS MATERIALIZED (
-  SELECT l.key FROM {schema}.limits AS l WHERE l.key = %(key)s::text
-), stored AS (
+WITH stored AS (
   INSERT INTO {schema}.limits (key, override) SELECT %(key)s::text, %(cap)s::int WHERE %(cap)s::int IS NOT NULL
   ON CONFLICT (key) DO UPDATE SET override = excluded.override
 ), lifted AS (
   UPDATE {schema}.limits AS l SET override = NULL
   WHERE l.key = %(key)s::text AND %(cap)s::int IS NULL AND l.cap IS NOT NULL
-), gone AS (
-  DELETE FROM {schema}.limits AS l WHERE l.key = %(key)s::text AND %(cap)s::int IS NULL AND l.cap IS NULL
 )
-SELECT %(key)s::text AS key WHERE NOT EXISTS (SELECT FROM known)
+DELETE FROM {schema}.limits AS l WHERE l.key = %(key)s::text AND %(cap)s::int IS NULL AND l.cap IS NULL

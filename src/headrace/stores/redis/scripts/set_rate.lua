@@ -3,7 +3,9 @@
 -- Keys: buckets, bucket, gated. Complexity: O(1).
 -- include limits
 if ARGV[3] == '' then
-  set_rate(ARGV[2], 'set_', nil, nil, false)
+  if bucket_of(ARGV[2]) then
+    set_rate(ARGV[2], 'set_', nil, nil, false)
+  end
 else
   set_rate(ARGV[2], 'set_', ARGV[3], ARGV[4], false)
   gate_queue_of(ARGV[2])

@@ -2,6 +2,8 @@
 -- level as it stood at `at` (none: it never had a rate, and is full with its first one), closed_until.
 -- include keys
 local buckets = {}
+-- No time is told as longer, whatever its unit: Redis and Python refuse what they cannot count.
+local LONGEST = 1e15
 -- What may be thrown away (there is no epoch) goes by itself when it is not used for a day, or for longer than it takes
 -- to fill or to open again.
 local DAY = 86400000
@@ -9,7 +11,7 @@ local function keep(bucket)
   if not KEYS[2] then
     local fill = bucket.rate and (bucket.burst - bucket.level) / bucket.rate * 1000 or 0
     local opens = bucket.closed_until and (bucket.closed_until - NOW) / 1000 or 0
-    call('PEXPIRE', ROOT .. 'bucket:' .. bucket.name, text(math.max(DAY, fill, opens)))
+    call('PEXPIRE', ROOT .. 'bucket:' .. bucket.name, text(math.min(math.max(DAY, fill, opens), LONGEST)))
   end
 end
 
@@ -55,7 +57,7 @@ local function missing(bucket, level, units)
     return 0
   end
   local need = math.min(units, bucket.burst)
-  return math.floor(math.max(0, need - level) / bucket.rate * 1000000 + 0.5)
+  return math.floor(math.min(math.max(0, need - level) / bucket.rate * 1000000, LONGEST) + 0.5)
 end
 
 local function wait_for(bucket, units)
