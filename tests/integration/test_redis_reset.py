@@ -45,8 +45,13 @@ async def system(server: ValkeyServer, directory: Path) -> AsyncIterator[App]:
         },
         file=Path("missing.toml"),
     )
-    await create_namespace(RedisSite(server.url, memory=directory / "redis-epochs.json"))
+    await create_namespace(site_of(server, directory))
     yield App(settings=settings)
+
+
+def site_of(server: ValkeyServer, directory: Path) -> RedisSite:
+    """Return the namespace of `system`."""
+    return RedisSite(server.url, memory=directory / "redis-epochs.json")
 
 
 def empty(server: ValkeyServer, how: str) -> None:
@@ -98,7 +103,7 @@ async def test_a_store_that_lost_its_data_stops_everybody_and_is_adopted(
             # Nothing of the store is made anew by anybody who works.
             assert server.call("DBSIZE") == ":0"
             assert [record.message[:13] for record in caplog.records] == ["storage_reset"]
-            await adopt(RedisSite(server.url, memory=tmp_path / "redis-epochs.json"))
+            await adopt(site_of(server, tmp_path))
             await wait_until(lambda: result_of(work, 7))
             await wait_until(lambda: resets(app))
             assert len(started) == before + 1
@@ -116,6 +121,52 @@ async def resets(app: App) -> bool:
     """Return whether the worker of the app says that its store was reset once."""
     [session] = [each for each in await app.runtime.stores.inspect.list_sessions() if each.alive]
     return session.stats.get("headrace.store.resets") == 1
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_after_an_adopt_running_workers_fire_their_schedules(
+    server: ValkeyServer, tmp_path: Path, noticed: bool
+) -> None:
+    """Whatever a running worker declared is in the store again, its schedules with the limits: they fire."""
+    ran = asyncio.Event()
+    async with system(server, tmp_path) as app:
+
+        @app.cron("* * * * *", catch_up="one", rate_limit="50/s")
+        async def tick() -> None:
+            ran.set()
+
+        async with app.worker():
+            inspect, schedules, site = (
+                app.runtime.stores.inspect,
+                app.runtime.stores.schedules,
+                site_of(server, tmp_path),
+            )
+            assert schedules is not None
+            [before] = await inspect.list_sessions()
+            empty(server, "FLUSHALL")
+            if noticed:
+                with pytest.raises(StorageResetError):
+                    while True:
+                        await inspect.list_sessions()
+            await adopt(site)
+
+            async def again() -> bool:
+                try:
+                    sessions = await inspect.list_sessions()
+                except StorageResetError:
+                    return False
+                return [session.id for session in sessions] not in ([], [before.id])
+
+            await wait_until(again)
+            [view] = await schedules.list_schedules()
+            assert (view.name, view.declared) == ("tick", True)
+            assert [rate.name for rate in await app.runtime.stores.admission.list_rates()] == ["task:tick"]
+            ran.clear()
+            # As if it had been declared two minutes ago: a minute is long for a test.
+            server.call("HINCRBY", "{headrace}:schedule:tick", "after_at", -120_000_000)
+            server.call("HDEL", "{headrace}:schedule:tick", "next_at")
+            await asyncio.wait_for(ran.wait(), 20)
+            assert await schedules.list_fires("tick", limit=10)
 
 
 async def test_no_verb_does_anything_after_a_reset(server: ValkeyServer) -> None:

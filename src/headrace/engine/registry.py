@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -133,8 +133,24 @@ class Registry:
             _merge("cap", caps, declared.caps, source)
             _merge("rate limit", rates, declared.rates, source)
             _merge("circuit breaker", breakers, declared.breakers, source)
-        named = {name for task in self if task.spec.gate for name in task.spec.gate.breakers}
-        return Declared(caps, rates, dict.fromkeys(sorted(named), BreakerRule()) | breakers)
+        return Declared(caps, rates, dict.fromkeys(self.named_breakers(), BreakerRule()) | breakers)
+
+    def named_breakers(self) -> dict[str, list[str]]:
+        """Return the breakers that tasks name and none declares, each with its tasks."""
+        declared = {name for task in self for name in task.declares.breakers}
+        named = ((name, task) for task in self if task.spec.gate for name in task.spec.gate.breakers)
+        return _by_name((name, task.name) for name, task in named if name not in declared)
+
+    def named_limits(self) -> dict[str, list[str]]:
+        """Return the rate limits that tasks name, each with its tasks."""
+        return _by_name((name, task.name) for task in self if task.spec.gate for name, _ in task.spec.gate.limits)
+
+
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, task in sorted(pairs):
+        found.setdefault(name, []).append(task)
+    return found
 
 
 def _merge(kind: str, into: dict[str, Any], more: Mapping[str, Any], source: str) -> None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headrace.engine.attempts import AttemptFactory
+from headrace.engine.declaring import Declaring
 from headrace.engine.loops.aggregator import Aggregator
-from headrace.engine.loops.backlog_alarm import BacklogAlarm, declare_alarms
+from headrace.engine.loops.backlog_alarm import BacklogAlarm
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.pruner import Pruner
@@ -79,9 +80,10 @@ class Worker:
             Pruner(stores, self._leadership, duties.retention, duties.prune_interval),
             BacklogAlarm(stores, self._leadership, self.telemetry, hooks=factory.registry.backlog_hooks),
         ]
-        self._scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
-        if self._scheduler is not None:
-            self._loops.append(self._scheduler)
+        scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
+        if scheduler is not None:
+            self._loops.append(scheduler)
+        self._declaring = Declaring(stores, factory.registry, scheduler)
 
     @property
     def session(self) -> Shift | None:
@@ -89,23 +91,15 @@ class Worker:
         return self._shift
 
     async def start(self) -> None:
-        """Declare limits, listen for hints, and begin the first shift."""
+        """Declare alarms, limits and schedules, listen for hints, and begin the first shift."""
         if self._started:
             return
         self._started = True
-        await self._declare()
-        if self._scheduler is not None:
-            await self._scheduler.declare()
+        await self._declaring.declare()
         self._unsubscribe = await self._stores.notifier.subscribe(self._on_hint)
         await self._begin_shift()
         for loop in self._loops:
             loop.start()
-
-    async def _declare(self) -> None:
-        await declare_alarms(self._stores, self._factory.registry.queue_rules.values())
-        declared = self._factory.registry.declared()
-        if declared:
-            await self._stores.admission.declare_limits(declared)
 
     async def _begin_shift(self) -> None:
         shift = Shift(
@@ -135,7 +129,7 @@ class Worker:
         while self._shift is None:
             try:
                 # Once more: the store may be an empty one that an operator put in force.
-                await self._declare()
+                await self._declaring.declare(again=True)
                 await self._begin_shift()
             except Exception as error:
                 if isinstance(error, StorageResetError) and not reset:

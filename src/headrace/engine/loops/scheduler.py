@@ -63,10 +63,18 @@ class Scheduler(Loop):
         #: What was said of schedules that cannot fire: once is enough.
         self._complaints: dict[str, str] = {}
 
-    async def declare(self) -> None:
-        """Store what the app asks for, at the start of its worker."""
+    async def declare(self, *, again: bool = False) -> None:
+        """Store what the app asks for, at the start of its worker; `again`: only what the store has lost since.
+
+        What the store knows may be newer than this process, whose session ended: it is renewed and not changed.
+        """
         if self._declarations:
-            await self._store.declare_schedules(self._declarations)
+            known = {view.name for view in await self._store.list_schedules()} if again else set()
+            lost = [declaration for declaration in self._declarations if declaration.name not in known]
+            if lost:
+                await self._store.declare_schedules(lost)
+            if len(lost) < len(self._declarations):
+                await self._store.declare_schedules(self._declarations, renew=True)
         self._renewed_at = self._clock.monotonic()
 
     async def step(self) -> None:
