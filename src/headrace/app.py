@@ -15,6 +15,7 @@ from headrace.batch import Batch
 from headrace.definitions import GatherDecorator, GatherOptions, TaskOptions, define_task
 from headrace.engine.context import Context
 from headrace.engine.draining import drain_queue, resume_queue
+from headrace.engine.operations import find_queue, set_queue_paused
 from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
@@ -384,6 +385,26 @@ class App:
         """
         limit = None if timeout is None else parse_duration(timeout, field="timeout")
         return await drain_queue(self.runtime.stores, check_name("queue", queue), timeout=limit, on_look=on_look)
+
+    async def pause(self, queue: str, *, reason: str | None = None, force: bool = False) -> None:
+        """Stop claiming jobs of a queue, in every worker, until `resume`; running jobs go on, new ones may be enqueued.
+
+        `reason` (1 to 500 characters) is shown to whoever looks at the queue. Raises NotFoundError for a queue that
+        no task or `App.queue` of this app names and that has no jobs, workers or setting yet, unless `force`.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> rule = app.queue("llm")
+        >>> async def main() -> None:
+        ...     async with app:
+        ...         await app.pause("llm", reason="quota used up")
+        ...         await app.resume("llm")
+        >>> import asyncio; asyncio.run(main())
+        """
+        known = check_name("queue", queue) in {*self.registry.queue_rules, *self.registry.queues()}
+        if not (force or known):
+            await find_queue(self.runtime.stores.inspect, queue)
+        await set_queue_paused(self.runtime.stores, queue, paused=True, reason=reason)
 
     async def resume(self, queue: str) -> None:
         """Claim jobs of a paused queue again, and let jobs into one that was drained: here at once, elsewhere within a

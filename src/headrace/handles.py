@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 from headrace.engine.operations import cancel_job
+from headrace.engine.queries import Explained, explain_job
 from headrace.engine.registry import TaskDef
 from headrace.model.durations import parse_duration
 from headrace.model.errors import JobCancelledError, JobFailedError, NotFoundError, ResultTimeoutError
@@ -20,7 +21,7 @@ R = TypeVar("R", covariant=True)
 
 
 class JobHandle(Generic[R]):
-    """One durable job: wait for it, look at it, cancel it.
+    """One durable job: wait for it, look at it, ask why it waits, cancel it.
 
     >>> async def example(app: App) -> None:
     ...     handle = await summarise.enqueue("a text")  # doctest: +SKIP
@@ -67,6 +68,28 @@ class JobHandle(Generic[R]):
         if view is None:
             raise NotFoundError(f"no job {self.id}; it may have been pruned, see [recovery] in the settings")
         return view.state
+
+    async def explain(self) -> Explained:
+        """Say the one reason why the job is not running, or what became of it, as `headrace job explain` does.
+
+        `str` of it is the sentence for people; `explanation` has the reason as a `WaitReason`, what it is about
+        (`subject`), when time alone ends it (`until`) and the numbers (`facts`). Raises NotFoundError.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> @app.task(queue="llm")
+        ... async def summarise(text: str) -> str: ...
+        >>> async def main() -> None:
+        ...     async with app:
+        ...         handle = await summarise.enqueue("a text")
+        ...         await app.pause("llm", reason="upgrade")
+        ...         why = await handle.explain()
+        ...         print(why.explanation.reason.value, "-", why)
+        >>> import asyncio; asyncio.run(main())
+        paused - queue llm is paused: upgrade (`headrace queue resume llm` lifts it)
+        """
+        runtime = self._app.runtime
+        return await explain_job(runtime.stores, runtime.limiter, self.id)
 
     async def cancel(self) -> CancelAnswer:
         """Cancel the job: at once when it has not started, else by asking its worker. Raises NotFoundError."""

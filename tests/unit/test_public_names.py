@@ -7,13 +7,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import headrace
+from headrace.model import errors, provider_errors
+from headrace.model.errors import HeadraceError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
-    *("App", "Backoff", "Batch", "BatchItem", "Breaker", "Cancel", "ClosePolicy", "ConfigError", "ConflictError"),
-    *("Context", "Done", "Fail", "GatherContext", "HeadraceError", "JobHandle", "Limit", "Priority", "Progress"),
-    *("QueueClosedError", "QueueFullError", "Rate", "Retry", "Snooze", "Task"),
+    *("App", "Backoff", "BadOutputError", "Batch", "BatchItem", "Breaker", "BreakerOpenError", "Cancel"),
+    *("ClosePolicy", "ConfigError", "ConflictError", "Context", "ContextTooLongError", "Done"),
+    *("DrainStoppedError", "ExecutorCrashedError", "Fail", "FenceLostError", "GatherContext", "HeadraceError"),
+    *("InvalidInputError", "InvalidRequestError", "JobCancelledError", "JobFailedError", "JobHandle"),
+    *("KeyHeldError", "Limit", "LimitTimeoutError", "NotAllowedError", "NotFoundError", "PayloadTooLargeError"),
+    *("Priority", "Progress", "ProviderAuthError", "ProviderError", "ProviderTimeoutError"),
+    *("ProviderUnavailableError", "QueueClosedError", "QueueFullError", "QueuePausedError", "Rate"),
+    *("RateLimitedError", "RefusedError", "ResultTimeoutError", "Retry", "Snooze", "StorageResetError"),
+    *("StoreUnavailableError", "StoreVersionError", "Task", "TaskTimeoutError", "WrongAnswerError"),
 ]
 #: What `import headrace` may load besides the standard library.
 OWN = {"headrace"}
@@ -25,6 +35,20 @@ def test_the_public_names_are_these() -> None:
     assert sorted(PUBLIC) == PUBLIC
     assert [name for name in PUBLIC if not hasattr(headrace, name)] == []
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", headrace.__version__)
+
+
+def test_every_public_error_can_be_imported_from_the_package() -> None:
+    """What a docstring or page names is there by `from headrace import …`: every error of ours and of providers."""
+    defined = {
+        name
+        for module in (errors, provider_errors)
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, HeadraceError)
+    }
+    assert defined <= set(PUBLIC)
+    assert headrace.RateLimitedError is provider_errors.RateLimitedError
+    with pytest.raises(AttributeError, match="has no attribute 'NoSuchError'"):
+        headrace.NoSuchError  # noqa: B018
 
 
 def test_every_public_name_says_what_it_is() -> None:
@@ -39,18 +63,22 @@ def test_every_public_name_says_what_it_is() -> None:
 
 
 def test_importing_headrace_loads_nothing_that_is_installed() -> None:
-    """`import headrace` needs the standard library alone: neither pydantic nor any driver, web or model package."""
-    code = "import sys, headrace; print(*{name.partition('.')[0] for name in sys.modules})"
+    """`import headrace` needs the standard library alone: neither pydantic nor any driver, web or model package.
+
+    Of its own modules it leaves those aside that only who asks a model needs.
+    """
+    code = "import sys, headrace; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, check=True, text=True, cwd=ROOT
     ).stdout.split()
     foreign = {
         name
-        for name in set(loaded) - OWN - set(sys.stdlib_module_names)
+        for name in {module.partition(".")[0] for module in loaded} - OWN - set(sys.stdlib_module_names)
         # Start-up files of the environment (editable installs, build identifiers), which load without us too.
         if not name.startswith(("__", "_virtualenv", "_distutils", "sitecustomize", "_sysconfigdata"))
     }
     assert foreign == set()
+    assert [name for name in loaded if name.startswith(("headrace.llm", "headrace.model.provider_errors"))] == []
 
 
 def test_enqueueing_plain_values_needs_no_pydantic() -> None:
@@ -84,3 +112,12 @@ def test_the_public_types_are_what_users_rely_on() -> None:
         cwd=ROOT,
     )
     assert (checked.stdout, checked.returncode) == ("", 0), checked.stderr
+
+
+def test_the_reference_has_every_public_name() -> None:
+    """Each name is on the page, and each error with its code and whether it may pass."""
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    assert [name for name in PUBLIC if f"`{name}`" not in page] == []
+    rows = dict(re.findall(r"^\| `(\w+Error)` (\| `\w+` \| \w+ \|)", page, re.MULTILINE))
+    kinds = {name: getattr(headrace, name) for name in PUBLIC if name.endswith("Error")}
+    assert rows == {name: f"| `{kind.code}` | {'yes' if kind.transient else 'no'} |" for name, kind in kinds.items()}

@@ -75,7 +75,7 @@ class Context:
     job_id: UUID
     task: str
     queue: str
-    #: 1 for the first run; it counts every claim.
+    #: 1 for the first run; it counts every claim, also after a snooze or a release, unlike `max_attempts`.
     attempt: int
     #: When the attempt will be stopped (aware, UTC).
     deadline: datetime

@@ -38,11 +38,14 @@ async def show_job(inspect: Inspect, job_id: UUID) -> tuple[JobView, list[Attemp
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Why a job is not running: the explanation of the store, and the sentence that people read."""
+    """Why a job is not running: the explanation of the store, and the sentence that people read, also by `str`."""
 
     job: JobView
     explanation: Explanation
     sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 async def explain_job(stores: Stores, limiter: Limiter, job_id: UUID) -> Explained:

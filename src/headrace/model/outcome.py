@@ -16,7 +16,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Run again after `delay`; spends no attempt. For "not yet", not for errors."""
+    """Run again after `delay`: no error, so none of `max_attempts` is spent; `ctx.attempt` counts the run as well."""
 
     delay: timedelta | float | str
 
