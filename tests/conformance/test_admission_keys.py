@@ -9,8 +9,9 @@ from uuid import UUID
 
 import pytest
 
+from headrace.model.admission import LimitKind, WaitReason
 from headrace.model.job import ClaimedJob, JobState, NewJob
-from headrace.model.limits import Declared, Gate
+from headrace.model.limits import Declared, Gate, key_cap
 from tests.conformance.scenario import ARGS, LEASE, SECOND, SPEC, Scenario
 
 USER = Gate(key="user-1", key_limit=1)
@@ -202,3 +203,44 @@ async def test_racing_workers_keep_the_order_of_a_key(on: Scenario) -> None:
 
     await asyncio.gather(*(work() for _ in range(6)))
     assert started == jobs
+
+
+@pytest.mark.parametrize("key", ["user-1", "a:b c"])
+async def test_an_operator_changes_the_cap_of_a_key_while_jobs_wait(on: Scenario, key: str) -> None:
+    """Raised, lowered, to nothing and back to what the jobs say; other keys and queues keep theirs."""
+    session, name = await on.worker(queues={"default": 10, "other": 10}), key_cap("default", key)
+    keyed = await on.enqueue(7, gate=Gate(key=key, key_limit=2))
+    await on.enqueue(3, gate=Gate(key="user-2", key_limit=1))
+    await on.enqueue(3, gate=Gate(key=key, key_limit=1), queue="other")
+    first = await on.admit(session)
+    assert (len(first), len(await on.admit(session, queue="other"))) == (3, 1)
+
+    await on.gate.set_cap(name, 4)
+    raised = await on.admit(session)
+    assert len(raised) == 2
+    [cap] = (await on.gate.list_limits()).caps
+    assert (cap.key, cap.declared, cap.cap, cap.running) == (name, None, 4, 4)
+    assert await on.admit(session, queue="other") == []
+
+    await on.gate.set_cap(name, 0)
+    await on.end(session, *raised)
+    assert await on.admit(session) == []
+    await on.gate.set_cap(name, None)
+    assert await on.admit(session) == []
+    await on.end(session, next(job for job in first if job.id in keyed))
+    assert len(await on.admit(session)) == 1
+    assert (await on.gate.list_limits()).caps == ()
+
+
+async def test_a_job_behind_the_cap_that_an_operator_gave_its_key_says_so(on: Scenario) -> None:
+    """The number is the one in force, also where it is zero and nobody runs."""
+    await on.worker()
+    [waiting] = await on.enqueue(gate=Gate(key="user-1", key_limit=2))
+    await on.gate.set_cap(key_cap("default", "user-1"), 0)
+
+    found = await on.gate.explain_job(waiting)
+    assert found is not None
+    assert (found.reason, found.subject) == (WaitReason.CAP, "user-1")
+    assert (found.facts["cap"], found.facts["running"]) == (0, 0)
+    assert await on.gate.forget_limit(key_cap("default", "user-1")) == {LimitKind.CAP}
+    assert len(await on.admit(await on.worker())) == 1

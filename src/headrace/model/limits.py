@@ -215,6 +215,15 @@ def queue_cap(queue: str) -> str:
     return f"queue:{queue}"
 
 
+def key_cap(queue: str, key: str) -> str:
+    """Return the name of the cap that an operator sets for the jobs of a queue with a concurrency key.
+
+    >>> key_cap("mail", "user:7")
+    'key:mail:user:7'
+    """
+    return f"key:{queue}:{key}"
+
+
 def task_cap(task: str) -> str:
     """Return the name of the cap that holds for all jobs of a task (`concurrency=`)."""
     return f"task:{task}"

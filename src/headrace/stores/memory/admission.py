@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
@@ -22,7 +21,7 @@ from headrace.model.job import Claim
 from headrace.model.limits import Declared, Level, Rate
 from headrace.stores.memory import admitting, explaining
 from headrace.stores.memory.breakers import Breaker
-from headrace.stores.memory.caps import count_usage
+from headrace.stores.memory.caps import Usage, count_usage
 from headrace.stores.memory.state import State, atomic
 
 
@@ -68,7 +67,7 @@ class MemoryAdmission:
         limits, usage = self._state.limits, count_usage(self._state)
         caps = sorted({*limits.declared_caps, *limits.cap_overrides})
         return LimitsView(
-            caps=tuple(_cap_view(self._state, key, usage.caps) for key in caps),
+            caps=tuple(_cap_view(self._state, key, usage) for key in caps),
             rates=_rate_views(self._state),
             breakers=tuple(BreakerView(key, row.rule, row.record) for key, row in sorted(limits.breakers.items())),
             shares=tuple(ShareView(queue, *share) for queue in sorted(limits.shares) for share in
@@ -116,9 +115,9 @@ class MemoryAdmission:
         return self._state.limits.forget(name)
 
 
-def _cap_view(state: State, key: str, running: Counter[str]) -> CapView:
+def _cap_view(state: State, key: str, usage: Usage) -> CapView:
     limits = state.limits
-    return CapView(key, limits.declared_caps.get(key), limits.cap_overrides.get(key), running[key])
+    return CapView(key, limits.declared_caps.get(key), limits.cap_overrides.get(key), usage.of(key))
 
 
 def _rate_views(state: State) -> tuple[RateView, ...]:

@@ -23,6 +23,12 @@ class Usage:
         self.caps.update(caps_of(job))
         self.add_key(job)
 
+    def of(self, name: str) -> int:
+        """Return how many jobs use the cap of a name."""
+        kind, _, rest = name.partition(":")
+        queue, _, key = rest.partition(":")
+        return self.keys[queue, key] if kind == "key" else self.caps[name]
+
     def add_key(self, job: Job) -> None:
         """Count a job that runs under a concurrency key, or keeps an in-order one while it waits for its next run."""
         gate = gate_of(job.spec)

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.admission import WaitReason
-from headrace.model.limits import Gate, Rate, queue_cap
+from headrace.model.limits import Rate, queue_cap
 from headrace.stores.memory.breakers import Breaker
 from headrace.stores.memory.buckets import NOW, Buckets
 from headrace.stores.memory.caps import Usage, caps_of, key_holder
@@ -156,12 +156,8 @@ class Keeper:
             if cap is not None and used >= cap:
                 yield Obstacle(WaitReason.CAP, name, None, {"cap": cap, "running": used})
         gate = gate_of(job.spec)
-        if gate.key is not None and gate.key_limit is not None:
-            used = self._usage.keys[job.spec.queue, gate.key]
-            if used >= gate.key_limit:
-                yield Obstacle(WaitReason.CAP, gate.key, None, self._key_facts(job, gate, used))
-
-    def _key_facts(self, job: Job, gate: Gate, used: int) -> Mapping[str, Any]:
-        holder = key_holder(self._state, job) if gate.in_order else None
-        facts: dict[str, Any] = {"cap": gate.key_limit, "running": used}
-        return facts if holder is None else {**facts, "held_by": str(holder.id)}
+        cap, used = self._limits.key_cap(job.spec.queue, gate), self._usage.keys[job.spec.queue, gate.key or ""]
+        if gate.key is not None and cap is not None and used >= cap:
+            holder = key_holder(self._state, job) if gate.in_order else None
+            held = {} if holder is None else {"held_by": str(holder.id)}
+            yield Obstacle(WaitReason.CAP, gate.key, None, {"cap": cap, "running": used, **held})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.model.admission import LimitKind
+from headrace.model.limits import Gate, key_cap
 from headrace.stores.memory.breakers import Breaker
 from headrace.stores.memory.buckets import Buckets
 from headrace.stores.memory.shares import Shares
@@ -28,6 +29,10 @@ class Limits:
     def cap(self, key: str) -> int | None:
         """Return the cap in force; None: it limits nothing."""
         return self.cap_overrides.get(key, self.declared_caps.get(key))
+
+    def key_cap(self, queue: str, gate: Gate) -> int | None:
+        """Return how many jobs may run with the concurrency key of a gate: an operator's cap, or their own limit."""
+        return None if gate.key is None else self.cap_overrides.get(key_cap(queue, gate.key), gate.key_limit)
 
     def forget(self, name: str) -> frozenset[LimitKind]:
         """Remove what limits by this name, and return what it was."""

@@ -196,6 +196,12 @@ CREATE FUNCTION {schema}.held_keys(gate_queue text) RETURNS TABLE (key text, use
   GROUP BY 1
 $$;
 
+-- How many jobs may run with each concurrency key of a queue whose cap an operator set, by key.
+CREATE FUNCTION {schema}.key_caps(gate_queue text) RETURNS jsonb LANGUAGE sql STABLE AS $$
+  SELECT coalesce(jsonb_object_agg(substr(l.key, length(gate_queue) + 6), l.override), '{}') FROM {schema}.limits AS l
+  WHERE starts_with(l.key, 'key:' || gate_queue || ':') AND l.override IS NOT NULL
+$$;
+
 CREATE FUNCTION {schema}.obstacles(gate_queue text, gate jsonb, cost double precision, clock timestamptz,
   levels jsonb)
 RETURNS TABLE (kind text, name text, units double precision, room double precision, until timestamptz)
@@ -210,8 +216,12 @@ LANGUAGE sql STABLE AS $$
     JOIN needs AS n ON n.kind = s.kind AND n.name = s.name
   WHERE {schema}.passes_at(n.units, s.room, s.burst, s.per_second, s.again_at, clock) > '-infinity'
   UNION ALL
-  SELECT 'key', h.key, 1, (gate ->> 'key_limit')::int - h.used, 'infinity' FROM {schema}.held_keys(gate_queue) AS h
-  WHERE h.key = gate ->> 'key' AND h.used >= (gate ->> 'key_limit')::int
+  SELECT 'key', k.key, 1, k.bound - k.used, 'infinity' FROM (
+    SELECT gate ->> 'key' AS key, coalesce(({schema}.key_caps(gate_queue) ->> (gate ->> 'key'))::int,
+        (gate ->> 'key_limit')::int) AS bound,
+      coalesce((SELECT h.used FROM {schema}.held_keys(gate_queue) AS h WHERE h.key = gate ->> 'key'), 0) AS used
+  ) AS k
+  WHERE k.used >= k.bound
 $$;
 
 CREATE FUNCTION {schema}.waiting_lanes(gate_queue text, cancelling uuid[])
@@ -265,7 +275,7 @@ DECLARE
   answer {schema}.admitted;
   clock timestamptz;
   cancelling uuid[];
-  keys jsonb;
+  keys jsonb; key_caps jsonb;
   virtual_time float8;
   -- by lane; tags, ats and ids go on with the shares
   lanes text[]; fair_keys text[]; rests text[]; costs float8[]; key_of int[]; key_used int[]; key_limits int[]; rest_of int[];
@@ -310,6 +320,7 @@ BEGIN
   clock := coalesce(claim_now, clock_timestamp());
   cancelling := ARRAY(SELECT b.id FROM {schema}.batches AS b WHERE b.state = 'cancelling');
   keys := coalesce((SELECT jsonb_object_agg(h.key, h.used) FROM {schema}.held_keys(claim_queue) AS h), '{}');
+  key_caps := {schema}.key_caps(claim_queue);
 
   SELECT count(*), array_agg(w.lane), array_agg(w.fair_key), array_agg(w.rest), array_agg(w.cost), array_agg(w.key_of),
     array_agg(w.used), array_agg(w.key_limit), array_agg(w.id), array_agg(w.sort_at), array_agg(0::float8)
@@ -318,7 +329,8 @@ BEGIN
     SELECT n.*, (CASE WHEN n.key IS NULL THEN 0 ELSE min(n.number) OVER (PARTITION BY n.key) END)::int AS key_of
     FROM (
       SELECT u.*, row_number() OVER (ORDER BY u.fair_key, u.sort_at, u.id) AS number
-      FROM (SELECT l.*, coalesce((keys ->> l.key)::int, 0) AS used
+      FROM (SELECT l.lane, l.fair_key, l.key, coalesce((key_caps ->> l.key)::int, l.key_limit) AS key_limit, l.rest, l.id,
+          l.sort_at, l.cost, coalesce((keys ->> l.key)::int, 0) AS used
         FROM {schema}.waiting_lanes(claim_queue, cancelling) AS l) AS u
       WHERE u.key IS NULL OR u.used < u.key_limit) AS n
     ORDER BY n.number) AS w

@@ -11,5 +11,6 @@ SELECT o.kind, o.name, o.units, o.room, nullif(o.until, 'infinity') AS until, b.
 FROM {schema}.obstacles(%(queue)s, %(lane)s::text::jsonb, coalesce(%(cost)s::float8, 1),
     coalesce(%(now)s::timestamptz, now()), %(levels)s::text::jsonb) AS o
   LEFT JOIN {schema}.breakers AS b ON o.kind = 'breaker' AND b.key = o.name
-  LEFT JOIN {schema}.limits AS l ON o.kind = 'running' AND l.key = o.name
+  LEFT JOIN {schema}.limits AS l
+    ON l.key = CASE o.kind WHEN 'running' THEN o.name WHEN 'key' THEN 'key:' || %(queue)s::text || ':' || o.name END
 ORDER BY array_position(ARRAY['breaker', 'rate', 'running', 'key'], o.kind), o.name COLLATE "C" LIMIT 1

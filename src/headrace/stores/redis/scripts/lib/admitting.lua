@@ -47,7 +47,8 @@ end
 
 -- Whether a job more may run under the key of a gate; where none may, no time brings one, and nobody need look closer.
 local function key_is_free(queue, gate)
-  return not (gate.key and gate.key_limit) or key_usage(queue, gate) < gate.key_limit
+  local cap = key_cap(queue, gate)
+  return not cap or key_usage(queue, gate) < cap
 end
 
 -- The first job of the lanes of a share that are not stuck; nil when all are.

@@ -4,15 +4,8 @@
 local RECORD = {'failures', 'calls', 'errors', 'window_at', 'retry_at', 'probe'}
 
 local function read_breaker(key)
-  local fields = call('HGETALL', ROOT .. 'breaker:' .. key)
-  if #fields == 0 then
-    return nil
-  end
-  local breaker = {}
-  for index = 1, #fields, 2 do
-    breaker[fields[index]] = fields[index + 1]
-  end
-  return breaker
+  local breaker = hash_at(ROOT .. 'breaker:' .. key)
+  return next(breaker) and breaker
 end
 
 local function write_record(key, record)

@@ -4,7 +4,7 @@
 -- the class lacks them.
 -- include running, buckets, breaking
 local caps, usages, breakers = {}, {}, {}
-local grants, spent
+local grants, spent, key_caps
 local reserved = {}
 -- What the grants were too few for, by bucket.
 local short = {}
@@ -20,8 +20,8 @@ end
 -- How many jobs use a cap; that of a queue counts what runs in it.
 local function usage_of(name)
   if not usages[name] then
-    usages[name] = call('SCARD', ROOT .. 'holds:' .. name)
-    local queue = string.match(name, '^queue:(.*)$')
+    local queue, keyed, key = string.match(name, '^queue:(.*)$'), string.match(name, '^key:([^:]*):(.*)$')
+    usages[name] = call('SCARD', keyed and keys_key(keyed, {key = key}) or ROOT .. 'holds:' .. name)
     for _, holder in ipairs(queue and call('SMEMBERS', ROOT .. 'holders') or {}) do
       local session, served = string.match(holder, '^(%x+):(.*)$')
       if served == queue then
@@ -30,6 +30,12 @@ local function usage_of(name)
     end
   end
   return usages[name]
+end
+
+-- How many jobs may run with the concurrency key of a gate; nil: as many as like.
+local function key_cap(queue, gate)
+  key_caps = key_caps or hash_at(ROOT .. 'caps:override')
+  return gate.key and tonumber(key_caps['key:' .. queue .. ':' .. gate.key] or gate.key_limit or nil)
 end
 
 local function key_usage(queue, gate)
@@ -157,11 +163,9 @@ local function add_full_caps(job, found)
     end
   end
   local gate = job.gate
-  if gate.key and gate.key_limit then
-    local used = key_usage(job.queue, gate)
-    if used >= gate.key_limit then
-      found[#found + 1] = {reason = 'cap', subject = gate.key, facts = {cap = gate.key_limit, running = used}}
-    end
+  local cap = key_cap(job.queue, gate)
+  if cap and key_usage(job.queue, gate) >= cap then
+    found[#found + 1] = {reason = 'cap', subject = gate.key, facts = {cap = cap, running = key_usage(job.queue, gate)}}
   end
 end
 

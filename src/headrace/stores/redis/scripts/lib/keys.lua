@@ -14,6 +14,15 @@ if not NOW then
 end
 local NOW_TEXT = text(NOW)
 
+-- Return the fields of a hash by name.
+local function hash_at(key)
+  local row, fields = call('HGETALL', key), {}
+  for index = 1, #row, 2 do
+    fields[row[index]] = row[index + 1]
+  end
+  return fields
+end
+
 local function job_key(id)
   return ROOT .. 'job:' .. id
 end
