@@ -14,12 +14,14 @@ from headrace.app import App
 from headrace.cli.exits import Exit
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import json_option, print_facts, print_json, print_table, print_text
+from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, IdType
 from headrace.engine.queries import show_batch, to_json
 from headrace.model.batch import BatchItem, BatchOutcome, BatchView, Progress
 from headrace.model.job import JobState
 
 COLUMNS = ("BATCH", "TASK", "QUEUE", "STATE", "TOTAL", "ROUND", "CREATED", "CLOSED", "KEY")
+_GIVE = Give(first=("CLOSED", "ROUND", "CREATED", "KEY", "QUEUE", "TOTAL"))
 _ID = click.argument("batch_id", metavar="ID", type=IdType())
 #: Outcomes with which `watch` ends as failed; `partial` is for whoever submitted the batch to judge.
 FAILED = (BatchOutcome.FAILED, BatchOutcome.CANCELLED)
@@ -46,7 +48,7 @@ def list_(limit: int, as_json: bool) -> None:
     elif not batches:
         print_text("There are no batches.")
     else:
-        print_table(COLUMNS, [_row(view) for view in batches])
+        print_table(COLUMNS, [_row(view) for view in batches], _GIVE)
 
 
 def _row(view: BatchView) -> tuple[object, ...]:

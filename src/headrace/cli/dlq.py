@@ -15,6 +15,7 @@ import click
 from headrace.cli.opening import with_stores
 from headrace.cli.output import console, json_option, print_facts, print_json, print_table, print_text, shorten
 from headrace.cli.plain import plain
+from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, JsonType, NameType, parse_json
 from headrace.engine.dead_letters import LOOK, find_dead_letters
 from headrace.engine.dead_letters import redrive as redrive_jobs
@@ -27,6 +28,7 @@ from headrace.model.merge_patch import check_argument_patch
 from headrace.ports.stores import Stores
 
 COLUMNS = ("FINGERPRINT", "COUNT", "TASK", "KIND", "QUEUES", "FIRST", "LAST", "MESSAGE")
+_GIVE = Give(first=("FIRST", "QUEUES", "LAST", "KIND"), prose=("MESSAGE",), lists=("QUEUES",))
 _MESSAGE = 80
 _FILTERS = (
     click.option("--queue", metavar="NAME", type=NameType(), show_default=False, help="Only jobs of this queue."),
@@ -73,7 +75,7 @@ def list_(look: int, as_json: bool, **which: Any) -> None:
         print_json(_document(found))
         return
     if found.groups:
-        print_table(COLUMNS, [_row(group) for group in found.groups])
+        print_table(COLUMNS, [_row(group) for group in found.groups], _GIVE)
     else:
         print_text("There are no dead letters.")
     _print_bound(found)
@@ -163,7 +165,8 @@ def _print_group(group: DeadLetterGroup, newest: JobView) -> None:
         }
     )
     if newest.error is not None and newest.error.trace:
-        console().print(f"\nTrace of the newest:\n{plain(newest.error.trace.rstrip())}", style="dim")
+        trace = plain(newest.error.trace.rstrip())
+        console().print(f"\nTrace of the newest:\n{trace}", style="dim", soft_wrap=True)
 
 
 @dlq.command()

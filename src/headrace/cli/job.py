@@ -20,12 +20,14 @@ from headrace.cli.output import (
     shorten,
 )
 from headrace.cli.plain import plain
+from headrace.cli.tables import Give
 from headrace.cli.values import IdType
 from headrace.engine.operations import cancel_job, retry_job
 from headrace.engine.queries import Explained, explain_job, explain_view, show_job, to_json
 from headrace.model.job import AttemptRecord, CancelAnswer, JobView
 
 _ID = click.argument("job_id", metavar="ID", type=IdType())
+_ATTEMPTS = ("ATTEMPT", "STARTED", "TOOK", "ENDED", "ERROR")
 _ANSWERS = {
     CancelAnswer.CANCELLED: "cancelled: it had not started",
     CancelAnswer.REQUESTED: "its worker was asked to stop it; `headrace job show` tells when it has",
@@ -121,10 +123,11 @@ def _value(value: object) -> str:
 def _print_attempts(view: JobView, attempts: list[AttemptRecord]) -> None:
     if attempts:
         print_text("")
-        print_table(("ATTEMPT", "STARTED", "TOOK", "ENDED", "ERROR"), [_attempt_row(record) for record in attempts])
+        give = Give(first=("TOOK", "STARTED"), prose=("ERROR",))
+        print_table(_ATTEMPTS, [_attempt_row(record) for record in attempts], give)
     last = next((record.error for record in reversed(attempts) if record.error and record.error.trace), view.error)
     if last is not None and last.trace:
-        console().print(f"\nLast trace:\n{plain(last.trace.rstrip())}", style="dim")
+        console().print(f"\nLast trace:\n{plain(last.trace.rstrip())}", style="dim", soft_wrap=True)
 
 
 def _attempt_row(record: AttemptRecord) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ import click
 from headrace.app import App
 from headrace.cli.opening import with_app
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
+from headrace.cli.tables import Give
 from headrace.cli.values import NameType
 from headrace.engine.operations import find_queue
 from headrace.model.admission import BreakerView, CapView, LimitsView, RateView, ShareView
@@ -90,12 +91,13 @@ def _print_kind(view: LimitsView, kind: str, now: datetime) -> bool:
     columns, rows = _TABLES[kind](view, now)
     shown = rows[:MOST_SHARES] if kind == "shares" else rows
     if shown:
-        print_table(columns, shown)
+        print_table(columns, shown, _GIVE)
         left = len(rows) - len(shown)
         print_text(f"and {left} more; --json has all\n" if left else "")
     return bool(shown)
 
 
+_GIVE = Give(first=("OPENS AFTER", "JOBS", "FOR", "BURST", "FAILURES", "DECLARED", "SET"))
 _Table = tuple[tuple[str, ...], list[tuple[object, ...]]]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.plain import plain
+from headrace.cli.tables import GAP, Fitted, Give, cell_width, fit, note_of, packed
 from headrace.engine.queries import to_json
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
 #: Tables that are not read on a terminal are not cut to its width.
@@ -25,6 +28,8 @@ STYLES = {
     **dict.fromkeys(("cancelled", "cancelling", "abandoned", "partial", "warn", "paused", "undeclared"), "yellow"),
     **dict.fromkeys(("running", "open", "sealed"), "cyan"),
 }
+
+_KEEP_ALL = Give()
 
 json_option = click.option("--json", "as_json", is_flag=True, show_default=False, help="Write JSON.")
 
@@ -40,31 +45,74 @@ def print_text(text: str) -> None:
     click.echo(plain(text))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table for people. Numbers are set right, words of `STYLES` in their colour."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], give: Give = _KEEP_ALL) -> None:
+    """Write a table for people. Numbers are set right, words of `STYLES` in their colour.
+
+    On a terminal columns give way as `give` says, and where that is not enough each row is a block of its fields.
+    """
+    values = [list(row) for row in rows]
+    cells = [[cell(value) for value in row] for row in values]
+    fitted = fit(columns, [[text.plain for text in row] for row in cells], width=terminal_width(), give=give)
+    out = console()
+    if fitted is None:
+        _print_blocks(out, columns, cells, give)
+        return
+    out.width = max(out.width, fitted.width)
+    out.print(_table(columns, cells, fitted, numbers=_numbers(values)))
+    if fitted.left_out:
+        for line in packed(note_of(fitted.left_out), out.width):
+            out.print(line, style="dim")
+
+
+def _numbers(values: Sequence[Sequence[object]]) -> set[int]:
+    """Return the places of columns that hold numbers only."""
+    return {
+        place for place, column in enumerate(zip(*values, strict=True))
+        if all(isinstance(value, int | float) or value == "" for value in column)
+    }  # fmt: skip
+
+
+def _table(columns: Sequence[str], cells: Sequence[Sequence[Text]], fitted: Fitted, *, numbers: set[int]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    cells = [list(row) for row in rows]
-    for index, column in enumerate(columns):
-        number = bool(cells) and all(isinstance(row[index], int | float) or row[index] == "" for row in cells)
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    for place, width in fitted.widths.items():
+        table.add_column(
+            columns[place], justify="right" if place in numbers else "left", overflow="fold", width=width
+        )  # fmt: skip
     for row in cells:
-        table.add_row(*(cell(value) for value in row))
-    console().print(table)
+        table.add_row(*(row[place] for place in fitted.widths))
+    return table
+
+
+def _print_blocks(out: Console, columns: Sequence[str], cells: Sequence[Sequence[Text]], give: Give) -> None:
+    for number, row in enumerate(cells):
+        if number:
+            out.print()
+        _print_block(out, dict(zip(columns, row, strict=True)), give, style="bold")
+
+
+def _print_block(out: Console, fields: Mapping[str, Text], give: Give, *, style: str) -> None:
+    """Write a line for each field that has a value; a value that has no room beside its title stands below it."""
+    from rich.table import Table
+
+    indent = max(map(cell_width, fields)) + GAP
+    for title, text in ((title, text) for title, text in fields.items() if text.plain):
+        if give.least(title, [text.plain]) > out.width - indent:
+            out.print(title, style=style)
+            out.print(text, soft_wrap=True)
+        else:
+            line = Table.grid()
+            line.add_column(width=indent, no_wrap=True, style=style)
+            line.add_column(overflow="fold")
+            line.add_row(title, text)
+            out.print(line)
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
     """Write names and values below each other; None is left out."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        if value is not None:
-            table.add_row(name, cell(value))
-    console().print(table)
+    fields = {name: cell(value) for name, value in facts.items() if value is not None}
+    _print_block(console(), fields, Give(prose=tuple(fields)), style="dim")
 
 
 def console() -> Console:
@@ -76,14 +124,19 @@ def console() -> Console:
             # Ended by `run_guarded`, as for every other command.
             raise BrokenPipeError
 
-    return Piped(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDE)
+    return Piped(highlight=False, markup=False, emoji=False, width=terminal_width() or WIDE)
+
+
+def terminal_width() -> int | None:
+    """Return how wide the terminal is that standard output goes to; None where it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def cell(value: object) -> Text:
     """Return a value as a cell of a table."""
     from rich.text import Text
 
-    text = plain(_shown(value))
+    text = plain(_shown(value)).expandtabs(4)
     return Text(text, style=STYLES.get(text, ""))
 
 

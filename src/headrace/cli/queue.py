@@ -11,6 +11,7 @@ from headrace.cli.exits import Exit
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
 from headrace.cli.plain import plain
+from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, NameType
 from headrace.engine import operations
 from headrace.engine.draining import drain_queue, resume_queue
@@ -23,6 +24,10 @@ from headrace.settings import load_settings
 COLUMNS = (
     "QUEUE", "SCHEDULED", "READY", "RUNNING", "PARKED", "SUCCEEDED", "FAILED", "CANCELLED", "OLDEST READY", "IN/S",
     "OUT/S", "WORKERS", "STATE",
+)  # fmt: skip
+_GIVE = Give(
+    first=("CANCELLED", "SUCCEEDED", "IN/S", "PARKED", "OUT/S", "SCHEDULED", "WORKERS", "FAILED", "OLDEST READY"),
+    prose=("STATE",),
 )  # fmt: skip
 _COUNTED = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "cancelled")
 _QUEUE = click.argument("name", metavar="QUEUE", type=NameType())
@@ -65,7 +70,7 @@ def stats(name: str | None, prometheus: bool, as_json: bool) -> None:
     elif not queues:
         print_text("No queue has jobs, workers or a setting yet.")
     else:
-        print_table(COLUMNS, [_row(item) for item in queues])
+        print_table(COLUMNS, [_row(item) for item in queues], _GIVE)
 
 
 def _state(item: QueueStats) -> str:

@@ -9,6 +9,7 @@ import click
 
 from headrace.cli.opening import with_stores
 from headrace.cli.output import json_option, print_json, print_table, print_text
+from headrace.cli.tables import Give
 from headrace.cli.values import NameType
 from headrace.engine import schedules
 from headrace.engine.queries import to_json
@@ -17,6 +18,8 @@ from headrace.model.errors import InvalidInputError
 from headrace.model.schedule import FireRecord, find_zone
 
 COLUMNS = ("SCHEDULE", "STATE", "CRON", "ZONE", "CATCH-UP", "NEXT", "LAST", "LAST JOB", "TASK", "QUEUE")
+_GIVE = Give(first=("LAST JOB", "CATCH-UP", "QUEUE", "TASK", "LAST", "ZONE"))
+_FIRES = ("FOR", "FIRED", "BY", "JOB")
 _NAME = click.argument("name", metavar="NAME", type=NameType())
 
 
@@ -43,7 +46,7 @@ def list_(as_json: bool) -> None:
     elif not found:
         print_text("There is no schedule yet. Write @app.cron(…) over a function and start a worker.")
     else:
-        print_table(COLUMNS, [_row(facts) for facts in found])
+        print_table(COLUMNS, [_row(facts) for facts in found], _GIVE)
 
 
 def _document(facts: ScheduleFacts) -> dict[str, Any]:
@@ -103,7 +106,7 @@ def history(name: str, limit: int, as_json: bool) -> None:
     elif not fires:
         print_text(f"{name} has not fired yet.")
     else:
-        print_table(("FOR", "FIRED", "BY", "JOB"), [_fire(record) for record in fires])
+        print_table(_FIRES, [_fire(record) for record in fires], Give(first=("FIRED", "BY")))
 
 
 def _fire(record: FireRecord) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ import click
 
 from headrace.cli.opening import with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
+from headrace.cli.tables import Give
 from headrace.engine.queries import to_json
 from headrace.model.session import SessionView
 from headrace.ports.stores import Stores
@@ -16,6 +17,9 @@ from headrace.ports.stores import Stores
 COLUMNS = (
     "STATE", "HOST", "PID", "QUEUES", "RUNNING", "HEARTBEAT", "STARTED", "BY HINT", "BY POLL", "REFUSED", "UNACKED",
     "SESSION",
+)  # fmt: skip
+_GIVE = Give(
+    first=("SESSION", "BY HINT", "BY POLL", "UNACKED", "REFUSED", "STARTED", "PID", "RUNNING"), lists=("QUEUES",)
 )  # fmt: skip
 #: Their values stand in the columns BY HINT to UNACKED.
 COUNTERS = ("wakeups.hint", "wakeups.poll", "jobs.refused", "jobs.unacked")
@@ -42,7 +46,7 @@ def workers(everyone: bool, as_json: bool) -> None:
     elif not chosen:
         print_text("No worker is alive. Start one with: headrace worker MODULE:app")
     else:
-        print_table(COLUMNS, [_row(session, now) for session in chosen])
+        print_table(COLUMNS, [_row(session, now) for session in chosen], _GIVE)
 
 
 async def _read(stores: Stores) -> tuple[datetime | None, list[SessionView]]:
