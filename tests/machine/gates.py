@@ -13,13 +13,14 @@ from headrace.model.admission import Admitted, WaitReason
 from headrace.model.batch import BatchState, NewBatch
 from headrace.model.breaker import BreakerReport, BreakerRule, BreakerState, OnOpen
 from headrace.model.job import Claim, ClaimedJob, JobSpec, JobState, NewJob
-from headrace.model.limits import Declared, Gate, Level, Rate, queue_cap
+from headrace.model.limits import Declared, Gate, Level, Rate, key_cap, queue_cap
 from headrace.ports.admission import Admission
 from headrace.ports.limiter import Limiter
 from tests.machine.backlogs import Backlogs
 from tests.machine.world import ARGS, GATES, SECOND, counts, delays, look, some
 
 CAP, BUCKET, OTHER = "task:gated", "meter", "other"
+KEY_CAPS = (key_cap(GATES[0], "x"), key_cap(GATES[0], "y"))
 #: Powers of two, so that levels, tags and times are exact in every store.
 RATES = (Rate(0.5, 4.0), Rate(2.0, 2.0), Rate(1.0, 8.0))
 DECLARED = Declared(
@@ -144,7 +145,7 @@ class Gates(Backlogs):
         """Declare what an app declares at its start, also while things run."""
         self.run(self.gate.declare_limits(DECLARED if again else Declared(DECLARED.caps)))
 
-    @rule(key=st.sampled_from([CAP, CAP, queue_cap(GATES[0])]), cap=st.sampled_from([None, 0, 1, 3]))
+    @rule(key=st.sampled_from([CAP, CAP, queue_cap(GATES[0]), *KEY_CAPS]), cap=st.sampled_from([None, 0, 1, 3]))
     def override_cap(self, key: str, cap: int | None) -> None:
         """Override a cap, or return to the declared one."""
         self.run(self.gate.set_cap(key, cap))
@@ -219,7 +220,7 @@ class Gates(Backlogs):
 
     def open_gates(self) -> None:
         """Let everything pass that can: no overrides, wide rates."""
-        for key in (CAP, *map(queue_cap, GATES)):
+        for key in (CAP, *KEY_CAPS, *map(queue_cap, GATES)):
             self.run(self.gate.set_cap(key, None))
         for name in (BUCKET, OTHER, *map(queue_cap, GATES)):
             self.run(self.gate.set_rate(name, Rate(2.0**20, 2.0**20)))

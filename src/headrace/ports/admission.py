@@ -82,7 +82,10 @@ class Admission(Protocol):
         ...
 
     async def set_cap(self, key: str, cap: int | None) -> None:
-        """Override a cap at run time, for running workers too; None returns to the declared one. Zero stops."""
+        """Override a cap at run time, for running workers too; None returns to the declared one. Zero stops.
+
+        "key:QUEUE:KEY" is the cap of a concurrency key, in place of the `key_limit` of its jobs.
+        """
         ...
 
     async def set_rate(self, name: str, rate: Rate | None) -> None:
