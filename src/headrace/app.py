@@ -20,7 +20,7 @@ from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.handles import JobHandle
 from headrace.limits import Limits
-from headrace.model.backlog import Backlog, Drained
+from headrace.model.backlog import Backlog, Drained, OnFull
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
@@ -176,9 +176,11 @@ class App:
     def _settle_queues(self) -> None:
         """Let the settings win over what the code declares of queues. Raises ConfigError for what does not fit."""
         for name, table in self.settings.queues.items():
-            options = cast(QueueOptions, {**self._queue_options.get(name, {}), **table.options()})
+            given, options = table.options(), dict(self._queue_options.get(name, {}))
+            if given.get("on_full") == OnFull.REFUSE:
+                options.pop("wait_timeout", None)  # of the waiting that is turned off here
             try:
-                self.registry.queue_rules[name] = QueueRule.parse(name, **options)
+                self.registry.queue_rules[name] = QueueRule.parse(name, **cast(QueueOptions, options | given))
             except InvalidInputError as error:
                 raise ConfigError(f"[queues.{name}] {error}") from None
 

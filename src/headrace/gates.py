@@ -15,16 +15,21 @@ from headrace.model.limits import Declared, Gate, Limit, Rate, check_cost, check
 from headrace.model.names import check_name
 from headrace.model.queue import check_cap
 
+#: As for the closing of a rate limit: what is away for longer is no matter of waiting for it.
+LONGEST_COOLDOWN = timedelta(days=7)
+_DEFAULT = BreakerRule()
+
 
 @dataclass(frozen=True)
 class Breaker:
     """A circuit breaker: after failures the jobs behind it wait, or fail, until one of them has shown that it works.
 
     It opens after `failures` failed calls in a row, or, with `error_rate` (0 to 1), when more than that share of at
-    least `min_calls` calls within `window` failed. A call is an attempt of a job. Where a task has a `batch_size`, the
-    attempts of several jobs are one call, however many: it failed if it raised, or answered each of them with an error.
-    After `cooldown` exactly one job, the probe, is let through. Tasks that name the same breaker share it, in all
-    processes. `on_open`: "wait", or "fail" without running, with kind `breaker_open`. Raises InvalidInputError.
+    least `min_calls` (default 10) calls within `window` (default 1 minute) failed. A call is an attempt of a job. Where
+    a task has a `batch_size`, the attempts of several jobs are one call, however many: it failed if it raised, or
+    answered each of them with an error. After `cooldown`, at most 7 days, exactly one job, the probe, is let through.
+    Tasks that name the same breaker share it, in all processes. `on_open`: "wait", or "fail" without running, with kind
+    `breaker_open`. Raises InvalidInputError.
 
     >>> Breaker("openai", failures=3, cooldown="10s").rule.cooldown
     datetime.timedelta(seconds=10)
@@ -33,20 +38,26 @@ class Breaker:
     name: str
     failures: int = 5
     error_rate: float | None = None
-    min_calls: int = 10
-    window: float | str | timedelta = timedelta(minutes=1)
+    min_calls: int | None = None
+    window: float | str | timedelta | None = None
     cooldown: float | str | timedelta = timedelta(seconds=30)
     on_open: Literal["wait", "fail"] = "wait"
     rule: BreakerRule = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_name("breaker.name", self.name)
+        for option, value in (("min_calls", self.min_calls), ("window", self.window)):
+            if value is not None and self.error_rate is None:
+                raise InvalidInputError(f"breaker.{option}", "goes with error_rate=, such as error_rate=0.5", value)
+        cooldown = parse_duration(self.cooldown, field="breaker.cooldown")
+        if cooldown > LONGEST_COOLDOWN:
+            raise InvalidInputError("breaker.cooldown", "must be at most 7d", self.cooldown)
         rule = BreakerRule(
             failures=self.failures,
             error_rate=self.error_rate,
-            min_calls=self.min_calls,
-            window=parse_duration(self.window, field="breaker.window"),
-            cooldown=parse_duration(self.cooldown, field="breaker.cooldown"),
+            min_calls=_DEFAULT.min_calls if self.min_calls is None else self.min_calls,
+            window=_DEFAULT.window if self.window is None else parse_duration(self.window, field="breaker.window"),
+            cooldown=cooldown,
             on_open=_on_open(self.on_open),
         )
         object.__setattr__(self, "rule", rule)

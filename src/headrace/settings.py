@@ -434,7 +434,7 @@ def _check_rules(settings: Settings) -> None:
 _COMPANIONS: dict[str, dict[str, Any]] = {
     "burst": {"rate_limit": "1/s"},
     "on_full": {"max_waiting": 1},
-    "wait_timeout": {"max_waiting": 1},
+    "wait_timeout": {"max_waiting": 1, "on_full": "wait"},
 }
 
 

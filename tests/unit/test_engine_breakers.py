@@ -88,12 +88,18 @@ def test_a_breaker_is_checked_where_it_is_made() -> None:
     rule = Breaker("api", failures=3, error_rate=0.5, min_calls=20, window="2m", cooldown=5, on_open="fail").rule
     assert (rule.failures, rule.error_rate, rule.min_calls) == (3, 0.5, 20)
     assert (rule.window, rule.cooldown) == (timedelta(minutes=2), timedelta(seconds=5))
+    assert Breaker("api", error_rate=0.2).rule == BreakerRule(error_rate=0.2)
+    assert Breaker("api", cooldown="7d").rule.cooldown == timedelta(days=7)
     for options, message in (
         ({"failures": 0}, "breaker.failures must be a whole number"),
-        ({"min_calls": 10**12}, "breaker.min_calls must be a whole number from 1 to 1,000,000"),
+        ({"error_rate": 0.5, "min_calls": 10**12}, "breaker.min_calls must be a whole number from 1 to 1,000,000"),
         ({"error_rate": 1.5}, "breaker.error_rate must be between 0 and 1"),
         ({"cooldown": "0s"}, "breaker.cooldown must be a timedelta longer than zero"),
-        ({"window": "soon"}, "breaker.window must be a duration"),
+        ({"cooldown": "900d"}, "breaker.cooldown must be at most 7d, got '900d'"),
+        ({"cooldown": timedelta(days=7, seconds=1)}, "breaker.cooldown must be at most 7d"),
+        ({"error_rate": 0.5, "window": "soon"}, "breaker.window must be a duration"),
+        ({"min_calls": 10}, "breaker.min_calls goes with error_rate=, such as error_rate=0.5, got 10"),
+        ({"window": "1m"}, "breaker.window goes with error_rate=, such as error_rate=0.5, got '1m'"),
         ({"on_open": "skip"}, 'breaker.on_open must be "wait" or "fail"'),
     ):
         with pytest.raises(InvalidInputError, match=message):

@@ -360,3 +360,29 @@ def test_a_wrong_bound_is_named(field: str, values: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError) as refused:
         Bound.parse(**{"max_waiting": 5, **values})
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("options", [{}, {"on_full": "refuse"}])
+def test_a_time_to_wait_where_nobody_waits_is_refused(options: dict[str, Any]) -> None:
+    """`wait_timeout` without `on_full="wait"` would do nothing: that is said where it is declared."""
+    app = quick_app()
+    with pytest.raises(InvalidInputError, match="wait_timeout goes with on_full=\"wait\", got '5s'"):
+        app.queue("mail", max_waiting=5, wait_timeout="5s", **options)
+    with pytest.raises(InvalidInputError, match='on_full must be "refuse" or "wait"'):
+        app.queue("mail", max_waiting=5, wait_timeout="5s", on_full="drop")  # type: ignore[arg-type]
+    assert app.queue("mail", max_waiting=5, wait_timeout="5s", on_full="wait").bound is not None
+
+
+@pytest.mark.parametrize(
+    ("table", "waits"), [("on_full = 'refuse'", False), ("wait_timeout = '9s'", True), ("max_waiting = 7", True)]
+)
+async def test_settings_may_turn_waiting_off_or_change_it(tmp_path: Path, table: str, waits: bool) -> None:
+    """The code waits for room; a table that refuses needs no word about the time, and one may stand alone."""
+    file = tmp_path / "headrace.toml"
+    file.write_text(f'[queue]\ntype = "memory"\n[queues.mail]\n{table}\n', encoding="utf-8")
+    app = App(settings=load_settings(environ={}, file=file))
+    app.queue("mail", max_waiting=100, on_full="wait", wait_timeout="5s")
+    async with app:
+        bound = app.registry.queue_rules["mail"].bound
+    assert bound is not None
+    assert (bound.on_full is OnFull.WAIT) is waits

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Literal, TypedDict, Unpack
 from uuid import UUID
 
-from headrace.model.backlog import NO_ALARM, Alarm, Bound
+from headrace.model.backlog import NO_ALARM, Alarm, Bound, OnFull
 from headrace.model.errors import InvalidInputError
 from headrace.model.limits import Declared, Gate, Rate, queue_cap
 from headrace.model.names import check_name
@@ -39,7 +39,7 @@ class QueueOptions(TypedDict, total=False):
     max_waiting: int
     #: What an enqueue into the full queue does: "refuse" or "wait"; default "refuse".
     on_full: Literal["refuse", "wait"]
-    #: How long it waits for room; default 60 s.
+    #: How long it waits for room with "wait"; default 60 s.
     wait_timeout: float | str | timedelta
     #: From how many ready jobs on its backlog is an alarm; default: never.
     alarm_size: int
@@ -87,6 +87,8 @@ class QueueRule:
         waiting = {key: options[key] for key in ("on_full", "wait_timeout") if key in options}
         if most is None and waiting:
             raise InvalidInputError("max_waiting", f"must be given where {' and '.join(waiting)} is", None)
+        if "wait_timeout" in waiting and waiting.get("on_full", OnFull.REFUSE) == OnFull.REFUSE:
+            raise InvalidInputError("wait_timeout", 'goes with on_full="wait"', waiting["wait_timeout"])
         if rate is None and "burst" in options:
             raise InvalidInputError("rate_limit", "must be given where burst is", None)
         return cls(
