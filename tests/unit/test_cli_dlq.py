@@ -62,9 +62,11 @@ def retries(headrace: CommandLine, app: App) -> list[JobView]:
 
 def test_nothing_is_dead_in_an_empty_store(headrace: CommandLine) -> None:
     """Without failures there is nothing to list or redrive, and that is no error."""
-    assert headrace.json("dlq", "list") == {"count": 0, "looked_at": 0, "complete": True, "groups": []}
-    assert "no dead letters" in headrace.text("dlq", "list")
-    assert "nothing to run again" in headrace.text("dlq", "redrive")
+    assert headrace.json("dlq", "list") == {
+        "count": 0, "looked_at": 0, "complete": True, "bound": None, "groups": [],
+    }  # fmt: skip
+    assert headrace.text("dlq", "list", "--task", "ask") == "There are no dead letters.\n"
+    assert headrace.text("dlq", "redrive") == "There are no dead letters. Nothing to run again.\n"
 
 
 @pytest.mark.usefixtures("app")
@@ -105,8 +107,49 @@ def test_dead_letters_are_filtered(headrace: CommandLine, filters: list[str], co
 def test_a_list_says_how_far_it_looked(headrace: CommandLine) -> None:
     """When older failures were not looked at, the list says so and how to look further."""
     found = headrace.json("dlq", "list", "--look", 2)
-    assert (found["looked_at"], found["complete"]) == (2, False)
+    assert (found["looked_at"], found["complete"], found["bound"]) == (2, False, "look")
     assert "--look 20 looks further" in headrace.text("dlq", "list", "--look", 2)
+
+
+@pytest.mark.usefixtures("app")
+def test_a_limit_is_not_taken_for_a_short_look(headrace: CommandLine) -> None:
+    """Where --limit is why there may be more, that is said, and no longer look is advised."""
+    text = headrace.text("dlq", "redrive", "--task", "ask", "--limit", 1, "--dry-run")
+    assert "Only the newest 1, as --limit says" in text
+    assert "--look" not in text
+    found = headrace.json("dlq", "redrive", "--task", "ask", "--limit", 1, "--dry-run")
+    assert (found["count"], found["complete"], found["bound"]) == (1, False, "limit")
+    whole = headrace.json("dlq", "redrive", "--task", "ask", "--limit", 3, "--dry-run")
+    assert (whole["complete"], whole["bound"]) == (True, None)
+
+
+@pytest.mark.usefixtures("app")
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        (["--task", "typo"], "None of the 4 dead letters matches. There are tasks: ask, send."),
+        (["--kind", "Oops", "--queue", "llm"], "There are kinds: OSError, ValueError; queues: llm, mail."),
+        (["--since", "0s"], "None of the 4 dead letters is that young."),
+        (["--task", "typo", "--look", "3"], "None of the 3 dead letters among the newest 3 failed jobs matches."),
+    ],
+)
+def test_filters_that_match_nothing_say_what_there_is(headrace: CommandLine, filters: list[str], said: str) -> None:
+    """Nothing that matches is not the same as nothing: the number of dead letters and the known names are told."""
+    assert said in headrace.text("dlq", "list", *filters)
+    assert said in headrace.text("dlq", "redrive", *filters, "--yes")
+
+
+def test_a_patch_is_shown_before_anything_runs(headrace: CommandLine, app: App) -> None:
+    """A dry run with a patch shows the arguments of a job of each group as they are and as they would be."""
+    words = ["dlq", "redrive", "--dry-run", "--task", "ask", "--patch", '{"kwargs": {"model": "good"}}']
+    [patched] = headrace.json(*words)["patched"]
+    assert (patched["task"], patched["arguments"]["kwargs"]) == ("ask", {})
+    assert patched["patched"] == {"args": [2], "kwargs": {"model": "good"}}
+    text = headrace.text(*words)
+    assert '"kwargs": {"model": "good"}' in text
+    assert patched["job"] in text
+    assert headrace("dlq", "redrive", *words[3:], given="n\n").stdout == text
+    assert retries(headrace, app) == []
 
 
 @pytest.mark.usefixtures("app")
@@ -158,7 +201,7 @@ def test_redrive_runs_again_what_is_meant(headrace: CommandLine, app: App) -> No
     again = retries(headrace, app)
     assert [view.args["args"] for view in again] == [[0], [1], [2]]
     assert headrace.json("dlq", "list")["count"] == 1
-    assert "nothing to run again" in headrace.text("dlq", "redrive", "--queue", "llm", "--yes")
+    assert "Nothing to run again" in headrace.text("dlq", "redrive", "--queue", "llm", "--yes")
 
 
 def test_a_limit_takes_the_newest(headrace: CommandLine, app: App) -> None:

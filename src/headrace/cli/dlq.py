@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from headrace.cli.dlq_finding import Bound, Looked, look_for, none_of
 from headrace.cli.opening import with_stores
 from headrace.cli.output import console, json_option, print_facts, print_json, print_table, print_text, shorten
 from headrace.cli.plain import plain
@@ -19,7 +20,6 @@ from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, JsonType, NameType, parse_json
 from headrace.engine.dead_letters import LOOK, find_dead_letters
 from headrace.engine.dead_letters import redrive as redrive_jobs
-from headrace.engine.operations import find_queue
 from headrace.engine.queries import show_job, to_json
 from headrace.model.dead_letter import DeadLetterFilter, DeadLetterGroup, DeadLettersFound
 from headrace.model.errors import InvalidInputError, NotFoundError
@@ -29,6 +29,7 @@ from headrace.ports.stores import Stores
 
 COLUMNS = ("FINGERPRINT", "COUNT", "TASK", "KIND", "QUEUES", "FIRST", "LAST", "MESSAGE")
 _GIVE = Give(first=("FIRST", "QUEUES", "LAST", "KIND"), prose=("MESSAGE",), lists=("QUEUES",))
+_GROUPS = 20
 _MESSAGE = 80
 _FILTERS = (
     click.option("--queue", metavar="NAME", type=NameType(), show_default=False, help="Only jobs of this queue."),
@@ -70,33 +71,30 @@ def list_(look: int, as_json: bool, **which: Any) -> None:
       headrace dlq list
       headrace dlq list --queue llm --since 7d
     """
-    found = _find(wanted=_filter(which), look=look)
+    looked = _find(wanted=_filter(which), look=look)
     if as_json:
-        print_json(_document(found))
+        print_json(_document(looked))
         return
-    if found.groups:
-        print_table(COLUMNS, [_row(group) for group in found.groups], _GIVE)
+    if looked.found.groups:
+        print_table(COLUMNS, [_row(group) for group in looked.found.groups], _GIVE)
     else:
-        print_text("There are no dead letters.")
-    _print_bound(found)
+        print_text(none_of(looked))
+    _print_bound(looked)
 
 
 def _filter(which: dict[str, Any]) -> DeadLetterFilter:
     return DeadLetterFilter(within=which.pop("since", None), **which)
 
 
-def _find(*, wanted: DeadLetterFilter, look: int, limit: int | None = None) -> DeadLettersFound:
-    async def find(stores: Stores) -> DeadLettersFound:
-        found = await find_dead_letters(stores.inspect, wanted, look=look, limit=limit)
-        if not found.count and wanted.queue is not None:
-            await find_queue(stores.inspect, wanted.queue)
-        return found
-
-    return with_stores(find)
+def _find(
+    *, wanted: DeadLetterFilter, look: int, limit: int | None = None, patch: dict[str, Any] | None = None
+) -> Looked:  # fmt: skip
+    return with_stores(lambda stores: look_for(stores, wanted, look=look, limit=limit, patch=patch))
 
 
-def _document(found: DeadLettersFound) -> dict[str, Any]:
-    facts = {"count": found.count, "looked_at": found.looked_at, "complete": found.complete}
+def _document(looked: Looked) -> dict[str, Any]:
+    found = looked.found
+    facts = {"count": found.count, "looked_at": found.looked_at, "complete": found.complete, "bound": looked.bound}
     return facts | {"groups": [to_json(asdict(group)) for group in found.groups]}
 
 
@@ -107,9 +105,12 @@ def _row(group: DeadLetterGroup) -> tuple[object, ...]:
     return group.fingerprint, group.count, group.task, group.kind, queues, group.first_at, group.last_at, cut
 
 
-def _print_bound(found: DeadLettersFound) -> None:
-    if not found.complete:
-        print_text(f"Looked at the newest {found.looked_at} failed jobs; --look {found.looked_at * 10} looks further.")
+def _print_bound(looked: Looked) -> None:
+    if looked.bound is Bound.LIMIT:
+        print_text(f"Only the newest {looked.found.count}, as --limit says: there may be more.")
+    elif looked.bound is Bound.LOOK:
+        count = looked.found.looked_at
+        print_text(f"Looked at the newest {count} failed jobs; --look {count * 10} looks further.")
 
 
 @dlq.command()
@@ -193,9 +194,11 @@ def _print_group(group: DeadLetterGroup, newest: JobView) -> None:
 def redrive(dry_run: bool, yes: bool, as_json: bool, **which: Any) -> None:
     """Run dead letters again, each as a new job; those that failed first are in front.
 
-    What will run is shown before, and asked for. With --patch every job gets changed arguments: "args" replaces all
-    positional ones, members of "kwargs" replace keyword arguments, null removes one (RFC 7386). Items of a batch run in
-    a new round of it.
+    What will run is shown before, with what a patch makes of its arguments, and asked for. A queue that is not there
+    is an error; of a task without dead letters nobody can tell whether it is there, so that is none.
+
+    With --patch every job gets changed arguments: "args" replaces all positional ones, members of "kwargs" replace
+    keyword arguments, null removes one (RFC 7386). Items of a batch run in a new round of it.
 
     \b
     Examples:
@@ -204,9 +207,10 @@ def redrive(dry_run: bool, yes: bool, as_json: bool, **which: Any) -> None:
       headrace dlq redrive --task summarise --patch '{"kwargs": {"model": "small"}}'
     """
     patch = _patch(which.pop("patch"), which.pop("patch_file"))
-    found = _find(look=which.pop("look"), limit=which.pop("limit"), wanted=_filter(which))
+    looked = _find(look=which.pop("look"), limit=which.pop("limit"), patch=patch, wanted=_filter(which))
+    found = looked.found
     if not as_json:
-        _preview(found)
+        _preview(looked)
     if dry_run or not found.count:
         count = 0
     else:
@@ -214,7 +218,8 @@ def redrive(dry_run: bool, yes: bool, as_json: bool, **which: Any) -> None:
             _ask(found.count, as_json=as_json)
         count = _run_again(found, patch)
     if as_json:
-        print_json(_document(found) | {"redriven": count})
+        patched = {} if patch is None else {"patched": [to_json(asdict(one)) for one in looked.patched]}
+        print_json(_document(looked) | patched | {"redriven": count})
     elif count or (found.count and not dry_run):
         print_text(_outcome(count, found.count))
 
@@ -240,14 +245,22 @@ def _read_json(file: Path) -> Any:
     raise InvalidInputError("--patch-file", rule, str(file))
 
 
-def _preview(found: DeadLettersFound) -> None:
-    if not found.groups:
-        print_text("No dead letters match: nothing to run again.")
-    for group in found.groups[:20]:
-        print_text(f"{group.count:>6}  {group.fingerprint}  {group.task}  {group.kind}: {_row(group)[-1]}")
-    if len(found.groups) > 20:
-        print_text(f"        and {len(found.groups) - 20} smaller groups")
-    _print_bound(found)
+def _preview(looked: Looked) -> None:
+    groups = looked.found.groups
+    if not groups:
+        print_text(f"{none_of(looked)} Nothing to run again.")
+    else:
+        print_table(COLUMNS, [_row(group) for group in groups[:_GROUPS]], _GIVE)
+    if len(groups) > _GROUPS:
+        print_text(f"and {len(groups) - _GROUPS} smaller groups")
+    for one in looked.patched:
+        texts = [shorten(json.dumps(value, ensure_ascii=False)) for value in (one.arguments, one.patched)]
+        print_text("")
+        print_facts({"job": one.job, "task": one.task, "arguments": texts[0], "patched": texts[1]})
+    if looked.patched:
+        more = len(groups) - len(looked.patched)
+        print_text(f"\nSo the arguments of every job change{f'; the same in {more} more groups' if more else ''}.")
+    _print_bound(looked)
 
 
 def _ask(count: int, *, as_json: bool) -> None:

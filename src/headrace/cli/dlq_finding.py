@@ -1,0 +1,110 @@
+"""What `headrace dlq` finds: the dead letters that are meant, what bounded the look, what a patch makes of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from headrace.engine.dead_letters import find_dead_letters
+from headrace.engine.operations import find_queue
+from headrace.model.dead_letter import DeadLetterFilter, DeadLettersFound
+from headrace.model.merge_patch import patch_arguments
+from headrace.ports.stores import Stores
+
+#: Groups of which a patched job is shown.
+PATCHED = 5
+#: Names that are told of those there are.
+_NAMES = 10
+
+
+class Bound(StrEnum):
+    """Why there may be more dead letters than were found."""
+
+    #: as many were found as were asked for
+    LIMIT = "limit"
+    #: as many failed jobs were looked at as may be
+    LOOK = "look"
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """The arguments of a job before and after a patch."""
+
+    job: UUID
+    task: str
+    arguments: Any
+    patched: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found. `others`: where nothing matched, all dead letters there are."""
+
+    found: DeadLettersFound
+    wanted: DeadLetterFilter
+    bound: Bound | None = None
+    others: DeadLettersFound | None = None
+    patched: tuple[Patched, ...] = ()
+
+
+async def look_for(
+    stores: Stores,
+    wanted: DeadLetterFilter,
+    *,
+    look: int,
+    limit: int | None = None,
+    patch: dict[str, Any] | None = None,
+) -> Looked:
+    """Return the dead letters that are meant, and of the largest groups a job as `patch` makes it.
+
+    Raises NotFoundError for a queue that nobody knows, InvalidInputError where a patch gives no valid arguments.
+    """
+    inspect = stores.inspect
+    found = await find_dead_letters(inspect, wanted, look=look, limit=limit)
+    bound = None if found.complete else Bound.LIMIT if limit is not None and found.count >= limit else Bound.LOOK
+    if found.count:
+        return Looked(found, wanted, bound, patched=() if patch is None else await _patched(stores, found, patch))
+    if wanted.queue is not None:
+        await find_queue(inspect, wanted.queue)
+    everything = (
+        found if wanted == DeadLetterFilter() else await find_dead_letters(inspect, DeadLetterFilter(), look=look)
+    )
+    return Looked(found, wanted, bound, others=everything)
+
+
+async def _patched(stores: Stores, found: DeadLettersFound, patch: dict[str, Any]) -> tuple[Patched, ...]:
+    ids = [group.examples[0] for group in found.groups[:PATCHED]]
+    views = await stores.inspect.final_jobs(ids)
+    texts = {
+        job: patch_arguments(views[job].args, patch, field=f"patched arguments of job {job}")
+        for job in ids if job in views
+    }  # fmt: skip
+    return tuple(Patched(job, views[job].task, views[job].args, json.loads(text)) for job, text in texts.items())
+
+
+def none_of(looked: Looked) -> str:
+    """Return why there is nothing to show: no dead letters at all, or which there are that the filters leave out."""
+    others = looked.others
+    if others is None or not others.count:
+        return "There are no dead letters."
+    among = "" if others.complete else f" among the newest {others.looked_at} failed jobs"
+    groups = others.groups
+    known = {
+        "tasks": (looked.wanted.task, {group.task for group in groups}),
+        "kinds": (looked.wanted.kind, {group.kind for group in groups}),
+        "queues": (looked.wanted.queue, {queue for group in groups for queue in group.queues}),
+        "fingerprints": (looked.wanted.fingerprint, {group.fingerprint for group in groups}),
+    }
+    parts = [f"{what}: {_some(names)}" for what, (wanted, names) in known.items() if wanted is not None]
+    return f"None of the {others.count} dead letters{among} matches. There are {'; '.join(parts)}." if parts else (
+        f"None of the {others.count} dead letters{among} is that young."
+    )  # fmt: skip
+
+
+def _some(names: set[str]) -> str:
+    shown = sorted(names)[:_NAMES]
+    left = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
