@@ -22,7 +22,14 @@ import pytest
 from headrace.model.capability import Capability
 from headrace.model.errors import ConfigError, NotAllowedError, StoreUnavailableError, StoreVersionError
 from headrace.model.job import JobState
-from headrace.stores.redis import RedisSite, adopt, create_namespace, namespace_is_missing, open_redis_stores
+from headrace.stores.redis import (
+    RedisSite,
+    adopt,
+    create_namespace,
+    namespace_is_missing,
+    open_redis_limiter,
+    open_redis_stores,
+)
 from headrace.stores.redis.addresses import Login, Node
 from headrace.stores.redis.checks import check_server
 from headrace.stores.redis.connection import Server, ServerOptions
@@ -103,6 +110,14 @@ async def test_a_replica_is_refused(servers: Servers) -> None:
     message = await refusal(replica)
     assert f"127.0.0.1:{primary.port}" in message
     assert "redis+sentinel://" in message
+
+
+async def test_a_replica_is_refused_as_limiter_too(servers: Servers) -> None:
+    """Units cannot be taken where nothing can be written: the setting that names it is named."""
+    primary = servers.start(port=True)
+    replica = servers.start(port=True, replicaof=f"127.0.0.1 {primary.port}")
+    with pytest.raises(ConfigError, match=r"limits\.url \(HEADRACE_LIMITS_URL\) names a replica.*its primary"):
+        await open_redis_limiter(replica.url)
 
 
 async def test_a_node_of_a_cluster_is_refused_as_a_server(servers: Servers) -> None:

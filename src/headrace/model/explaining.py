@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 from headrace.model.admission import Explanation, WaitReason
 from headrace.model.job import JobState, JobView
+from headrace.model.limits import key_cap
 
 #: Jobs ahead are counted to here.
 MANY_AHEAD = 1_000
@@ -56,7 +58,16 @@ def sentence(scene: Scene) -> str:
     >>> sentence(Scene(job, why, now))
     'cap task:render is full (3 of 3 running)'
     """
-    return _SENTENCES[scene.why.reason](scene)
+    return _SENTENCES[scene.why.reason](scene) + _before(scene)
+
+
+def _before(scene: Scene) -> str:
+    """Return how many come before a job that waits for what its lane waits for: the first of them has it next."""
+    ahead = scene.why.facts.get("ahead") or 0
+    if not ahead or scene.why.reason not in (WaitReason.RATE, WaitReason.CAP, WaitReason.BREAKER):
+        return ""
+    least, come = "at least " if ahead >= MANY_AHEAD else "", "comes" if ahead == 1 else "come"
+    return f"; {least}{_count(ahead, 'job')} with the same keys and limits {come} before it"
 
 
 def span(duration: timedelta) -> str:
@@ -142,14 +153,15 @@ def _rate(scene: Scene) -> str:
 def _cap(scene: Scene) -> str:
     name, facts = scene.why.subject or "", scene.why.facts
     cap, running = facts.get("cap"), facts.get("running")
+    of_key = not name.startswith(("task:", "queue:"))
+    if cap == 0:
+        knob = shlex.quote(key_cap(scene.job.queue, name) if of_key else name)
+        what = f"the cap of key {name}" if of_key else f"cap {name}"
+        return f"{what} is 0: nothing under it starts (`headrace limits set-cap {knob}` changes it)"
     if facts.get("held_by"):
         does = "" if scene.holder is None else ", " + _HOLDS.get(scene.holder.state, f"which is {scene.holder.state}")
         return f"key {name} is held by job {facts['held_by']}{does}"
-    if not name.startswith(("task:", "queue:")):
-        return f"key {name} is full ({running} of {cap} running)"
-    if cap == 0:
-        return f"cap {name} is 0: nothing under it starts (`headrace limits set-cap {name}` changes it)"
-    return f"cap {name} is full ({running} of {cap} running)"
+    return f"{'key' if of_key else 'cap'} {name} is full ({running} of {cap} running)"
 
 
 def _no_worker(scene: Scene) -> str:

@@ -75,7 +75,7 @@ async def check_server(server: Server, *, unsafe: bool = False) -> ServerFacts:
     Raises ConfigError naming setting and fix, StoreUnavailableError while sentinels name a server that is none.
     """
     facts = await read_facts(server)
-    _check_role(facts, server.options.address)
+    check_role(facts, server.options.address)
     if facts.eviction != "noeviction":
         raise ConfigError(
             f"queue.url names a Redis server that removes keys when it is full (maxmemory-policy {facts.eviction})"
@@ -93,21 +93,25 @@ async def check_server(server: Server, *, unsafe: bool = False) -> ServerFacts:
     return facts
 
 
-def _check_role(facts: ServerFacts, address: Address) -> None:
+def check_role(facts: ServerFacts, address: Address) -> None:
+    """Refuse a server that takes no writes, or that is named as another kind than it is.
+
+    Raises ConfigError naming setting and fix, StoreUnavailableError while sentinels name a server that is none.
+    """
     if facts.role == SENTINEL:
         raise ConfigError(
-            "queue.url names a sentinel as if it were a server. Write redis+sentinel://HOST:26379/SERVICE"
+            f"{address.setting} names a sentinel as if it were a server. Write redis+sentinel://HOST:26379/SERVICE"
         )
     if facts.role == "slave" and address.kind is Kind.SERVER:
         raise ConfigError(
-            f"queue.url names a replica, which takes no writes. Name its primary ({facts.primary}), or let sentinels "
-            "name it: redis+sentinel://HOST:26379/SERVICE"
+            f"{address.setting} names a replica, which takes no writes. Name its primary ({facts.primary}), or let "
+            "sentinels name it: redis+sentinel://HOST:26379/SERVICE"
         )
     if facts.role == "slave":
         raise StoreUnavailableError("The server that is named as primary is a replica at the moment. Try again.")
     if facts.cluster and address.kind is not Kind.CLUSTER:
         raise ConfigError(
-            "queue.url names one node of a cluster as if it were a server of its own. Write redis+cluster://HOST:PORT"
+            f"{address.setting} names one node of a cluster as if it were a server of its own. Write redis+cluster://HOST:PORT"
         )
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from headrace.model.errors import NotAllowedError
 from headrace.ports.clock import Clock
 from headrace.stores.redis.addresses import LIMITER_URL, parse_address
+from headrace.stores.redis.checks import check_role, read_facts
 from headrace.stores.redis.connection import Server, ServerOptions
 from headrace.stores.redis.limiter import RedisLimiter
 from headrace.stores.redis.namespace import Namespace
@@ -26,13 +30,15 @@ async def open_redis_limiter(url: str, *, prefix: str = "headrace", clock: Clock
     which no namespace of a store can be.
 
     No persistence is asked of the server. `clock` replaces the server's, for tests. Raises ConfigError for a URL that
-    cannot be read, StoreUnavailableError, NotAllowedError.
+    cannot be read or names a replica, StoreUnavailableError, NotAllowedError.
 
     >>> limiter = await open_redis_limiter("redis://localhost/0")  # doctest: +SKIP
     """
     server = Server(ServerOptions(parse_address(url, setting=LIMITER_URL), root=f"{{{prefix}::limits}}"))
     try:
         await server.call("PING", read=True)
+        with suppress(NotAllowedError):
+            check_role(await read_facts(server), server.options.address)
     except BaseException:
         await server.close()
         raise
