@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from headrace import App, Breaker, Limit
+from headrace import App, Breaker, ConfigError, Limit, Rate
 from headrace.engine.declaring import Declaring
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.scheduler import make_scheduler
@@ -147,3 +148,25 @@ async def test_a_new_session_brings_back_schedules_and_undoes_none() -> None:
         await mine.declare(again=True)
         views = {view.name: view.declaration.rule.expression for view in await schedules.list_schedules()}
         assert views == {"hourly": "30 * * * *", "other": "0 * * * *"}
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "named"),
+    [
+        ({"limits": [Limit("api", "5/s")]}, {"limits": [Limit("api", "5/s", burst=9)]}, "5/s, burst 5|5/s, burst 9"),
+        ({"limits": [Limit("api", Rate(1 / 7, 1))]}, {"limits": [Limit("api", "1/s")]}, "0.142857/s|1/s"),
+        ({"breaker": Breaker("api", cooldown="90s")}, {"breaker": Breaker("api", failures=2)},
+         "failures=5, cooldown=1m30s|failures=2, cooldown=30s"),
+    ],
+)  # fmt: skip
+def test_declarations_that_do_not_agree_are_shown_as_people_write_them(
+    one: dict[str, Any], two: dict[str, Any], named: str
+) -> None:
+    """Both tasks are named, with what differs between them and nothing else."""
+    app = quick_app()
+    app.task(name="one", **one)(lambda: None)
+    app.task(name="two", **two)(lambda: None)
+    with pytest.raises(ConfigError) as refused:
+        app.registry.declared()
+    first, second = named.split("|")
+    assert f"declared twice, as {first} by task one and as {second} by task two;" in str(refused.value)

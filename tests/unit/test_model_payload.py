@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.engine.codec import TaskCodec
 from headrace.model.errors import InvalidInputError, PayloadTooLargeError
 from headrace.model.payload import MAX_DEPTH, MAX_PAYLOAD_BYTES, encode_json, encode_scalar, hash_text
 
@@ -71,6 +72,26 @@ def test_bad_payloads_are_refused(value: Any, rule: str) -> None:
     """What no store accepts is refused with the field and the rule, never with another error."""
     with pytest.raises(InvalidInputError, match=f"arguments.*{rule}"):
         encode_json(value, field="arguments")
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [([object()], "object"), ({"a": [1, {"b": {2}}]}, "set"), ([1, float("nan")], "float"), ({(1, 2): 3}, "dict"),
+     (circle(), "list")],
+)  # fmt: skip
+def test_what_is_not_json_is_named_by_its_own_type(value: Any, named: str) -> None:
+    """Not the list or mapping around it, which is fine, but what stands in there."""
+    with pytest.raises(InvalidInputError, match=rf"must be JSON \(.*, got '{named}'$"):
+        encode_json(value, field="arguments")
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_an_item_that_is_not_json_is_named_by_its_own_type(spread: bool) -> None:
+    """An error of a stream names the position and the type of the item, or of its argument."""
+    codec = TaskCodec(lambda value: None)
+    items = iter([{"value": 1}, {"value": object()}] if spread else [1, object()])
+    with pytest.raises(InvalidInputError, match=r"^item 1 must be JSON \(.*, got 'object'$"):
+        list(codec.encode_items(items, spread=spread))
 
 
 @pytest.mark.parametrize("value", ["\\u0000", "\\\\u0000", ["\\", "u0000"], {"\\u0000": "a\\\\u0000"}])

@@ -174,6 +174,10 @@ async def test_waiting_for_room_has_an_end(app: App) -> None:
     calls = [work.enqueue(number) for number in range(2)]
     answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
     assert [type(answer) for answer in answers] == [QueueFullError, QueueFullError]
+    assert {str(answer) for answer in answers} == {
+        "queue default is full (max_waiting = 1): no room for 200ms; send the same again later, raise wait_timeout or "
+        "max_waiting, or start workers"
+    }
     assert await waiting(app) == 1
 
 
@@ -328,7 +332,7 @@ async def test_a_transaction_is_refused_at_once(app: App, monkeypatch: pytest.Mo
     work = app.find_task("work")
     await work.options(connection=object()).enqueue(1)
     await work.enqueue(2)
-    with pytest.raises(QueueFullError):
+    with pytest.raises(QueueFullError, match="again in a second; a transaction is not held open to wait for room"):
         await asyncio.wait_for(work.options(connection=object()).enqueue(3), 5)
     assert inserted == [1]
 

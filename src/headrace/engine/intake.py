@@ -22,6 +22,7 @@ from contextlib import AsyncExitStack
 
 from headrace.engine.retrying import with_retries
 from headrace.model.backlog import Bound, OnFull
+from headrace.model.durations import format_duration
 from headrace.model.errors import QueueClosedError, QueueFullError, StoreUnavailableError
 from headrace.model.job import NewJob
 from headrace.model.queue import QueueRule
@@ -75,20 +76,20 @@ class Intake:
         bound = self._bound(queue)
         if bound is None:
             return
-        room = self._room(queue, bound)
+        room, waits = self._room(queue, bound), patience != 0
         async with AsyncExitStack() as stack:
-            if patience != 0:
+            if waits:
                 # In turn: a large call would wait for ever beside small ones.
                 patience = await room.take_turn(stack, patience)
-            await self._enter(queue, room, count, patience)
+            await self._enter(queue, room, count, patience=patience, waits=waits)
 
-    async def _enter(self, queue: str, room: _Room, count: int, patience: float | None) -> None:
+    async def _enter(self, queue: str, room: _Room, count: int, *, patience: float | None, waits: bool) -> None:
         began = asyncio.get_running_loop().time()
         told = False
         while not await room.enter(count):
             waited = asyncio.get_running_loop().time() - began
             if patience is not None and waited >= patience:
-                raise QueueFullError.of(queue, room.bound.max_waiting)
+                raise _full(queue, room.bound, waits=waits)
             if waited > PATIENT_SECONDS and not told:
                 told = True
                 LOG.info("queue %s is full (max_waiting = %d): waiting for room", queue, room.bound.max_waiting)
@@ -193,7 +194,7 @@ class _Room:
             async with asyncio.timeout(patience):
                 await stack.enter_async_context(self._turn)
         except TimeoutError:
-            raise QueueFullError.of(self._queue, self.bound.max_waiting) from None
+            raise _full(self._queue, self.bound, waits=True) from None
         return None if patience is None else max(0.0, patience - asyncio.get_running_loop().time() + began)
 
     async def enter(self, count: int) -> bool:
@@ -229,6 +230,18 @@ class _Room:
         """Add to credit and room what was not used."""
         self._credit += count
         self._room += count
+
+
+def _full(queue: str, bound: Bound, *, waits: bool) -> QueueFullError:
+    """Return the error of a full queue with what helps who has waited, who might have, and who may not."""
+    if bound.on_full is OnFull.REFUSE:
+        return QueueFullError.of(queue, bound.max_waiting)
+    if waits:
+        after = format_duration(bound.wait_timeout)
+        fix = f"no room for {after}; send the same again later, raise wait_timeout or max_waiting, or start workers"
+    else:
+        fix = "send the same again in a second; a transaction is not held open to wait for room"
+    return QueueFullError.of(queue, bound.max_waiting, fix=fix)
 
 
 def _look_at_error(reading: asyncio.Task[None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.engine.codec import TaskCodec
+from headrace.engine.conflicts import Declarations
 from headrace.engine.gather_codec import GatherCodec
 from headrace.model.backlog import Backlog
 from headrace.model.backoff import Backoff
@@ -19,7 +20,7 @@ from headrace.model.breaker import BreakerRule
 from headrace.model.errors import ConfigError
 from headrace.model.gathering import Gather
 from headrace.model.job import JobSpec
-from headrace.model.limits import Declared, Rate
+from headrace.model.limits import Declared
 from headrace.model.queue import Fair, QueueRule
 
 
@@ -124,16 +125,15 @@ class Registry:
 
         A breaker that tasks name and none declares has the rule of a plain `BreakerRule()`.
         """
-        caps: dict[str, int] = {}
-        rates: dict[str, Rate] = {}
-        breakers: dict[str, BreakerRule] = {}
+        caps, rates, breakers = (Declarations(kind) for kind in ("cap", "rate limit", "circuit breaker"))
         sources = [(f"task {task.name}", task.declares) for task in self]
         sources += [(f"queue {rule.name}", rule.declared) for rule in self.queue_rules.values()]
         for source, declared in sources:
-            _merge("cap", caps, declared.caps, source)
-            _merge("rate limit", rates, declared.rates, source)
-            _merge("circuit breaker", breakers, declared.breakers, source)
-        return Declared(caps, rates, dict.fromkeys(self.named_breakers(), BreakerRule()) | breakers)
+            caps.add(declared.caps, source)
+            rates.add(declared.rates, source)
+            breakers.add(declared.breakers, source)
+        usual = dict.fromkeys(self.named_breakers(), BreakerRule())
+        return Declared(caps.values, rates.values, usual | breakers.values)
 
     def named_breakers(self) -> dict[str, list[str]]:
         """Return the breakers that tasks name and none declares, each with its tasks."""
@@ -151,12 +151,3 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for name, task in sorted(pairs):
         found.setdefault(name, []).append(task)
     return found
-
-
-def _merge(kind: str, into: dict[str, Any], more: Mapping[str, Any], source: str) -> None:
-    for name, value in more.items():
-        if into.setdefault(name, value) != value:
-            raise ConfigError(
-                f"{kind} {name!r} is declared twice, as {into[name]} and by {source} as {value}; declare it in one "
-                "place and only name it in others"
-            )

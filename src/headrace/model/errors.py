@@ -98,13 +98,13 @@ class QueueFullError(HeadraceError):
         self.queue = queue
 
     @classmethod
-    def of(cls, queue: str, max_waiting: int) -> QueueFullError:
-        """Return the error of a queue.
+    def of(cls, queue: str, max_waiting: int, *, fix: str = "") -> QueueFullError:
+        """Return the error of a queue; `fix`: what helps, unless it refuses at once.
 
         >>> print(QueueFullError.of("llm", 100))
         queue llm is full (max_waiting = 100): send the same again in a second, or declare it with on_full="wait"
         """
-        fix = 'send the same again in a second, or declare it with on_full="wait"'
+        fix = fix or 'send the same again in a second, or declare it with on_full="wait"'
         return cls(f"queue {queue} is full (max_waiting = {max_waiting}): {fix}", queue=queue)
 
 

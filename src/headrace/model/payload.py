@@ -45,7 +45,7 @@ def encode_json(value: Any, *, field: str, default: Callable[[Any], Any] | None 
     except RecursionError:
         raise InvalidInputError(field, f"must not be nested deeper than {MAX_DEPTH}", type(value).__name__) from None
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(field, f"must be JSON ({error})", type(value).__name__) from None
+        raise InvalidInputError(field, f"must be JSON ({error})", _wrong_type(value, default)) from None
     if len(text) > MAX_PAYLOAD_BYTES // 4 or not text.isascii():
         _check_bytes(text, field)
     if _NUL_ESCAPE in text and _NUL.search(text):
@@ -55,6 +55,22 @@ def encode_json(value: Any, *, field: str, default: Callable[[Any], Any] | None 
     if text.count('":') > 1:
         _check_keys(value, text, field)
     return text
+
+
+def _wrong_type(value: Any, default: Callable[[Any], Any] | None) -> str:
+    """Return the type of the first part that is not JSON; of the whole where each part is, as with keys."""
+    todo, seen = [value], set()
+    for one in todo:  # which grows
+        if isinstance(one, dict | list | tuple):
+            if id(one) not in seen:  # a list may hold itself
+                seen.add(id(one))
+                todo.extend(one.values() if isinstance(one, dict) else one)
+            continue
+        try:
+            _encoder(default).encode(one)
+        except (TypeError, ValueError, RecursionError):
+            return type(one).__name__
+    return type(value).__name__
 
 
 def encode_scalar(value: Any) -> str | None:
