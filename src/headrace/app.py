@@ -374,7 +374,9 @@ class App:
         """Let no more jobs into a queue, and wait until those it has are done; return what is left at `timeout`.
 
         Within a second every process that enqueues into it gets QueueClosedError. Retries of what was accepted run.
-        The queue stays closed until `resume`. `on_look` is told how far it is. Raises DrainStoppedError when somebody
+        The queue stays closed until `resume`. `done` takes 1.5 s at least, until all processes have `heard` that it is
+        closed: with a shorter `timeout` the answer for an empty queue is `empty`, and not `done`, for one of them may
+        still let a job in. `on_look` is told how far it is. Raises DrainStoppedError when somebody
         opens the queue meanwhile, and QueuePausedError, which is one too, when it is paused.
 
         >>> from headrace import App

@@ -128,7 +128,7 @@ async def test_a_drain_ends_when_nothing_is_left(app: App) -> None:
     looks: list[Drained] = []
     async with app.worker():
         drained = await asyncio.wait_for(drain_queue(app.runtime.stores, "default", on_look=looks.append), 20)
-    assert drained == Drained("default", done=True)
+    assert drained == Drained("default", heard=True, done=True)
     assert [await handle.result(1) for handle in handles] == list(range(5))
     assert looks[-1] == drained
     assert (await app.runtime.stores.control.queue_states())["default"].closed
@@ -150,6 +150,20 @@ async def test_an_empty_queue_is_drained_once_all_have_heard(app: App) -> None:
     drained = await drain_queue(app.runtime.stores, "default")
     assert drained.done
     assert loop.time() - began >= draining.HEARD_SECONDS
+
+
+async def test_an_empty_queue_is_told_as_empty_before_all_have_heard(app: App) -> None:
+    """A timeout shorter than the news takes: nothing is left, and that is not yet for good; it is once they heard."""
+    early = await app.drain("default", timeout=0)
+    assert (early.empty, early.heard, early.done) == (True, False, False)
+    await app.resume("default")
+    await app.find_task("work").enqueue(1)
+    early = await app.drain("default", timeout=0)
+    assert (early.empty, early.heard, early.done) == (False, False, False)
+    late = await app.drain("default", timeout=3 * draining.HEARD_SECONDS)
+    assert (late.empty, late.heard, late.done) == (False, True, False)
+    async with app.worker():
+        assert (await app.drain("default")).done
 
 
 async def test_a_paused_queue_is_not_drained(app: App) -> None:

@@ -30,8 +30,9 @@ async def drain_queue(
 ) -> Drained:
     """Close a queue's intake and wait until nothing of it is left, or until `timeout`; return how it stands then.
 
-    The queue stays closed. `on_look` is told how far it is. Raises QueuePausedError when the queue is paused, for then
-    it would never end, and DrainStoppedError when somebody opens it meanwhile.
+    The queue stays closed. With a timeout below `HEARD_SECONDS` an empty queue is told as `empty`, but neither `heard`
+    nor `done`: who has not heard of it may still let jobs in. `on_look` is told how far it is. Raises QueuePausedError
+    when the queue is paused, for then it would never end, and DrainStoppedError when somebody opens it meanwhile.
     """
     loop = asyncio.get_running_loop()
     await _check_runs(stores, queue)
@@ -58,7 +59,7 @@ async def _look(stores: Stores, queue: str, *, heard: bool) -> Drained:
         state.value: counts.get(state, 0)
         for state in (JobState.SCHEDULED, JobState.READY, JobState.RUNNING, JobState.PARKED)
     }
-    return Drained(queue, **left, done=heard and not any(left.values()))
+    return Drained(queue, **left, heard=heard, done=heard and not any(left.values()))
 
 
 async def _check_runs(stores: Stores, queue: str, *, closed: bool = False) -> None:

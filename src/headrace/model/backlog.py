@@ -120,17 +120,28 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """How a drain stands: what is left of the queue, by state."""
+    """How a drain stands: what is left of the queue, by state.
+
+    >>> Drained("llm", heard=False).empty  # and not done: a process that has not heard of it may still enqueue
+    True
+    """
 
     queue: str
     scheduled: int = 0
     ready: int = 0
     running: int = 0
     parked: int = 0
-    #: Nothing is left.
+    #: Every process has heard that the queue is closed; until then one may still let jobs in.
+    heard: bool = False
+    #: Nothing is left, and nothing comes any more: `empty` and `heard`.
     done: bool = False
 
     @property
     def left(self) -> int:
         """Jobs that are left in all."""
         return self.scheduled + self.ready + self.running + self.parked
+
+    @property
+    def empty(self) -> bool:
+        """Whether no job was left when it was looked at."""
+        return self.left == 0
