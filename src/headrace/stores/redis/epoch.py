@@ -100,7 +100,8 @@ async def open_epoch(server: Server, memory: Memory) -> Epoch:
         if before or await _has_traces(server):
             raise _lost(server, before)
         raise StoreVersionError(
-            f"The Redis server has no namespace {server.options.root} yet. Run `headrace migrate` once to make it."
+            f"The Redis server has no namespace {server.options.root} yet. Run `headrace migrate` once to make it. If "
+            "jobs were here before, do not migrate: restore the data, or give them up with `headrace queue adopt`."
         )
     if found.layout != LAYOUT:
         raise StoreVersionError(
