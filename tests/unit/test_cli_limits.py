@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from headrace import App, Limit
+from headrace.cli.limits import shown_rate
 from headrace.model.breaker import BreakerRule
 from headrace.model.limits import Declared, Rate
 from tests.unit.cli_runner import CommandLine, as_client, command_line
@@ -74,7 +76,9 @@ def test_a_cap_is_set_and_reset(headrace: CommandLine) -> None:
     """An operator's cap holds until it is reset to the declared one."""
     assert headrace.text("limits", "set-cap", "task:render", 1) == "task:render: at most 1 at once\n"
     assert (one(headrace, "caps")["cap"], one(headrace, "caps")["declared"]) == (1, 3)
-    assert headrace.json("limits", "reset", "task:render") == {"reset": "task:render", "kinds": ["cap"]}
+    assert headrace.json("limits", "reset", "task:render") == {
+        "reset": "task:render", "kinds": ["cap"], "declared": {"cap": 3},
+    }  # fmt: skip
     assert one(headrace, "caps")["cap"] == 3
 
 
@@ -91,7 +95,7 @@ def test_a_rate_is_set_and_reset(headrace: CommandLine) -> None:
     """An operator's rate holds with its burst until it is reset."""
     assert headrace.text("limits", "set-rate", "openai", "2/s", "--burst", 5) == "openai: 2/s, burst 5\n"
     assert one(headrace, "rates")["rate"] == {"per_second": 2.0, "burst": 5.0}
-    headrace.text("limits", "reset", "openai")
+    assert headrace.text("limits", "reset", "openai") == "openai: rate limit 1/s, as declared\n"
     assert one(headrace, "rates")["rate"] == {"per_second": 1.0, "burst": 2.0}
 
 
@@ -135,7 +139,14 @@ def test_what_is_forgotten_limits_nothing(headrace: CommandLine) -> None:
         (["set-cap", "rendr", "1"], 5, "queue:llm"),
         (["set-cap", "rendr", "1"], 5, "a cap is named task:NAME"),
         (["set-cap", "rendr", "1", "--force"], 2, "task:NAME"),
-        (["set-cap", "task:render", "-1"], 2, ""),
+        (["set-cap", "task:render", "-1"], 2, "cap must be a whole number from 0 to 1,000,000, got '-1'"),
+        (["set-cap", "task:render", "abc"], 2, "cap must be a whole number from 0 to 1,000,000, got 'abc'"),
+        (["set-cap", "task:render", "1.5"], 2, "cap must be a whole number"),
+        (["set-cap", "task:render", "1", "--forec"], 2, "No such option"),
+        (["set-rate", "openai", "-1/s"], 2, "rate must be a number of units per s, m, h or d"),
+        (["set-rate", "openai", "1/s", "--burst", "much"], 2, "burst must be a number such as 2 or 0.5, got 'much'"),
+        (["set-weight", "llm", "tenant-7", "-2"], 2, "weight must be a number from 0.001 to 1,000"),
+        (["set-weight", "llm", "tenant-7", "heavy"], 2, "weight must be a number such as 2 or 0.5, got 'heavy'"),
         (["set-rate", "opnai", "60/m"], 5, "openai"),
         (["set-rate", "openai", "sixty"], 2, "30/m"),
         (["set-rate", "openai", "60/m", "--burst", "0"], 2, "burst"),
@@ -177,3 +188,62 @@ def test_a_limit_of_a_task_that_declares_none_says_so(headrace: CommandLine) -> 
     assert headrace.refusal("limits", "set-rate", "task:render", "2/s")[0] == 5
     assert headrace.text("limits", "set-cap", "task:render", 1, "--force") == "task:render: at most 1 at once\n"
     headrace.text("limits", "reset", "task:later")
+
+
+@pytest.mark.usefixtures("app")
+def test_a_reset_says_where_nothing_is_declared(headrace: CommandLine) -> None:
+    """A limit that only an operator set is gone after a reset, which is not called as declared."""
+    headrace.text("limits", "set-cap", "queue:llm", 2)
+    headrace.text("limits", "set-rate", "queue:llm", "5/s")
+    said = headrace.text("limits", "reset", "queue:llm")
+    assert said == (
+        "queue:llm: no cap any more, for none is declared; no rate limit any more, for none is declared\n"
+    )  # fmt: skip
+
+
+def test_a_reset_of_a_breaker_names_the_command_that_closes_it(headrace: CommandLine) -> None:
+    """A breaker has nothing to reset: the error names `set-breaker`; for a name that nobody knows it does not."""
+
+    async def declare() -> None:
+        assert headrace.stores.admission is not None
+        await headrace.stores.admission.declare_limits(Declared(breakers={"model": BreakerRule()}))
+
+    as_client(headrace.app(), declare)
+    code, error = headrace.refusal("limits", "reset", "model")
+    assert (code, "`headrace limits set-breaker model closed` closes" in error["message"]) == (5, True)
+    assert "set-breaker" not in headrace.refusal("limits", "reset", "modle")[1]["message"]
+
+
+def test_an_open_breaker_says_that_it_tries_again_now(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past its cooldown the next job is the probe, so it tries again now; its cooldown is written as it is declared."""
+    rules = {"slow": BreakerRule(cooldown=timedelta(seconds=90)), "quick": BreakerRule(cooldown=timedelta(seconds=4))}
+
+    async def declare() -> None:
+        assert headrace.stores.admission is not None
+        await headrace.stores.admission.declare_limits(Declared(breakers=rules))
+
+    as_client(headrace.app(), declare)
+    headrace.text("limits", "set-breaker", "quick", "open")
+    ahead, later = datetime.now(UTC).date().isoformat()[:2], datetime.now(UTC) + timedelta(minutes=1)
+    quick, slow = headrace.text("limits", "list").splitlines()[1:3]
+    assert (quick.split()[:3], quick.split()[3][:2]) == (["quick", "open", "0"], ahead)
+    assert (quick.split()[-2], slow.split()[-2], "now" in slow) == ("4s", "1m30s", False)
+    monkeypatch.setattr("headrace.clock.SystemClock.now", lambda _: later)
+    assert headrace.text("limits", "list").splitlines()[1].split()[:4] == ["quick", "open", "0", "now"]
+
+
+@pytest.mark.parametrize("text", ["0.5/d", "0.001/d", "7/d", "1000.5/s", "1000000000/s", "1/s", "90/m", "0.3/h"])
+def test_a_rate_is_shown_as_it_can_be_set(headrace: CommandLine, text: str) -> None:
+    """What the list shows of any rate is what `set-rate` takes, and means the same."""
+    headrace.text("limits", "set-rate", "queue:any", text, "--force")
+    shown = headrace.text("limits", "list", "--kind", "rates").splitlines()[1].split()[1]
+    assert len(shown) <= max(len(text), 7)
+    assert Rate.parse(shown).per_second == pytest.approx(Rate.parse(text).per_second, rel=1e-6)
+
+
+def test_a_rate_without_a_short_form_is_shown_as_it_can_be_set() -> None:
+    """A rate of code that no decimal meets is shown in few digits, without an exponent."""
+    for per_second in (1 / 7, 1 / 7e7 * 10, 12_345.678901, 1 / 3e5):
+        shown = shown_rate(Rate(per_second, 1.0))
+        assert len(shown) <= 12
+        assert Rate.parse(shown).per_second == pytest.approx(per_second, rel=2e-6)

@@ -15,7 +15,7 @@ from headrace.cli.exits import Exit
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import json_option, print_facts, print_json, print_table, print_text
 from headrace.cli.tables import Give
-from headrace.cli.values import DurationType, IdType
+from headrace.cli.values import DurationType, IdType, WholeType
 from headrace.engine.queries import show_batch, to_json
 from headrace.model.batch import BatchItem, BatchOutcome, BatchView, Progress
 from headrace.model.job import JobState
@@ -33,7 +33,7 @@ def batch() -> None:
 
 
 @batch.command("list")
-@click.option("--limit", metavar="N", type=click.IntRange(1, 10_000), default=50, help="How many, newest first.")
+@click.option("--limit", metavar="N", type=WholeType("limit", 1, 10_000), default=50, help="How many, newest first.")
 @json_option
 def list_(limit: int, as_json: bool) -> None:
     """List batches, newest first.

@@ -17,7 +17,7 @@ from headrace.cli.opening import with_stores
 from headrace.cli.output import console, json_option, print_facts, print_json, print_table, print_text, shorten
 from headrace.cli.plain import plain
 from headrace.cli.tables import Give
-from headrace.cli.values import DurationType, JsonType, NameType, parse_json
+from headrace.cli.values import DurationType, JsonType, NameType, WholeType, parse_json
 from headrace.engine.dead_letters import LOOK, find_dead_letters
 from headrace.engine.dead_letters import redrive as redrive_jobs
 from headrace.engine.queries import show_job, to_json
@@ -37,7 +37,7 @@ _FILTERS = (
     click.option("--kind", metavar="KIND", show_default=False, help="Only this kind of error, such as ValueError."),
     click.option("--since", metavar="TIME", type=DurationType(), show_default=False, help="Failed since, such as 7d."),
     click.option(
-        "--look", metavar="N", type=click.IntRange(1, 1_000_000), default=LOOK,
+        "--look", metavar="N", type=WholeType("look", 1, 1_000_000), default=LOOK,
         help="Look at the newest N failed jobs.",
     ),
 )  # fmt: skip
@@ -173,7 +173,9 @@ def _print_group(group: DeadLetterGroup, newest: JobView) -> None:
 @dlq.command()
 @_fingerprint
 @_filtered
-@click.option("--limit", metavar="N", type=click.IntRange(1), show_default=False, help="At most N jobs, the newest.")
+@click.option(
+    "--limit", metavar="N", type=WholeType("limit", 1), show_default=False, help="At most N jobs, the newest."
+)
 @click.option(
     "--patch",
     metavar="JSON",

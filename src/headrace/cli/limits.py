@@ -12,10 +12,11 @@ from headrace.app import App
 from headrace.cli.opening import with_app
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
 from headrace.cli.tables import Give
-from headrace.cli.values import NameType
+from headrace.cli.values import CommandOfNumbers, NameType, NumberType, WholeType
 from headrace.engine.operations import find_queue
 from headrace.model.admission import BreakerView, CapView, LimitsView, RateView, ShareView
-from headrace.model.breaker import BreakerState, OnOpen
+from headrace.model.breaker import BreakerRecord, BreakerState, OnOpen
+from headrace.model.durations import format_duration
 from headrace.model.errors import NotFoundError
 from headrace.model.limits import Rate, queue_cap
 
@@ -26,6 +27,9 @@ _force = click.option("--force", is_flag=True, show_default=False, help="Also a 
 _FORCE = "; --force sets it all the same"
 _FORGOTTEN = {"cap": "cap", "rate": "rate limit", "breaker": "breaker"}
 _AWAY = "The server that counts rates does not answer: no job with a rate limit starts. `headrace doctor` says more."
+_PERIODS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+#: Rates that differ by less are shown alike.
+_NEAR = 1e-6
 _KINDS = ("caps", "rates", "breakers", "shares")
 
 
@@ -138,13 +142,21 @@ def _free_in(view: RateView, now: datetime) -> timedelta | None:
 def _breakers(view: LimitsView, now: datetime) -> _Table:
     def row(one: BreakerView) -> tuple[object, ...]:
         record, rule = one.record, one.rule
-        ahead = record.retry_at is not None and record.retry_at > now
         opens = f"{rule.failures} in a row" + (f", {rule.error_rate:.0%} of calls" if rule.error_rate else "")
         behind = "fail" if rule.on_open is OnOpen.FAIL else "wait"
-        return one.key, record.state, record.failures, record.retry_at if ahead else "", opens, rule.cooldown, behind
+        return (
+            one.key, record.state, record.failures, _tries(record, now), opens, format_duration(rule.cooldown), behind,
+        )  # fmt: skip
 
     columns = ("BREAKER", "STATE", "FAILURES", "TRIES AGAIN", "OPENS AFTER", "FOR", "JOBS")
     return columns, [row(one) for one in view.breakers]
+
+
+def _tries(record: BreakerRecord, now: datetime) -> object:
+    """Return when an open breaker lets its probe pass; nothing where none is awaited."""
+    if record.state is not BreakerState.OPEN or record.retry_at is None:
+        return ""
+    return record.retry_at if record.retry_at > now else "now"
 
 
 def _shares(view: LimitsView, _: datetime) -> _Table:
@@ -164,23 +176,29 @@ def _set(value: object) -> object:
 
 
 def shown_rate(rate: Rate | None) -> str:
-    """Return a rate as people write it, per the shortest period in which it is a whole number.
+    """Return a rate as people write it and `set-rate` reads it, whole where it can be, else in the fewest characters.
 
-    >>> shown_rate(Rate.parse("30/m")), shown_rate(Rate.parse("2/s")), shown_rate(Rate.parse("1000/d"))
-    ('30/m', '2/s', '1000/d')
+    >>> [shown_rate(Rate.parse(text)) for text in ("30/m", "2/s", "1000/d", "0.5/d", "0.25/s")]
+    ['30/m', '2/s', '1000/d', '0.5/d', '15/m']
     """
     if rate is None:
         return ""
-    for seconds, period in ((1, "s"), (60, "m"), (3_600, "h"), (86_400, "d")):
-        amount = rate.per_second * seconds
-        if abs(amount - round(amount)) < 1e-6 and round(amount):
+    amounts = {period: rate.per_second * seconds for period, seconds in _PERIODS.items()}
+    for period, amount in amounts.items():
+        if abs(amount - round(amount)) < _NEAR * amount:
             return f"{round(amount)}/{period}"
-    return f"{rate.per_second:.6g}/s"
+    return min((f"{_decimal(amount)}/{period}" for period, amount in amounts.items()), key=len)
 
 
-@limits.command("set-cap")
+def _decimal(amount: float) -> str:
+    """Return the shortest decimal that is as good as `amount`, without an exponent."""
+    texts = (f"{amount:.{digits}f}" for digits in range(1, 20))
+    return next(text for text in texts if abs(float(text) - amount) <= _NEAR * amount)
+
+
+@limits.command("set-cap", cls=CommandOfNumbers)
 @_NAME
-@click.argument("cap", metavar="N", type=click.IntRange(0, 1_000_000))
+@click.argument("cap", metavar="N", type=WholeType("cap", 0, 1_000_000))
 @_force
 @json_option
 def set_cap(name: str, cap: int, force: bool, as_json: bool) -> None:
@@ -204,11 +222,13 @@ def set_cap(name: str, cap: int, force: bool, as_json: bool) -> None:
     _say({"cap": name, "set": cap}, f"{name}: at most {cap} at once{only}", as_json=as_json)
 
 
-@limits.command("set-rate")
+@limits.command("set-rate", cls=CommandOfNumbers)
 @_NAME
 @click.argument("rate", metavar="RATE")
-@click.option("--burst", metavar="N", type=float, show_default=False, help="Units at once after a pause.  [default: "
-              "one second's worth, at least 1]")  # fmt: skip
+@click.option(
+    "--burst", metavar="N", type=NumberType("burst"), show_default=False,
+    help="Units at once after a pause.  [default: one second's worth, at least 1]",
+)  # fmt: skip
 @_force
 @json_option
 def set_rate(name: str, rate: str, burst: float | None, force: bool, as_json: bool) -> None:
@@ -234,10 +254,10 @@ def set_rate(name: str, rate: str, burst: float | None, force: bool, as_json: bo
     _say({"rate": name, "set": parsed}, text, as_json=as_json)
 
 
-@limits.command("set-weight")
+@limits.command("set-weight", cls=CommandOfNumbers)
 @click.argument("queue", metavar="QUEUE", type=NameType())
 @click.argument("fair_key", metavar="FAIR_KEY")
-@click.argument("weight", metavar="WEIGHT", type=float)
+@click.argument("weight", metavar="WEIGHT", type=NumberType("weight"))
 @_force
 @json_option
 def set_weight(queue: str, fair_key: str, weight: float, force: bool, as_json: bool) -> None:
@@ -289,18 +309,32 @@ def reset(name: str, as_json: bool) -> None:
       headrace limits reset task:render
     """
 
-    async def change(app: App) -> list[str]:
+    async def change(app: App) -> dict[str, int | Rate | None]:
         view = await app.limits.show()
         caps, rates = {cap.key: cap for cap in view.caps}, {rate.name: rate for rate in view.rates}
-        _check_known("cap or rate limit", name, [*caps, *rates])
+        broken = any(one.key == name for one in view.breakers)
+        hint = f"; `headrace limits set-breaker {name} closed` closes the breaker of that name" if broken else ""
+        _check_known("cap or rate limit", name, [*caps, *rates], hint=hint)
+        declared: dict[str, int | Rate | None] = {}
         if name in caps:
             await app.limits.set_cap(name, None)
+            declared["cap"] = caps[name].declared
         if name in rates:
             await app.limits.set_rate(name, None)
-        return [kind for kind, found in (("cap", caps), ("rate", rates)) if name in found]
+            declared["rate"] = rates[name].declared
+        return declared
 
-    changed = _change(change)
-    _say({"reset": name, "kinds": changed}, f"{name}: as declared ({' and '.join(changed)})", as_json=as_json)
+    declared = _change(change)
+    said = "; ".join(_reset_to(kind, value) for kind, value in declared.items())
+    _say({"reset": name, "kinds": list(declared), "declared": declared}, f"{name}: {said}", as_json=as_json)
+
+
+def _reset_to(kind: str, declared: int | Rate | None) -> str:
+    """Return what holds after a reset."""
+    what = _FORGOTTEN[kind]
+    if declared is None:
+        return f"no {what} any more, for none is declared"
+    return f"{what} {shown_rate(declared) if isinstance(declared, Rate) else declared}, as declared"
 
 
 @limits.command()

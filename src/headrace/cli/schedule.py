@@ -10,7 +10,7 @@ import click
 from headrace.cli.opening import with_stores
 from headrace.cli.output import json_option, print_json, print_table, print_text
 from headrace.cli.tables import Give
-from headrace.cli.values import NameType
+from headrace.cli.values import NameType, WholeType
 from headrace.engine import schedules
 from headrace.engine.queries import to_json
 from headrace.engine.schedules import ScheduleFacts
@@ -90,7 +90,7 @@ def _local(instant: datetime, zone: tzinfo) -> str:
 
 @schedule.command()
 @_NAME
-@click.option("--limit", metavar="N", type=click.IntRange(1, 1_000), default=20, help="Show the last N.")
+@click.option("--limit", metavar="N", type=WholeType("limit", 1, 1_000), default=20, help="Show the last N.")
 @json_option
 def history(name: str, limit: int, as_json: bool) -> None:
     """Show the last fires of a schedule: the time each was for, its job, and whether somebody asked for it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +16,10 @@ from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
 from headrace.model.names import check_name
 from headrace.model.priority import parse_priority
+
+_NEGATIVE = re.compile(r"-[0-9.]")
+#: No more digits than any number that is meant: int() of a million takes a while.
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class _CheckedType(click.ParamType):  # type: ignore[type-arg] # generic in newer versions only
@@ -41,7 +46,59 @@ class DurationType(_CheckedType):
 
     def parse(self, text: str) -> timedelta:
         """Return the duration."""
+        if text.startswith("-"):
+            raise InvalidInputError("duration", 'must not be negative: write a duration such as "90s" or "2m"', text)
         return parse_duration(text)
+
+
+class WholeType(click.IntRange):
+    """A whole number within bounds, which the help shows.
+
+    >>> WholeType("cap", 0, 100).convert("7", None, None)
+    7
+    """
+
+    def __init__(self, what: str, least: int, most: int | None = None) -> None:
+        super().__init__(least, most)
+        self._rule = f"{what} must be a whole number " + (
+            f"of at least {least}" if most is None else f"from {least:,} to {most:,}"
+        )
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of a text; other values are numbers already."""
+        if not isinstance(value, str):
+            return value
+        if not _WHOLE.fullmatch(value) or self._outside(int(value)):
+            self.fail(f"{self._rule}, got {value!r}", param, ctx)
+        return int(value)
+
+    def _outside(self, number: int) -> bool:
+        return (self.min is not None and number < self.min) or (self.max is not None and number > self.max)
+
+
+class NumberType(_CheckedType):
+    """A number; its bounds are checked where it is used."""
+
+    name = "number"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def parse(self, text: str) -> float:
+        """Return the number."""
+        try:
+            return float(text)
+        except ValueError:
+            raise InvalidInputError(self._what, f"{self._what} must be a number such as 2 or 0.5", text) from None
+
+
+class CommandOfNumbers(click.Command):
+    """A command that takes `-1` for a wrong number, not for an option that it does not have."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of a command line."""
+        ctx.ignore_unknown_options = any(_NEGATIVE.match(word) for word in args)
+        return super().parse_args(ctx, args)
 
 
 class NameType(_CheckedType):

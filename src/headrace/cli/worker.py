@@ -11,7 +11,7 @@ import click
 
 from headrace.cli.logs import LEVELS, DevFormatter, log_to_stderr
 from headrace.cli.output import json_option
-from headrace.cli.values import DurationType, QueueType
+from headrace.cli.values import DurationType, QueueType, WholeType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,7 +22,7 @@ _OPTIONS = (
         help="Work this queue, with N jobs at once. Repeatable.  [default: every queue of the app's tasks]",
     ),
     click.option(
-        "--concurrency", metavar="N", type=click.IntRange(min=1), show_default=False,
+        "--concurrency", metavar="N", type=WholeType("concurrency", 1), show_default=False,
         help="Jobs at once per queue where --queue gives none.  [default: [worker] concurrency, 10]",
     ),
     click.option(
@@ -44,7 +44,7 @@ def worker_options(command: F) -> F:
 @click.command()
 @worker_options
 @click.option(
-    "--processes", metavar="N", type=click.IntRange(min=1), show_default=False,
+    "--processes", metavar="N", type=WholeType("processes", 1), show_default=False,
     help="Worker processes; a supervisor restarts dead ones.  [default: [worker] count, 1]",
 )  # fmt: skip
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", help="What is logged to standard error.")
