@@ -34,6 +34,8 @@ SCHEMES = {
 }  # fmt: skip
 #: No colon: that joins prefix and group, and the names of keys.
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+#: A host, and perhaps its port and a name: what people write where a URL is meant, and no place for a password.
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,63}(:[0-9]{1,5})?(/[A-Za-z0-9._-]{0,63})?")
 #: Asked for when an endpoint is configured without a model.
 DEFAULT_MODEL = "gpt-4o-mini"
 
@@ -237,7 +239,8 @@ def _kind_of(name: str, url: str, kinds: tuple[str, ...] = ("postgres", "redis")
     starts = " or ".join(f"{SCHEMES[kind][0]}://" for kind in kinds)
     # Never with the whole value: a password may stand in it.
     memory = ", or be memory://" if len(kinds) > 1 else ""
-    raise ConfigError(f"{name} must begin with {starts}{memory}, got {f'{scheme}://…' if found else 'none'}")
+    shown = f"{scheme}://…" if found else repr(url) if _HOST.fullmatch(url) else "a text without ://"
+    raise ConfigError(f"{name} must begin with {starts}{memory}, got {shown}")
 
 
 def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
