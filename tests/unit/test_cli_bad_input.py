@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from headrace.model.errors import NotAllowedError, StoreUnavailableError, StoreVersionError
+from headrace.model.errors import NotAllowedError, StorageResetError, StoreUnavailableError, StoreVersionError
 from tests.unit.cli_runner import CommandLine, command_line
 
 FILES = {
@@ -156,9 +156,45 @@ def test_a_mistake_is_told_as_json(headrace: CommandLine, arguments: list[object
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["batch", "list", "--limit", "abc"], "limit must be a whole number from 1 to 10,000, got 'abc'"),
+        (["dlq", "list", "--look", "-5"], "look must be a whole number from 1 to 1,000,000, got '-5'"),
+        (["queue", "drain", "llm", "--timeout", "-1s"], 'must not be negative: write a duration such as "90s"'),
+        (["queue", "cleanup", "--retention", "-1d"], "must not be negative"),
+        (["worker", "cli_good", "--processes", "0"], "processes must be a whole number of at least 1, got '0'"),
+    ],
+)
+def test_a_wrong_number_is_told_with_its_rule(headrace: CommandLine, words: list[str], said: str) -> None:
+    """The option, the rule and the value are named, also for values with a leading minus."""
+    code, error = headrace.refusal(*words)
+    assert (code, words[-2] in error["message"], said in error["message"]) == (2, True, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("foo", "limits.url must begin with redis://, got 'foo'"),
+        ("cache.local:6379/0", "got 'cache.local:6379/0'"),
+        ("http://me:hush@cache", "got http://…"),
+        ("me:hush@cache:6379", "got a text without ://"),
+        ("hush hush", "got a text without ://"),
+    ],
+)
+def test_a_wrong_address_is_shown_without_its_secrets(
+    headrace: CommandLine, monkeypatch: pytest.MonkeyPatch, value: str, said: str
+) -> None:
+    """What has no place for a password is shown as it is."""
+    monkeypatch.setenv("HEADRACE_LIMITS_URL", value)
+    code, error = headrace.refusal("workers")
+    assert (code, said in error["message"], "hush" in error["message"]) == (2, True, False)
+
+
+@pytest.mark.parametrize(
     ("error", "code", "word"),
     [
         (StoreUnavailableError("gone"), 3, "store_unavailable"),
+        (StorageResetError("lost"), 3, "storage_reset"),
         (NotAllowedError("who are you"), 4, "not_allowed"),
         (StoreVersionError("old"), 1, "store_version"),
         (PermissionError(13, "Permission denied", "/etc/x"), 1, "os_error"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -97,6 +98,46 @@ def test_cleanup_removes_what_is_older_and_nothing_else(headrace: CommandLine) -
     assert removed["jobs"] == 2
     after = headrace.json("queue", "stats", "sums")
     assert (after["succeeded"], after["failed"], after["ready"]) == (0, 0, 1)
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Let SIGINT be what it is in a new process: a worker that another test ran here may have left its own handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_a_drain_that_is_broken_off_says_that_the_queue_stays_closed(
+    headrace: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ends with 130 and names the way to open the queue again, for people and as JSON."""
+    with_jobs(headrace, 1)
+    monkeypatch.setattr("headrace.cli.queue._DrainLines.show", lambda *_: signal.raise_signal(signal.SIGINT))
+    result = headrace("queue", "drain", "sums")
+    assert result.exit_code == 130, result.stderr
+    assert result.stderr.splitlines()[-1] == (
+        "Error: interrupted; it stays closed until `headrace queue resume sums`"
+    )  # fmt: skip
+    code, error = headrace.refusal("queue", "drain", "sums")
+    assert (code, error["code"], "queue resume sums" in error["message"]) == (130, "interrupted", True)
+
+
+def test_a_short_drain_says_what_it_still_waits_for(headrace: CommandLine) -> None:
+    """Without jobs it is the other processes, which need a moment to see the queue closed; with jobs it is those."""
+    app, jobs = with_jobs(headrace, 1)
+    left = headrace("queue", "drain", "sums", "--timeout", "0s")
+    assert left.exit_code == 1
+    assert "sums is not drained in time: 1 ready; it stays closed until" in left.stdout
+    headrace.finish(app, *jobs)
+    empty = headrace("queue", "drain", "sums", "--timeout", "0s")
+    assert empty.exit_code == 1
+    assert empty.stdout.splitlines() == [
+        "sums is closed; no jobs are left, but other processes need 1.5 s to see it closed",
+        "sums is not drained in time: no jobs are left, but other processes need 1.5 s to see it closed; "
+        "it stays closed until `headrace queue resume sums`",
+    ]
 
 
 def test_an_unknown_queue_is_not_found(headrace: CommandLine) -> None:

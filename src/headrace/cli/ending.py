@@ -19,7 +19,7 @@ from headrace.model.errors import HeadraceError
 
 
 class InterruptedByUserError(Exception):
-    """Ctrl-C."""
+    """Ctrl-C. Its text, if any, says what was left behind."""
 
     code = "interrupted"
 
@@ -37,8 +37,9 @@ def run_guarded(call: Callable[[], Any], *, as_json: bool) -> int:
     except (ReaderGoneError, BrokenPipeError):
         _close_output()
         return Exit.OK
-    except (InterruptedByUserError, KeyboardInterrupt, click.Abort):
-        _tell(InterruptedByUserError("interrupted"), as_json=as_json)
+    except (InterruptedByUserError, KeyboardInterrupt, click.Abort) as error:
+        told = str(error) if isinstance(error, InterruptedByUserError) else ""
+        _tell(InterruptedByUserError(told or "interrupted"), as_json=as_json)
         return Exit.INTERRUPTED
     except (HeadraceError, click.ClickException, OSError) as error:
         _tell(error, as_json=as_json)

@@ -25,7 +25,7 @@ class Exit(IntEnum):
     FAILED = 1
     #: wrong usage, a wrong value, or a wrong configuration
     USAGE = 2
-    #: the store cannot be reached
+    #: the store cannot be reached, or it lost its jobs (`storage_reset`: see `headrace queue adopt`)
     UNREACHABLE = 3
     #: the store refused this user
     NOT_ALLOWED = 4

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import click
 
+from headrace.cli.ending import InterruptedByUserError
 from headrace.cli.exits import Exit
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
@@ -14,7 +15,7 @@ from headrace.cli.plain import plain
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, NameType
 from headrace.engine import operations
-from headrace.engine.draining import drain_queue, resume_queue
+from headrace.engine.draining import HEARD_SECONDS, drain_queue, resume_queue
 from headrace.engine.exposition import expose
 from headrace.model.backlog import Drained, QueueState
 from headrace.model.stats import QueueStats, Retention
@@ -162,7 +163,10 @@ def drain(name: str, timeout: timedelta | None, force: bool, as_json: bool) -> E
         lines.begin(await _find(stores, name, force=force))
         return await drain_queue(stores, name, timeout=timeout, on_look=lines.show)
 
-    drained = with_stores(work)
+    try:
+        drained = with_stores(work)
+    except KeyboardInterrupt:
+        raise InterruptedByUserError(f"interrupted; {_stays_closed(name)}" if lines.began else "interrupted") from None
     lines.end(drained)
     return Exit.OK if drained.done else Exit.FAILED
 
@@ -173,8 +177,11 @@ class _DrainLines:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._shown = ""
+        #: The queue may have been closed.
+        self.began = False
 
     def begin(self, found: QueueStats | None) -> None:
+        self.began = True
         if found is not None and found.ready and not found.live_workers:
             click.echo(plain(f"no live worker serves {found.name}: nothing of it will run"), err=True)
 
@@ -190,12 +197,18 @@ class _DrainLines:
         elif drained.done:
             print_text(f"{drained.queue} is drained, and stays closed until `headrace queue resume {drained.queue}`")
         else:
-            print_text(f"{drained.queue} is not drained in time, and stays closed: {_left(drained)}")
+            print_text(f"{drained.queue} is not drained in time: {_left(drained)}; {_stays_closed(drained.queue)}")
 
 
 def _left(drained: Drained) -> str:
+    """Return what a drain that is not done still waits for."""
     counts = {state: getattr(drained, state) for state in ("running", "ready", "scheduled", "parked")}
-    return ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "nothing is left"
+    left = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    return left or f"no jobs are left, but other processes need {HEARD_SECONDS:g} s to see it closed"
+
+
+def _stays_closed(queue: str) -> str:
+    return f"it stays closed until `headrace queue resume {queue}`"
 
 
 async def _find(stores: Stores, name: str, *, force: bool) -> QueueStats | None:

@@ -107,8 +107,8 @@ def cli(config: Path | None, url: str | None) -> None:
     """Durable batch jobs and workflows made for LLM work.
 
     Without a store URL an embedded PostgreSQL in ./.headrace is used. Every command has --json. Exit codes: 0 ok,
-    1 failed, 2 wrong usage or configuration, 3 the store cannot be reached, 4 not allowed, 5 not found,
-    130 interrupted.
+    1 failed, 2 wrong usage or configuration, 3 the store cannot be reached or lost its jobs, 4 not allowed,
+    5 not found, 130 interrupted.
     """
     # By environment, so that apps which are loaded later and child processes see them too.
     if config is not None:
