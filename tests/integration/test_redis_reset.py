@@ -240,7 +240,7 @@ async def test_where_an_epoch_is_remembered_nothing_is_made_anew(server: ValkeyS
     for attempt in (open_redis_stores, create_namespace):
         with pytest.raises(StorageResetError, match="remembers"):
             await attempt(site)
-    with pytest.raises(StoreVersionError, match="headrace migrate.*If jobs were here before, do not migrate.*adopt"):
+    with pytest.raises(StoreVersionError, match=r"headrace migrate.*If jobs were here before, do not migrate.*adopt"):
         await open_redis_stores(RedisSite(site.url, prefix=site.prefix))
     await adopt(site)
     async with stores_on(site, None) as stores:
