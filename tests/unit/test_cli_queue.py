@@ -118,7 +118,7 @@ def test_a_drain_that_is_broken_off_says_that_the_queue_stays_closed(
     result = headrace("queue", "drain", "sums")
     assert result.exit_code == 130, result.stderr
     assert result.stderr.splitlines()[-1] == (
-        "Error: interrupted; it stays closed until `headrace queue resume sums`"
+        "Error: interrupted; sums stays closed until `headrace queue resume sums`"
     )  # fmt: skip
     code, error = headrace.refusal("queue", "drain", "sums")
     assert (code, error["code"], "queue resume sums" in error["message"]) == (130, "interrupted", True)

@@ -166,7 +166,8 @@ def drain(name: str, timeout: timedelta | None, force: bool, as_json: bool) -> E
     try:
         drained = with_stores(work)
     except KeyboardInterrupt:
-        raise InterruptedByUserError(f"interrupted; {_stays_closed(name)}" if lines.began else "interrupted") from None
+        left = f"; {name} stays closed until `headrace queue resume {name}`" if lines.began else ""
+        raise InterruptedByUserError(f"interrupted{left}") from None
     lines.end(drained)
     return Exit.OK if drained.done else Exit.FAILED
 
@@ -197,7 +198,8 @@ class _DrainLines:
         elif drained.done:
             print_text(f"{drained.queue} is drained, and stays closed until `headrace queue resume {drained.queue}`")
         else:
-            print_text(f"{drained.queue} is not drained in time: {_left(drained)}; {_stays_closed(drained.queue)}")
+            until = f"it stays closed until `headrace queue resume {drained.queue}`"
+            print_text(f"{drained.queue} is not drained in time: {_left(drained)}; {until}")
 
 
 def _left(drained: Drained) -> str:
@@ -205,10 +207,6 @@ def _left(drained: Drained) -> str:
     counts = {state: getattr(drained, state) for state in ("running", "ready", "scheduled", "parked")}
     left = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     return left or f"no jobs are left, but other processes need {HEARD_SECONDS:g} s to see it closed"
-
-
-def _stays_closed(queue: str) -> str:
-    return f"it stays closed until `headrace queue resume {queue}`"
 
 
 async def _find(stores: Stores, name: str, *, force: bool) -> QueueStats | None:
