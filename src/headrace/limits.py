@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from headrace.engine.context import CURRENT
 from headrace.engine.grants import redeclare
 from headrace.engine.late_limiter import soon
 from headrace.engine.levels import list_limits
 from headrace.engine.registry import Registry
-from headrace.model.admission import LimitsView
+from headrace.model.admission import LimitKind, LimitsView
 from headrace.model.breaker import BreakerState
 from headrace.model.durations import parse_duration
-from headrace.model.errors import InvalidInputError, LimitTimeoutError, NotFoundError
+from headrace.model.errors import InvalidInputError, LimitTimeoutError, NotFoundError, StoreUnavailableError
 from headrace.model.limits import Declared, Rate, check_cost, check_gate_key, check_weight
 from headrace.model.names import check_name
 from headrace.model.queue import check_cap
@@ -27,6 +27,8 @@ from headrace.ports.limiter import Limiter
 
 if TYPE_CHECKING:
     from headrace.runtime import Runtime
+
+T = TypeVar("T")
 
 #: Where the wait would be too long, one looks again and again for a while before saying so: claimers hold units for a
 #: moment and give back what they do not need.
@@ -83,7 +85,8 @@ class Limits:
     ) -> None:
         """Set a rate limit, such as "60/m", for running workers too; None returns to what is declared.
 
-        None also opens what `close` closed.
+        None also opens what `close` closed. Where a server beside the store counts rates and does not answer, the
+        change is stored all the same: StoreUnavailableError says what is left to do.
         `name`: that of a `Limit`, or "task:NAME" or "queue:NAME" for a `rate_limit=`. Jobs of a task come under
         "task:NAME" only where the task declares one: NotFoundError where it does not, unless `force` sets it for when
         it does. Raises InvalidInputError.
@@ -95,11 +98,22 @@ class Limits:
         if parsed is not None and not force:
             await self._check_declared(name, "rate_limit")
         await self._admission.set_rate(name, parsed)
-        if self._runtime().limiter is not self._runtime().stores.limiter:
+        try:
+            if self._beside:
+                await self._change_beside(name, opens=rate is None)
+            elif rate is None:
+                await self._limiter.open_bucket(name)
+        finally:
+            self._hint(name)
+
+    async def _change_beside(self, name: str, *, opens: bool) -> None:
+        """Let the limiter know of a rate that was set in the store, and end its closing."""
+        left = "workers declare it there when it answers"
+        left += "; what closes it there stays until this is repeated" if opens else ", and there is nothing to repeat"
+        with _saying(f"rate limit {name!r} is changed in the store, but not where it is counted: {left}"):
             await redeclare(self._limiter, self._admission, {name})
-        if rate is None:
-            await self._limiter.open_bucket(name)
-        self._hint(name)
+            if opens:
+                await soon(self._limiter.open_bucket(name))
 
     async def _check_declared(self, name: str, option: Literal["concurrency", "rate_limit"]) -> None:
         """Raise NotFoundError for a limit of a task that declares none: its jobs do not name it."""
@@ -141,19 +155,43 @@ class Limits:
         "cap", "rate", "breaker".
 
         Jobs that wait behind it are no longer limited by it, those that run go on. A worker that still declares it
-        declares it again at its next start. Raises NotFoundError naming those there are.
+        declares it again at its next start. Raises NotFoundError naming those there are. Where a server beside the
+        store counts rates and does not answer, a rate limit stays: StoreUnavailableError says so, and the same may be
+        tried again.
         """
         _check_bucket(name)
-        found = await self._admission.forget_limit(name)
-        if self._runtime().limiter is not self._runtime().stores.limiter:
-            await soon(self._limiter.forget(name))
+        found = set(await self._forget_beside(name))
+        try:
+            found |= await self._admission.forget_limit(name)
+            if LimitKind.RATE in found and self._beside:
+                with _saying(
+                    f"{name!r} is forgotten in the store, but perhaps not where rates are counted: forget it again"
+                ):
+                    # A worker may have declared it there again, in between.
+                    await soon(self._limiter.forget(name))
+        finally:
+            self._hint(name if name.startswith("queue:") else "")
         if not found:
             view = await self._admission.list_limits()
             names = {*(cap.key for cap in view.caps), *(rate.name for rate in view.rates)}
             known = ", ".join(sorted(names | {one.key for one in view.breakers}))
             raise NotFoundError(f"no cap, rate limit or breaker {name!r}; there are: {known or 'none'}")
-        self._hint(name if name.startswith("queue:") else "")
         return frozenset(found)
+
+    async def _forget_beside(self, name: str) -> frozenset[LimitKind]:
+        """Remove the bucket of a limiter beside the store, first: without it nothing is forgotten that has a rate."""
+        if not self._beside:
+            return frozenset()
+        try:
+            known = await soon(self._limiter.levels([name]))
+            await soon(self._limiter.forget(name))
+        except StoreUnavailableError as error:
+            if name in {rate.name for rate in await self._admission.list_rates()}:
+                raise _explained(
+                    error, f"nothing of {name!r} is forgotten: forget it again when rates are counted"
+                ) from error
+            return frozenset()
+        return frozenset({LimitKind.RATE} if known else ())
 
     async def close(self, name: str, wait: float | str | timedelta) -> None:
         """Let nothing pass a rate limit for `wait`, at most 7 days: the provider said so (a 429 with Retry-After).
@@ -165,11 +203,11 @@ class Limits:
         lasts = parse_duration(wait, field="wait")
         if lasts > _LONGEST_CLOSING:
             raise InvalidInputError("wait", "must be at most 7d; a rate can be set lower for longer", wait)
-        if not await self._limiter.levels([name]):
+        if not await self._answer(self._limiter.levels([name])):
             await redeclare(self._limiter, self._admission, {name})
-            if not await self._limiter.levels([name]):
+            if not await self._answer(self._limiter.levels([name])):
                 raise _no_rate(name)
-        await self._limiter.close_bucket(name, lasts)
+        await self._answer(self._limiter.close_bucket(name, lasts))
 
     def take(self, name: str, units: float = 1.0, *, timeout: float | str | timedelta | None = None) -> Taking:
         """Take units of a rate limit inside a handler: `await app.limits.take("api", 20)`, or with `async with`.
@@ -204,6 +242,15 @@ class Limits:
     @property
     def _limiter(self) -> Limiter:
         return self._runtime().limiter
+
+    @property
+    def _beside(self) -> bool:
+        """Whether rates are counted by a limiter that is not the store's own."""
+        return self._limiter is not self._runtime().stores.limiter
+
+    async def _answer(self, answer: Awaitable[T]) -> T:
+        """Return what the limiter answers; one beside the store has to do so soon."""
+        return await (soon(answer) if self._beside else answer)
 
     def _hint(self, key: str) -> None:
         """Let workers look now at queues that a change may concern; others find it with their next poll."""
@@ -261,6 +308,19 @@ def _ends_at(seconds: float | None) -> float:
 
 def _declared(declared: Declared, option: str) -> Mapping[str, object]:
     return declared.caps if option == "concurrency" else declared.rates
+
+
+@contextmanager
+def _saying(what: str) -> Iterator[None]:
+    """Let an error of the server that counts rates say what was done, what was not, and what to do."""
+    try:
+        yield
+    except StoreUnavailableError as error:
+        raise _explained(error, what) from error
+
+
+def _explained(error: StoreUnavailableError, what: str) -> StoreUnavailableError:
+    return type(error)(f"{what} ({error})")
 
 
 def _no_rate(name: str) -> NotFoundError:

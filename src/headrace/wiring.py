@@ -23,7 +23,6 @@ from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.middleware.usage import meter_usage
 from headrace.engine.registry import RunsIn
 from headrace.engine.shift import ShiftOptions
-from headrace.engine.supply import Admit
 from headrace.engine.worker import DutyOptions, Worker
 from headrace.executors.inline import InlineExecutor
 from headrace.executors.process import ProcessExecutor
@@ -251,18 +250,13 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         lease=settings.queue.visibility_timeout,
         heartbeat_interval=settings.worker.heartbeat_interval,
     )
+    limiter = app.runtime.limiter
+    grants = None if limiter is stores.limiter else Grants(limiter, stores.admission)
     return Worker(
-        stores, factory, shift=shift, duties=_duties(settings), clock=clock, admit=_admit(app),
+        stores, factory, shift=shift, duties=_duties(settings), clock=clock,
+        admit=None if grants is None else grants.admit_jobs, end_admitting=None if grants is None else grants.close,
         declarations=app.declarations(),
     )  # fmt: skip
-
-
-def _admit(app: App) -> Admit:
-    """Return how jobs are admitted: by the store, or with units of a limiter beside it."""
-    stores, limiter = app.runtime.stores, app.runtime.limiter
-    if limiter is stores.limiter:
-        return stores.admission.admit_jobs
-    return Grants(limiter, stores.admission).admit_jobs
 
 
 def _duties(settings: Settings) -> DutyOptions:

@@ -27,10 +27,12 @@ class Counted:
     def __init__(self, limiter: Limiter) -> None:
         self._limiter = limiter
         self.counts: Counter[str] = Counter()
+        self.taken: list[Mapping[str, float]] = []
 
     async def take(self, wanted: Mapping[str, float], **options: Any) -> Taken:
         """Count a call, and the units it brings."""
         taken = await self._limiter.take(wanted, **options)
+        self.taken.append(taken.units)
         self.counts.update({"takes": 1, **{name: int(units) for name, units in taken.units.items()}})
         return taken
 
@@ -174,3 +176,70 @@ async def test_a_queue_that_needs_units_no_more_forgets_them(site: Site, monkeyp
     monkeypatch.setattr(grants, "KEPT_SECONDS", 0.0)
     await site.admit(claimer)
     assert site.limiter.counts == {"takes": 1, "api": 1}
+
+
+DEAR = Gate(limits=(("a", 500.0), ("b", 500.0)))
+
+
+@pytest.mark.parametrize("extra", [None, 53, 54])
+async def test_jobs_dearer_than_two_bursts_start(site: Site, extra: int | None) -> None:
+    """Whichever bucket is full first, and however often one looks; a full one is left in debt in vain once a job."""
+    await declare(site, a=Rate(10.0, 100.0), b=Rate(9.0, 100.0))
+    await site.on.enqueue(5, gate=DEAR)
+    claimer, began = site.claimer(), site.on.clock.monotonic()
+
+    for second in range(400):
+        for _ in range(2 if second == extra else 1):
+            await site.admit(claimer)
+        site.on.clock.advance(SECOND)
+        if site.started.total() == 5:
+            break
+    assert site.started.total() == 5
+    assert site.on.clock.monotonic() - began <= 4 * 500 / 9 + 10
+    assert sum(max(units.values(), default=0.0) > 100.0 for units in site.limiter.taken) <= 2 * 5
+
+
+async def test_nobody_looks_again_and_again_for_what_is_not_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks at what was asked for before, time passes; so do the jobs, as fast as the slower rate lets."""
+    monkeypatch.setattr(grants, "AWAY_SECONDS", 0.5)
+    rates = {"a": Rate(1_000.0, 100.0), "b": Rate(900.0, 100.0)}
+    stores, beside = open_memory_stores(), open_memory_stores()
+    on = Scenario(stores, FakeClock())
+    session = await on.worker(lease=600 * MINUTE)
+    await on.gate.declare_limits(Declared({}, rates))
+    await beside.limiter.declare(rates)
+    await on.enqueue(5, gate=DEAR)
+    claimer, looks, started, at_once = Grants(beside.limiter, on.gate), 0, 0, 0
+    began = asyncio.get_running_loop().time()
+    while started < 4 and asyncio.get_running_loop().time() - began < 10:
+        admitted = await claimer.admit_jobs(Claim(session, "default", 10))
+        looks, started = looks + 1, started + len(admitted.jobs)
+        at_once = at_once + 1 if admitted.look_in == 0 * SECOND else 0
+        assert at_once <= 2
+        await asyncio.sleep(0.5 if admitted.look_in is None else admitted.look_in.total_seconds())
+    assert (started, looks < 60) == (4, True)
+    await claimer.close()
+    await beside.close()
+    await stores.close()
+
+
+async def test_a_dear_job_that_lacks_another_bucket_leaves_a_full_one_to_others(site: Site) -> None:
+    """While it waits for minutes for the one, cheap jobs of its queue use the other as fast as that fills."""
+    await declare(site, a=Rate(10.0, 100.0), b=Rate(1.0, 100.0))
+    await site.limiter.take({"b": 500.0})
+    await site.on.enqueue(1, gate=DEAR)
+    claimer = site.claimer()
+    for _ in range(5):
+        await site.admit(claimer)
+        site.on.clock.advance(SECOND)
+    await site.on.enqueue(3_000, gate=Gate(fair_key="cheap", limits=(("a", 1.0),)))
+
+    for _ in range(100):
+        for _ in range(3):
+            await site.admit(claimer)
+        site.on.clock.advance(SECOND)
+    assert 900 <= site.started.total() <= 1_100
+    for _ in range(460):
+        await site.admit(claimer)
+        site.on.clock.advance(SECOND)
+    assert (await site.limiter.levels(["b"]))["b"].units < 100.0 - 300.0

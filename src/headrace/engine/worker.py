@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -54,11 +54,14 @@ class Worker:
 
     def __init__(  # noqa: PLR0913 - collaborators arrive by constructor
         self, stores: Stores, factory: AttemptFactory, *, shift: ShiftOptions, duties: DutyOptions, clock: Clock,
-        admit: Admit | None = None, declarations: Sequence[Declaration] = (),
+        admit: Admit | None = None, end_admitting: Callable[[], Awaitable[None]] | None = None,
+        declarations: Sequence[Declaration] = (),
     ) -> None:  # fmt: skip
-        """`admit` admits jobs with units of a limiter beside the store; None: the store counts its own."""
+        """`admit` admits jobs with units of a limiter beside the store, and `end_admitting` ends what goes on behind
+        that; None: the store counts its own."""
         self._stores = stores
         self._admit = admit or stores.admission.admit_jobs
+        self._end_admitting = end_admitting
         self._factory = factory
         self._shift_options = shift
         self._clock = clock
@@ -156,6 +159,8 @@ class Worker:
         with contextlib.suppress(StoreUnavailableError):
             await self._leadership.resign()
         await self._end_shifts(grace)
+        if self._end_admitting is not None:
+            await self._end_admitting()
         await asyncio.gather(
             *(executor.close() for executor in self._factory.executors.values()), self._factory.alone.close()
         )
