@@ -187,9 +187,8 @@ class Limits:
             await soon(self._limiter.forget(name))
         except StoreUnavailableError as error:
             if name in {rate.name for rate in await self._admission.list_rates()}:
-                raise _explained(
-                    error, f"nothing of {name!r} is forgotten: forget it again when rates are counted"
-                ) from error
+                _explain(error, f"nothing of {name!r} is forgotten: forget it again when rates are counted")
+                raise
             return frozenset()
         return frozenset({LimitKind.RATE} if known else ())
 
@@ -316,11 +315,13 @@ def _saying(what: str) -> Iterator[None]:
     try:
         yield
     except StoreUnavailableError as error:
-        raise _explained(error, what) from error
+        _explain(error, what)
+        raise
 
 
-def _explained(error: StoreUnavailableError, what: str) -> StoreUnavailableError:
-    return type(error)(f"{what} ({error})")
+def _explain(error: StoreUnavailableError, what: str) -> None:
+    """Put words before those of an error, which stays of its kind."""
+    error.args = (f"{what} ({error})",)
 
 
 def _no_rate(name: str) -> NotFoundError:
