@@ -67,13 +67,14 @@ class Limits:
         return await list_limits(self._runtime().stores, self._limiter)
 
     async def set_cap(self, key: str, cap: int | None, *, force: bool = False) -> None:
-        """Set how many jobs run at once under "task:NAME" or "queue:NAME", for running workers too.
+        """Set how many jobs run at once under "task:NAME", "queue:NAME" or "key:QUEUE:KEY", for running workers too.
 
-        0 stops them; None returns to what is declared in code or settings. Jobs of a task come under a cap only where
-        the task declares `concurrency=`: NotFoundError where it does not, unless `force` sets it for when it does.
-        Raises InvalidInputError.
+        0 stops them; None returns to what is declared in code or settings. "key:QUEUE:KEY" is the `concurrency_key` KEY
+        of a queue: the cap holds in place of the `key_limit` of its jobs, and above 1 they no longer run one by one.
+        Jobs of a task come under a cap only where the task declares `concurrency=`: NotFoundError where it does not,
+        unless `force` sets it for when it does. Raises InvalidInputError.
         """
-        _check_limit_name("key", key, ("task", "queue"))
+        _check_cap_name(key)
         checked = None if cap is None else check_cap(cap, field="cap", least=0)
         if checked is not None and not force:
             await self._check_declared(key, "concurrency")
@@ -254,7 +255,7 @@ class Limits:
     def _hint(self, key: str) -> None:
         """Let workers look now at queues that a change may concern; others find it with their next poll."""
         kind, _, name = key.partition(":")
-        queues = [name] if kind == "queue" else self._registry.queues()
+        queues = [name.partition(":")[0]] if kind in ("queue", "key") else self._registry.queues()
         for queue in queues:
             self._runtime().stores.notifier.hint(f"queue:{queue}")
 
@@ -331,11 +332,21 @@ def _no_rate(name: str) -> NotFoundError:
     )
 
 
-def _check_limit_name(field: str, value: object, kinds: tuple[str, ...]) -> None:
+def _check_limit_name(field: str, value: object, kinds: tuple[str, ...], others: str = "") -> None:
     kind, found, name = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not found or kind not in kinds:
-        raise InvalidInputError(field, "must be " + " or ".join(f'"{kind}:NAME"' for kind in kinds), value)
+        named = " or ".join(f'"{kind}:NAME"' for kind in kinds)
+        raise InvalidInputError(field, f"must be {named} {others}".rstrip(), value)
     check_name(f"{field}, after the colon,", name)
+
+
+def _check_cap_name(name: object) -> None:
+    if isinstance(name, str) and name.startswith("key:"):
+        _, queue, key = (*name.split(":", 2), "")[:3]
+        check_name('key, as "key:QUEUE:KEY", its QUEUE', queue)
+        check_gate_key('key, as "key:QUEUE:KEY", its KEY', key)
+    else:
+        _check_limit_name("key", name, ("task", "queue"), 'or "key:QUEUE:KEY"')
 
 
 def _check_bucket(name: object) -> None:

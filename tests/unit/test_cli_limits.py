@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from headrace import App, Limit
-from headrace.cli.limits import shown_rate
 from headrace.model.breaker import BreakerRule
 from headrace.model.limits import Declared, Rate
 from tests.unit.cli_runner import CommandLine, as_client, command_line
@@ -91,6 +90,16 @@ def test_a_queue_that_is_there_can_be_capped(headrace: CommandLine) -> None:
 
 
 @pytest.mark.usefixtures("app")
+def test_a_concurrency_key_of_a_queue_that_is_there_can_be_capped(headrace: CommandLine) -> None:
+    """Its cap is listed with the others until it is reset: none is declared."""
+    assert headrace.text("limits", "set-cap", "key:llm:ann: b", 2) == "key:llm:ann: b: at most 2 at once\n"
+    caps = {cap["key"]: cap for cap in headrace.json("limits", "list")["caps"]}
+    assert (caps["key:llm:ann: b"]["declared"], caps["key:llm:ann: b"]["cap"]) == (None, 2)
+    assert "none is declared" in headrace.text("limits", "reset", "key:llm:ann: b")
+    assert one(headrace, "caps")["key"] == "task:render"
+
+
+@pytest.mark.usefixtures("app")
 def test_a_rate_is_set_and_reset(headrace: CommandLine) -> None:
     """An operator's rate holds with its burst until it is reset."""
     assert headrace.text("limits", "set-rate", "openai", "2/s", "--burst", 5) == "openai: 2/s, burst 5\n"
@@ -139,6 +148,9 @@ def test_what_is_forgotten_limits_nothing(headrace: CommandLine) -> None:
         (["set-cap", "rendr", "1"], 5, "queue:llm"),
         (["set-cap", "rendr", "1"], 5, "a cap is named task:NAME"),
         (["set-cap", "rendr", "1", "--force"], 2, "task:NAME"),
+        (["set-cap", "key:lmm:ann", "1"], 5, "queue:llm"),
+        (["set-cap", "key:llm", "1", "--force"], 2, "its KEY must be 1 to 128 printable characters, got ''"),
+        (["set-cap", "key:L M:ann", "1", "--force"], 2, "its QUEUE must"),
         (["set-cap", "task:render", "-1"], 2, "cap must be a whole number from 0 to 1,000,000, got '-1'"),
         (["set-cap", "task:render", "abc"], 2, "cap must be a whole number from 0 to 1,000,000, got 'abc'"),
         (["set-cap", "task:render", "1.5"], 2, "cap must be a whole number"),
@@ -244,6 +256,6 @@ def test_a_rate_is_shown_as_it_can_be_set(headrace: CommandLine, text: str) -> N
 def test_a_rate_without_a_short_form_is_shown_as_it_can_be_set() -> None:
     """A rate of code that no decimal meets is shown in few digits, without an exponent."""
     for per_second in (1 / 7, 1 / 7e7 * 10, 12_345.678901, 1 / 3e5):
-        shown = shown_rate(Rate(per_second, 1.0))
+        shown = Rate(per_second, 1.0).text
         assert len(shown) <= 12
         assert Rate.parse(shown).per_second == pytest.approx(per_second, rel=2e-6)

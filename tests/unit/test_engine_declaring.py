@@ -154,7 +154,7 @@ async def test_a_new_session_brings_back_schedules_and_undoes_none() -> None:
     ("one", "two", "named"),
     [
         ({"limits": [Limit("api", "5/s")]}, {"limits": [Limit("api", "5/s", burst=9)]}, "5/s, burst 5|5/s, burst 9"),
-        ({"limits": [Limit("api", Rate(1 / 7, 1))]}, {"limits": [Limit("api", "1/s")]}, "0.142857/s|1/s"),
+        ({"limits": [Limit("api", Rate(1 / 7, 1))]}, {"limits": [Limit("api", "1/s")]}, "8.57143/m|1/s"),
         ({"breaker": Breaker("api", cooldown="90s")}, {"breaker": Breaker("api", failures=2)},
          "failures=5, cooldown=1m30s|failures=2, cooldown=30s"),
     ],

@@ -184,6 +184,32 @@ async def test_a_cap_is_changed_while_workers_run() -> None:
         await batch.wait(timeout=10)
 
 
+async def test_the_cap_of_a_key_changes_while_its_jobs_wait() -> None:
+    """Jobs one at a time run three at a time as soon as an operator says so, and not at all with 0."""
+    app = quick_app(poll_interval=SLOW_POLL)
+    running: list[int] = []
+    release = asyncio.Event()
+
+    @app.task(queue="q")
+    async def wait(number: int) -> None:
+        running.append(number)
+        await release.wait()
+
+    async with app.worker():
+        jobs = [await wait.options(concurrency_key="ann:1").enqueue(number) for number in range(6)]
+        await wait_until(lambda: running == [0])
+        await app.limits.set_cap("key:q:ann:1", 3)
+        await wait_until(lambda: len(running) == 3)
+        await app.limits.set_cap("key:q:ann:1", 0)
+        release.set()
+        await asyncio.gather(*(job.result(timeout=10) for job in jobs[:3]))
+        why = await jobs[3].explain()
+        assert "`headrace limits set-cap key:q:ann:1`" in str(why)
+        assert running == [0, 1, 2]
+        await app.limits.set_cap("key:q:ann:1", None)
+        await asyncio.gather(*(job.result(timeout=10) for job in jobs))
+
+
 async def test_a_limit_that_no_job_names_is_no_success() -> None:
     """A task that declares no cap and no rate cannot be given one from outside: the error says what to declare."""
     app = quick_app()

@@ -82,12 +82,13 @@ def told(
         ),
         (
             told(R.CAP, "user 7", cap=0, running=0, ahead=1),
-            "the cap of key user 7 is 0: nothing under it starts (`headrace limits set-cap 'key:llm:user 7'` changes it)"
-            "; 1 job with the same keys and limits comes before it",
+            "the cap of key user 7 is 0: nothing under it starts (`headrace limits set-cap 'key:llm:user 7'` changes "
+            "it); 1 job with the same keys and limits comes before it",
         ),
         (
             told(R.RATE, "openai", until=54, level=0.09, units=1.0, ahead=8),
-            "rate limit openai has 0.09 of 1 unit and frees in 54 s; 8 jobs with the same keys and limits come before it",
+            "rate limit openai has 0.09 of 1 unit and frees in 54 s; 8 jobs with the same keys and limits come before "
+            "it",
         ),
         (
             told(R.RATE, "openai", until=1.2, level=0.4, units=1.0),

@@ -27,9 +27,7 @@ _force = click.option("--force", is_flag=True, show_default=False, help="Also a 
 _FORCE = "; --force sets it all the same"
 _FORGOTTEN = {"cap": "cap", "rate": "rate limit", "breaker": "breaker"}
 _AWAY = "The server that counts rates does not answer: no job with a rate limit starts. `headrace doctor` says more."
-_PERIODS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-#: Rates that differ by less are shown alike.
-_NEAR = 1e-6
+_CAPS = "task:NAME, queue:NAME or key:QUEUE:KEY"
 _KINDS = ("caps", "rates", "breakers", "shares")
 
 
@@ -117,8 +115,8 @@ def _rates(view: LimitsView, now: datetime) -> _Table:
         burst = "" if rate.rate is None else f"{rate.rate.burst:g}"
         level = "unknown" if rate.level is None else f"{rate.level:.1f}"
         return (
-            rate.name, shown_rate(rate.rate), burst, level, _free(rate, now),
-            shown_rate(rate.declared), shown_rate(rate.override),
+            rate.name, _rate_text(rate.rate), burst, level, _free(rate, now),
+            _rate_text(rate.declared), _rate_text(rate.override),
         )  # fmt: skip
 
     return ("RATE", "LIMIT", "BURST", "LEVEL", "ONE UNIT", "DECLARED", "SET"), [row(rate) for rate in view.rates]
@@ -175,25 +173,8 @@ def _set(value: object) -> object:
     return "" if value is None else value
 
 
-def shown_rate(rate: Rate | None) -> str:
-    """Return a rate as people write it and `set-rate` reads it, whole where it can be, else in the fewest characters.
-
-    >>> [shown_rate(Rate.parse(text)) for text in ("30/m", "2/s", "1000/d", "0.5/d", "0.25/s")]
-    ['30/m', '2/s', '1000/d', '0.5/d', '15/m']
-    """
-    if rate is None:
-        return ""
-    amounts = {period: rate.per_second * seconds for period, seconds in _PERIODS.items()}
-    for period, amount in amounts.items():
-        if abs(amount - round(amount)) < _NEAR * amount:
-            return f"{round(amount)}/{period}"
-    return min((f"{_decimal(amount)}/{period}" for period, amount in amounts.items()), key=len)
-
-
-def _decimal(amount: float) -> str:
-    """Return the shortest decimal that is as good as `amount`, without an exponent."""
-    texts = (f"{amount:.{digits}f}" for digits in range(1, 20))
-    return next(text for text in texts if abs(float(text) - amount) <= _NEAR * amount)
+def _rate_text(rate: Rate | None) -> str:
+    return "" if rate is None else rate.text
 
 
 @limits.command("set-cap", cls=CommandOfNumbers)
@@ -202,19 +183,25 @@ def _decimal(amount: float) -> str:
 @_force
 @json_option
 def set_cap(name: str, cap: int, force: bool, as_json: bool) -> None:
-    """Let N jobs run at once under task:NAME or queue:NAME; 0 lets none start.
+    """Let N jobs run at once under task:NAME, queue:NAME or key:QUEUE:KEY; 0 lets none start.
+
+    KEY is a `concurrency_key`: N then holds in place of the `key_limit` of its jobs.
 
     \b
-    Example:
+    Examples:
       headrace limits set-cap task:render 5
+      headrace limits set-cap key:llm:user-7 0
     """
 
     async def change(app: App) -> str:
         caps = [cap.key for cap in (await app.limits.show()).caps if _is_named(name, cap)]
         if not force:
-            hint = _FORCE if name.startswith(("task:", "queue:")) else "; a cap is named task:NAME or queue:NAME"
+            kinds = ("task:", "queue:", "key:")
+            hint = _FORCE if name.startswith(kinds) else f"; a cap is named {_CAPS}"
             hint = _only("concurrency", name) + hint
-            _check_known("cap", name, [*caps, *await _queue_limits(app)], hint=hint)
+            queues = await _queue_limits(app)
+            keyed = name.startswith("key:") and queue_cap(name.split(":")[1]) in queues
+            _check_known("cap", name, [*caps, *queues, *([name] if keyed else [])], hint=hint)
         await app.limits.set_cap(name, cap, force=force)
         return "" if name in caps else _only("concurrency", name)
 
@@ -250,7 +237,7 @@ def set_rate(name: str, rate: str, burst: float | None, force: bool, as_json: bo
         await app.limits.set_rate(name, parsed, force=force)
         return "" if name in rates else _only("rate_limit", name)
 
-    text = f"{name}: {shown_rate(parsed)}, burst {parsed.burst:g}{_change(change)}"
+    text = f"{name}: {parsed.text}, burst {parsed.burst:g}{_change(change)}"
     _say({"rate": name, "set": parsed}, text, as_json=as_json)
 
 
@@ -334,7 +321,7 @@ def _reset_to(kind: str, declared: int | Rate | None) -> str:
     what = _FORGOTTEN[kind]
     if declared is None:
         return f"no {what} any more, for none is declared"
-    return f"{what} {shown_rate(declared) if isinstance(declared, Rate) else declared}, as declared"
+    return f"{what} {declared.text if isinstance(declared, Rate) else declared}, as declared"
 
 
 @limits.command()

@@ -12,8 +12,6 @@ from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError
 from headrace.model.limits import Rate
 
-_PERIODS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-
 
 class Declarations:
     """What several sources declare of one kind of limit, by name."""
@@ -48,21 +46,12 @@ def _differing(one: Any, other: Any) -> tuple[str, str]:
     """
     if isinstance(one, Rate) and isinstance(other, Rate):
         if one.per_second != other.per_second:
-            return _rate(one), _rate(other)
-        return f"{_rate(one)}, burst {one.burst:g}", f"{_rate(other)}, burst {other.burst:g}"
+            return one.text, other.text
+        return f"{one.text}, burst {one.burst:g}", f"{other.text}, burst {other.burst:g}"
     if isinstance(one, BreakerRule) and isinstance(other, BreakerRule):
         names = [item.name for item in fields(BreakerRule) if getattr(one, item.name) != getattr(other, item.name)]
         return _options(one, names), _options(other, names)
     return str(one), str(other)
-
-
-def _rate(rate: Rate) -> str:
-    """Return a rate per the shortest period in which it is a whole number, as `Rate.parse` takes it."""
-    for period, seconds in _PERIODS.items():
-        amount = rate.per_second * seconds
-        if round(amount) and abs(amount - round(amount)) < 1e-6:
-            return f"{round(amount)}/{period}"
-    return f"{rate.per_second:.6g}/s"
 
 
 def _options(rule: BreakerRule, names: list[str]) -> str:

@@ -17,6 +17,8 @@ from headrace.model.names import check_name
 _PERIODS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _RATE = re.compile(r"(?P<amount>[0-9]+(\.[0-9]+)?)/(?P<period>[smhd])")
 _RATE_RULE = 'must be a number of units per s, m, h or d, such as "30/m", from 0.001/d to 1000000000/s'
+#: Rates that differ by a smaller part are written alike.
+_NEAR = 1e-6
 _LEAST_PER_SECOND, _MOST_UNITS = 0.001 / 86_400, 1e9
 #: The longest wait that is told: a debt at a small rate takes longer than a timedelta can hold.
 _LONGEST_WAIT = 1e9
@@ -60,6 +62,19 @@ class Rate:
         if burst is not None and (not _is_number(burst) or not 0 < burst <= _MOST_UNITS):
             raise InvalidInputError("burst", "must be a number above 0, at most 1e9", burst)
         return cls(float(per_second), float(max(1.0, per_second) if burst is None else burst))
+
+    @property
+    def text(self) -> str:
+        """The flow as people write it and `parse` reads it: whole where it can be, else in the fewest characters.
+
+        >>> [Rate.parse(text).text for text in ("30/m", "2/s", "60/m", "1000/d", "0.5/d", "0.25/s")]
+        ['30/m', '2/s', '1/s', '1000/d', '0.5/d', '15/m']
+        """
+        amounts = {period: self.per_second * seconds for period, seconds in _PERIODS.items()}
+        for period, amount in amounts.items():
+            if abs(amount - round(amount)) < _NEAR * amount:
+                return f"{round(amount)}/{period}"
+        return min((f"{_decimal(amount)}/{period}" for period, amount in amounts.items()), key=len)
 
     def after(self, level: float, elapsed: timedelta) -> float:
         """Return the level of a bucket that stood at `level` and was left alone for `elapsed`.
@@ -121,6 +136,12 @@ class Limit:
     def declared(self) -> Rate | None:
         """The rate that this limit declares."""
         return None if self.rate is None else Rate.parse(self.rate, burst=self.burst)
+
+
+def _decimal(amount: float) -> str:
+    """Return the shortest decimal that is as good as `amount`, without an exponent."""
+    texts = (f"{amount:.{digits}f}" for digits in range(1, 20))
+    return next(text for text in texts if abs(float(text) - amount) <= _NEAR * amount)
 
 
 def _is_number(value: object) -> bool:
