@@ -164,10 +164,12 @@ async def test_a_server_that_is_frozen_holds_up_nothing_else(server: ValkeyServe
             batch = await app.submit(call, range(3))
             for _ in range(2):
                 assert await (await free.enqueue()).result(timeout=8) == "free"
-            assert len(started) == 1
+            # A unit may have been on its way when the server froze.
+            assert len(started) <= 2
         finally:
             os.kill(server.pid, signal.SIGCONT)
         await batch.wait(timeout=30)
+        assert len(started) == 4
 
 
 async def test_jobs_larger_than_a_burst_pay_their_debt(server: ValkeyServer) -> None:
