@@ -248,8 +248,8 @@ GATED = (
     ),
     Mutant(
         "order of a key", "what runs does not hold its key",
-        (lua("lib/keeper", "if used >= gate.key_limit then", "if false then"),
-         lua("lib/admitting", "key_usage(queue, gate) < gate.key_limit", "true")),
+        (lua("lib/keeper", "if cap and key_usage(job.queue, gate) >= cap then", "if false then"),
+         lua("lib/admitting", "return cap and key_usage(queue, gate) >= cap", "return false")),
         at("admission_keys", "test_one_of_a_key_runs_at_a_time_in_order"),
     ),
     Mutant(
@@ -318,8 +318,13 @@ GATED = (
     ),
     Mutant(
         "fair shares", "virtual time stands still",
-        (lua("lib/admitting", "if time > virtual_of(queue) then", "if false then"),),
+        (lua("lib/admitting", "if time <= virtual_of(queue) then", "if true then"),),
         at("admission_shares", "test_an_idle_flow_saves_nothing_up", "test_a_small_flow_gains_its_share_at_once"),
+    ),
+    Mutant(
+        "fair shares", "a share that moved is lost to those who go on",
+        (lua("lib/walking", "if key == walk.key and call('ZRANK', key, member) <= walk.read then", "if false then"),),
+        at("admission_shares", "test_one_admission_is_fair_within_itself"),
     ),
     Mutant(
         "fair shares", "weights are not heeded", (lua("lib/admitting", "job.cost / weight", "job.cost"),),

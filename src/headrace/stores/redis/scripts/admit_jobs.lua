@@ -4,7 +4,7 @@
 -- without a gate, else {1, rows of a claim with the refusal as one more, microseconds to look again in (-1: no time
 -- brings more), JSON of the units spent of the grants, JSON of the units that they were too few for}.
 -- Keys: gated, sessions, queue, classes, fresh, tagged, firsts, lanes, heads, tags, virtual, weights, lane, ready, job, running,
--- holders, holds, keys, caps, bucket, breaker. Complexity: O((N + B) · C · log M): N jobs, B lanes held up by their key, C classes.
+-- holders, holds, keys, caps, bucket, breaker. Complexity: O((N + B) · log M + N · C): N jobs, B lanes held up, C classes.
 -- include admitting
 local session, queue, limit = ARGV[2], ARGV[3], tonumber(ARGV[4])
 if call('SISMEMBER', ROOT .. 'gated', queue) == 0 then
@@ -34,6 +34,9 @@ while not more do
     held = held + 1
     look_at = at and math.min(at, look_at or at) or look_at
     stuck[job.gate.text], stuck_classes[job.gate.class] = true, wide or nil
+    if not wide then
+      note_dear(job)
+    end
   elseif #rows >= limit then
     more = true
   else

@@ -26,6 +26,9 @@ local function virtual_of(queue)
   return virtuals[queue]
 end
 
+-- What other pieces want to know of a share that was settled: its class and fair key, the set where it stands now (nil:
+-- in none), as which member and at which score.
+local after_settling
 -- Put a share of a class where its tag and its first job say.
 local function settle_share(queue, class, fair)
   local fresh, tagged, firsts = class_keys(queue, class)
@@ -38,20 +41,26 @@ local function settle_share(queue, class, fair)
     call('ZREM', fresh, before)
     call('HDEL', firsts, fair)
   end
+  local stands, member, score
   if now then
     call('ZREM', tagged, fair)
     call('ZADD', fresh, first[2], now)
     call('HSET', firsts, fair, now)
+    stands, member, score = fresh, now, first[2]
   elseif ahead then
     call('ZADD', tagged, tag, fair)
+    stands, member, score = tagged, fair, tag
   else
     call('ZREM', tagged, fair)
-    if call('EXISTS', fresh, tagged) == 0 then
-      call('SREM', ROOT .. 'classes:' .. queue, class)
-    end
-    return
   end
-  call('SADD', ROOT .. 'classes:' .. queue, class)
+  if stands then
+    call('SADD', ROOT .. 'classes:' .. queue, class)
+  elseif call('EXISTS', fresh, tagged) == 0 then
+    call('SREM', ROOT .. 'classes:' .. queue, class)
+  end
+  if after_settling then
+    after_settling(queue, class, fair, stands, member, score)
+  end
 end
 
 -- Take note of the first job of a lane, if it is another than before.
