@@ -182,7 +182,8 @@ class Grants:
         for name in wanted.spared:
             # It is of use together with what it was spared for.
             need = needs[name]
-            need.look_at = max(need.look_at, min(known[other].look_at for other in need.beside if other in known))
+            look_at = min((known[other].look_at for other in need.beside if other in known), default=now)
+            need.look_at = max(need.look_at, look_at)
 
     async def _give_back(self, granted: Mapping[str, float], spent: Mapping[str, float]) -> None:
         left = {name: amount - spent.get(name, 0.0) for name, amount in granted.items()}
