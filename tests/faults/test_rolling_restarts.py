@@ -40,16 +40,32 @@ async def roll(run: Campaign, restarts: int) -> None:
     for number in range(restarts):
         former, replacement = workers.pop(0), start(run, WORKERS + number)
         workers.append(await replacement.started())
-        run.client(f"slow-{number}", "slow")
         await run.more(20)
         if number % WORKERS:
-            await wait_until(lambda pid=former.pid: runs_slow_job(run, pid))  # type: ignore[misc]
+            await occupy(run, number, former.pid)
         run.tally.plan("worker told to stop")
         former.signal(signal.SIGTERM)
         await former.ended(LONGEST_END)
         assert former.process.exitcode == 0, former.log()
         run.tally.fire("worker told to stop")
         await run.observe()
+
+
+async def occupy(run: Campaign, number: int, pid: int) -> None:
+    """Send slow jobs until a process has one under way: others may take all of a call."""
+    for again in range(20):
+        token = f"slow-{number}-{again}"
+        run.client(token, "slow")
+        await wait_until(lambda sent=token: runs_slow_job(run, pid) or are_taken(run, sent))  # type: ignore[misc]
+        if runs_slow_job(run, pid):
+            return
+    raise AssertionError(f"process {pid} took none of the slow jobs of 20 calls")
+
+
+def are_taken(run: Campaign, token: str) -> bool:
+    """Return whether all jobs of a call were started."""
+    jobs = {job for line in run.acknowledged() if line["token"] == token for job in line["jobs"]}
+    return bool(jobs) and jobs <= {line.get("job") for line in run.effects()}
 
 
 def runs_slow_job(run: Campaign, pid: int) -> bool:

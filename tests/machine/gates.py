@@ -126,7 +126,9 @@ class Gates(Backlogs):
             gate = state.running[job.id].spec.gate or PLAIN
             for name in (queue_cap(job.queue), *gate.caps):
                 assert name not in caps or caps[name].cap is None or caps[name].running <= (caps[name].cap or 0)
-            assert gate.key_limit is None or keys[job.queue, gate.key] <= gate.key_limit
+            override = caps.get(key_cap(job.queue, gate.key or ""))
+            limit = gate.key_limit if override is None else override.cap
+            assert limit is None or keys[job.queue, gate.key] <= limit
 
     @property
     def gate(self) -> Admission:

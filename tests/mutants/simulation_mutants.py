@@ -157,7 +157,7 @@ MUTANTS = (
     ),
     mutant(
         "concurrency keys: they limit nothing",
-        (f"{MEMORY}/gate.py", "if used >= gate.key_limit:", "if False:"),
+        (f"{MEMORY}/gate.py", "if gate.key is not None and cap is not None and used >= cap:", "if False:"),
         by=("so many of a key at a time", ORDER),
     ),
     mutant(
