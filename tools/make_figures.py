@@ -1,4 +1,4 @@
-"""Write the table of figures in README.md from the last published run of the drains.
+"""Write the table of figures in README.md from the last published run.
 
 usage: python tools/make_figures.py [--check]     (--check writes nothing: exit code 1 when the table is out of date)
 """
@@ -15,8 +15,8 @@ from headrace.bench.validity import speed_of_machine
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-RESULTS = ROOT / "benchmarks" / "results" / "drain.json"
-BEGIN = "<!-- Figures: written by `make reference` from benchmarks/results/drain.json. -->\n"
+RESULTS = ROOT / "benchmarks" / "results" / "all.json"
+BEGIN = "<!-- Figures: written by `make reference` from benchmarks/results/all.json. -->\n"
 END = "<!-- End of figures. -->\n"
 WORKLOADS = ("drain", "drain-deep")
 BASE = "raw-ours"
@@ -46,8 +46,9 @@ def figures(report: Mapping[str, Any]) -> str:
         "",
         f"{report['at'][:10]}, {report['rounds']} rounds in turns on one server; medians, ratios within a round. "
         f"PostgreSQL {report['server']['server_version']} with `fsync` and `synchronous_commit` "
-        f"{report['server']['fsync']}; {report['machine']['cpu']}, {report['machine']['cores']} cores that client, "
-        "worker and server share. A fixed loop took "
+        f"{report['server']['fsync']}, systems on Redis: Valkey with `appendfsync everysec`; "
+        f"{report['machine']['cpu']}, {report['machine']['cores']} cores that client, worker and server share. "
+        "A fixed loop took "
         f"{speed_of_machine([look['loop_ms'] for look in report['quiet']])}.",
         *missed(report),
     ]
