@@ -314,6 +314,24 @@ async def all_wait(schema: str, count: int) -> None:
         await wait_until(waiting, message="all calls to wait for a lock")
 
 
+async def test_admissions_that_wait_for_a_breaker_see_the_probe_of_the_one_before() -> None:
+    """Two queues behind one breaker that may be tried: both wait for its row, and one job starts."""
+    async with schema_stores() as (schema, stores), connection() as other:
+        gate, session = gate_of(stores), await register(stores)
+        rule = BreakerRule(failures=1, cooldown=timedelta(microseconds=1))
+        await gate.declare_limits(Declared(breakers={"api": rule}))
+        for queue in ("left", "right"):
+            await enqueue(stores, 1, JobSpec("work", queue=queue, gate=Gate(breakers=("api",))))
+        await gate.report_calls([BreakerReport("api", uuid4(), 1, succeeded=False)])
+        holding = other.transaction()
+        await holding.start()
+        await other.fetch(f'SELECT FROM "{schema}".breakers FOR UPDATE')
+        looks = [asyncio.create_task(admit(stores, session, queue=queue)) for queue in ("left", "right")]
+        await all_wait(schema, 2)
+        await holding.rollback()
+        assert sorted([len((await look).jobs) for look in looks]) == [0, 1]
+
+
 async def test_reports_that_race_are_all_counted() -> None:
     """Eight that report failures of one breaker at the same time lose none: it opens with the last and not before."""
     async with schema_stores(max_pool_size=12) as (_, stores):

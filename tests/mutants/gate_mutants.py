@@ -105,7 +105,7 @@ LOCKED = (
     Mutant(
         "admission locks, then counts", "breakers are not locked",
         (gate("ORDER BY b.key FOR UPDATE;", "ORDER BY b.key;"),),
-        at("admission_breakers", "test_a_probe_is_one_over_all_queues_and_workers"),
+        (f"{ADMISSION}::test_admissions_that_wait_for_a_breaker_see_the_probe_of_the_one_before",),
     ),
     Mutant(
         "admission locks, then counts", "units are taken without a lock",
