@@ -160,7 +160,7 @@ class Limits:
         store counts rates and does not answer, a rate limit stays: StoreUnavailableError says so, and the same may be
         tried again.
         """
-        _check_bucket(name)
+        _check_any(name)
         found = set(await self._forget_beside(name))
         try:
             found |= await self._admission.forget_limit(name)
@@ -347,6 +347,13 @@ def _check_cap_name(name: object) -> None:
         check_gate_key('key, as "key:QUEUE:KEY", its KEY', key)
     else:
         _check_limit_name("key", name, ("task", "queue"), 'or "key:QUEUE:KEY"')
+
+
+def _check_any(name: object) -> None:
+    if isinstance(name, str) and name.startswith("key:"):
+        _check_cap_name(name)
+    else:
+        _check_bucket(name)
 
 
 def _check_bucket(name: object) -> None:

@@ -91,11 +91,13 @@ def test_a_queue_that_is_there_can_be_capped(headrace: CommandLine) -> None:
 
 @pytest.mark.usefixtures("app")
 def test_a_concurrency_key_of_a_queue_that_is_there_can_be_capped(headrace: CommandLine) -> None:
-    """Its cap is listed with the others until it is reset: none is declared."""
+    """Its cap is listed with the others until it is reset, or forgotten."""
     assert headrace.text("limits", "set-cap", "key:llm:ann: b", 2) == "key:llm:ann: b: at most 2 at once\n"
     caps = {cap["key"]: cap for cap in headrace.json("limits", "list")["caps"]}
     assert (caps["key:llm:ann: b"]["declared"], caps["key:llm:ann: b"]["cap"]) == (None, 2)
-    assert "none is declared" in headrace.text("limits", "reset", "key:llm:ann: b")
+    assert headrace.text("limits", "reset", "key:llm:ann: b") == "key:llm:ann: b: the key_limit of each job\n"
+    headrace.text("limits", "set-cap", "key:llm:ann: b", 0)
+    assert headrace.text("limits", "forget", "key:llm:ann: b") == "key:llm:ann: b: cap forgotten\n"
     assert one(headrace, "caps")["key"] == "task:render"
 
 

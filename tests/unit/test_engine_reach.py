@@ -142,6 +142,15 @@ async def test_what_goes_on_behind_the_admissions_ends(site: Site, while_declari
     assert asyncio.all_tasks() == before
 
 
+async def test_an_admission_after_the_end_begins_no_probe(site: Site) -> None:
+    """One that was still under way finds out that the limiter is away, and leaves no task behind either."""
+    before = asyncio.all_tasks()
+    await site.claimer.close()
+    site.limiter.away = True
+    await site.admit("free")
+    await wait_until(lambda: asyncio.all_tasks() == before)
+
+
 async def test_a_slow_ledger_is_not_a_limiter_that_is_away(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Where a bucket was lost, units of the others are used, and reading the rates takes the time that it takes."""
     rate = Rate(1_000.0, 10.0)

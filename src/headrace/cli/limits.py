@@ -312,13 +312,15 @@ def reset(name: str, as_json: bool) -> None:
         return declared
 
     declared = _change(change)
-    said = "; ".join(_reset_to(kind, value) for kind, value in declared.items())
+    said = "; ".join(_reset_to(name, kind, value) for kind, value in declared.items())
     _say({"reset": name, "kinds": list(declared), "declared": declared}, f"{name}: {said}", as_json=as_json)
 
 
-def _reset_to(kind: str, declared: int | Rate | None) -> str:
+def _reset_to(name: str, kind: str, declared: int | Rate | None) -> str:
     """Return what holds after a reset."""
     what = _FORGOTTEN[kind]
+    if name.startswith("key:"):
+        return "the key_limit of each job"
     if declared is None:
         return f"no {what} any more, for none is declared"
     return f"{what} {declared.text if isinstance(declared, Rate) else declared}, as declared"

@@ -32,6 +32,7 @@ class Reach:
         self._limiter = limiter
         self._outage = Outage(LOG, "the limiter is away and no job with a rate limit starts")
         self._probing: asyncio.Task[None] | None = None
+        self._closed = False
 
     @property
     def away(self) -> bool:
@@ -46,7 +47,7 @@ class Reach:
             return await soon(call(self._limiter))
         except StoreUnavailableError as error:
             self._outage.note(error)
-            if self._probing is None:
+            if self._probing is None and not self._closed:
                 self._probing = asyncio.create_task(self._probe(), name="headrace-limiter-probe")
                 self._probing.add_done_callback(self._answered)
             raise
@@ -66,7 +67,8 @@ class Reach:
             probing.exception()  # Whoever asks next sees it.
 
     async def close(self) -> None:
-        """End the probe."""
+        """End the probe, and begin none any more."""
+        self._closed = True
         if self._probing is not None:
             self._probing.cancel()
             await asyncio.gather(self._probing, return_exceptions=True)
