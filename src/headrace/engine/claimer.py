@@ -110,11 +110,15 @@ class Claimer:
         """Begin claiming."""
         self._task = asyncio.create_task(self._loop(), name=f"headrace-claimer-{self.queue}")
 
-    async def stop(self) -> None:
-        """Claim no more; a claim under way is finished first, so that no claimed job is forgotten."""
+    def end(self) -> None:
+        """Begin no claim any more."""
         self._stopping = True
         for event in (self._hinted, self._freed):
             event.set()
+
+    async def stop(self) -> None:
+        """Claim no more; a claim under way is finished first, so that no claimed job is forgotten."""
+        self.end()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
         while self._along:

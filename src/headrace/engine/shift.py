@@ -341,6 +341,11 @@ class Shift:
             async with asyncio.timeout(self._options.lease.total_seconds() / 6):
                 await self._acks.drain()
 
+    def end_claiming(self) -> None:
+        """Begin no claim any more; `stop` waits for those under way."""
+        for claimer in self._claimers.values():
+            claimer.end()
+
     async def stop(self, grace: timedelta) -> None:
         """Claim no more, let handlers end within `grace`, release the others uncharged, and close the session."""
         await asyncio.gather(*(claimer.stop() for claimer in self._claimers.values()))

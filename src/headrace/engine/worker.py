@@ -147,6 +147,9 @@ class Worker:
     async def stop(self, grace: timedelta) -> None:
         """Stop claiming; let handlers end within `grace` and release the rest, uncharged."""
         self._started = False
+        # At once: ending the loops may take a while.
+        if self._shift is not None:
+            self._shift.end_claiming()
         for loop in self._loops:
             await loop.stop()
         if self._changing is not None:
