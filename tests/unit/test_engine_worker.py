@@ -64,6 +64,27 @@ async def test_a_stopping_worker_lets_handlers_end(monkeypatch: pytest.MonkeyPat
     assert [view.attempt for view in views] == [1, 0, 0]
 
 
+async def test_nothing_is_claimed_while_a_worker_ends_its_loops() -> None:
+    """From the moment it is told to stop a slot that becomes free stays so, however long its loops take to end."""
+    app = quick_app()
+    gate = Gate(app)
+
+    class Slow:
+        async def stop(self) -> None:
+            gate.open.set()
+            await until_final(app, jobs[0])
+
+    async with app:
+        async with app.worker(concurrency=1, grace=20) as worker:
+            jobs = [await gate.task.enqueue() for _ in range(3)]
+            await wait_until(lambda: gate.running)
+            worker._loops.insert(0, Slow())  # type: ignore[arg-type]
+            await worker.stop(timedelta(seconds=20))
+            worker._loops.pop(0)
+        views = [await view_of(app, job) for job in jobs]
+    assert [view.attempt for view in views] == [1, 0, 0]
+
+
 async def test_a_stopping_leader_hands_over_at_once() -> None:
     """A worker that waits for its handlers leads no more: another can do what a leader does meanwhile."""
     app = quick_app()
