@@ -11,12 +11,10 @@ from headrace.model.breaker import BreakerRule, OnOpen
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
 from headrace.model.job import JobSpec
-from headrace.model.limits import Declared, Gate, Limit, Rate, check_cost, check_gate_key, task_cap
+from headrace.model.limits import LONGEST_CLOSING, Declared, Gate, Limit, Rate, check_cost, check_gate_key, task_cap
 from headrace.model.names import check_name
 from headrace.model.queue import check_cap
 
-#: As for the closing of a rate limit: what is away for longer is no matter of waiting for it.
-LONGEST_COOLDOWN = timedelta(days=7)
 _DEFAULT = BreakerRule()
 
 
@@ -50,7 +48,7 @@ class Breaker:
             if value is not None and self.error_rate is None:
                 raise InvalidInputError(f"breaker.{option}", "goes with error_rate=, such as error_rate=0.5", value)
         cooldown = parse_duration(self.cooldown, field="breaker.cooldown")
-        if cooldown > LONGEST_COOLDOWN:
+        if cooldown > LONGEST_CLOSING:
             raise InvalidInputError("breaker.cooldown", "must be at most 7d", self.cooldown)
         rule = BreakerRule(
             failures=self.failures,

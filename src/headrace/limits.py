@@ -19,7 +19,7 @@ from headrace.model.admission import LimitKind, LimitsView
 from headrace.model.breaker import BreakerState
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError, LimitTimeoutError, NotFoundError, StoreUnavailableError
-from headrace.model.limits import Declared, Rate, check_cost, check_gate_key, check_weight
+from headrace.model.limits import LONGEST_CLOSING, Declared, Rate, check_cost, check_gate_key, check_weight
 from headrace.model.names import check_name
 from headrace.model.queue import check_cap
 from headrace.ports.admission import Admission
@@ -33,8 +33,6 @@ T = TypeVar("T")
 #: Where the wait would be too long, one looks again and again for a while before saying so: claimers hold units for a
 #: moment and give back what they do not need.
 _LOOK_AGAIN, _DOUBT = 0.02, 0.5
-#: Providers count by days at most; what says more is no wait, and is not to stop jobs for good.
-_LONGEST_CLOSING = timedelta(days=7)
 #: A limiter that says "now" and gives nothing is asked again after this long.
 _LEAST_WAIT = 0.001
 
@@ -201,7 +199,7 @@ class Limits:
         """
         _check_bucket(name)
         lasts = parse_duration(wait, field="wait")
-        if lasts > _LONGEST_CLOSING:
+        if lasts > LONGEST_CLOSING:
             raise InvalidInputError("wait", "must be at most 7d; a rate can be set lower for longer", wait)
         if not await self._answer(self._limiter.levels([name])):
             await redeclare(self._limiter, self._admission, {name})

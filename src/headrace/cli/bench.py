@@ -79,9 +79,10 @@ class BenchOptions:
 def bench(as_json: bool, **options: Any) -> int:
     """Measure Headrace against the raw SQL ceiling and other job systems on one server.
 
-    Starts a PostgreSQL of its own with full durability and measures in turns, three rounds, about a quarter of an hour.
-    Prints medians with their range, ratios taken within each round, and which targets are met. Figures of a busy
-    machine are marked INVALID. Other job systems are measured where they are installed (`make bench` installs them).
+    Starts a PostgreSQL of its own with full durability and measures in turns, three rounds, about 20 minutes with all
+    systems. Prints medians with their range, ratios taken within each round, and which targets are met. Figures of a
+    busy machine are marked INVALID. Other job systems are measured where they are installed (`make bench` installs
+    them).
 
     \b
     Examples:

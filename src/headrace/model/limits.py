@@ -22,6 +22,8 @@ _NEAR = 1e-6
 _LEAST_PER_SECOND, _MOST_UNITS = 0.001 / 86_400, 1e9
 #: The longest wait that is told: a debt at a small rate takes longer than a timedelta can hold.
 _LONGEST_WAIT = 1e9
+#: No closing of a rate limit or breaker is longer: providers count by days at most, and what says more is no wait.
+LONGEST_CLOSING = timedelta(days=7)
 #: Fair keys and concurrency keys are part of an index key.
 MAX_GATE_KEY = 128
 #: A PostgreSQL index entry holds 2,704 bytes.
