@@ -10,6 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
+from headrace.model.quota import NO_HINT, QuotaHint
 from headrace.model.usage import Usage
 
 Role = Literal["system", "user", "assistant"]
@@ -62,13 +63,21 @@ class CompletionRequest:
     stop: tuple[str, ...] = ()
     #: Distinguishes asks that want different answers to the same words; never sent.
     sample: int = 0
+    #: Functions the model may call, as the provider takes them.
+    tools: tuple[Mapping[str, Any], ...] = ()
+    #: Sent where the provider takes one.
+    seed: int | None = None
 
-    def memo_key(self, provider: str) -> str:
+    def memo_key(self, provider: str, *, tenant: str | None = None) -> str:
         """sha256 (64 hex digits) over the provider's name and every field, as canonical JSON.
 
-        The endpoint's address is left out on purpose: a proxy or another port gives no other answer.
+        `tenant`: whose memo it is; None: everybody's. The endpoint's address is left out on purpose: a proxy or another
+        port gives no other answer.
         """
-        ask = {"v": 1, "provider": provider, **asdict(self)}
+        # What is not used is left out: keys of a version that did not know it stay as they were.
+        unused = {name for name in ("tools", "seed") if not getattr(self, name) and getattr(self, name) != 0}
+        ask = {name: value for name, value in asdict(self).items() if name not in unused}
+        ask |= {"v": 1, "provider": provider} | ({} if tenant is None else {"tenant": tenant})
         text = json.dumps(ask, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -83,6 +92,26 @@ class Answer:
     #: The model that answered, as the provider names it (often a dated snapshot).
     model: str = ""
     request_id: str | None = None
+    #: What the provider says of its quota beside the answer; it is not kept.
+    hint: QuotaHint = field(default=NO_HINT, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A part of an answer's text, as it arrives."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """Vectors, one for each text, and what they cost."""
+
+    vectors: tuple[tuple[float, ...], ...]
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    request_id: str | None = None
+    hint: QuotaHint = field(default=NO_HINT, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +126,12 @@ class StoredAnswer:
 
         Not for `jsonb`, which refuses an escaped NUL.
         """
-        return json.dumps(asdict(self), ensure_ascii=True, separators=(",", ":"))
+        answer = self.answer
+        kept = {
+            "text": answer.text, "finish_reason": answer.finish_reason, "usage": answer.usage.to_json(),
+            "model": answer.model, "request_id": answer.request_id,
+        }  # fmt: skip
+        return json.dumps({"provider": self.provider, "answer": kept}, ensure_ascii=True, separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: str) -> StoredAnswer:

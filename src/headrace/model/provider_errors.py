@@ -1,14 +1,15 @@
 """What can go wrong with a model provider. Adapters sort faults into these by status and type, never by text.
 
 ProviderError
-├── RateLimitedError          429: the quota is used up for now (transient)
-├── ProviderUnavailableError  it cannot be reached, or failed itself (transient)
-├── ProviderTimeoutError      no whole answer before the deadline (transient)
-├── InvalidRequestError       it refused the request as it stands
-│   └── ContextTooLongError   the prompt does not fit
-├── ProviderAuthError         the key or the account was refused
-├── RefusedError              the model declined to answer
-└── BadOutputError            the answers never became valid
+├── RateLimitedError          rate_limited: the quota is used up for now (transient)
+├── OverloadedError           overloaded: it has too much to do, for everybody (transient)
+├── ProviderUnavailableError  provider_down: it cannot be reached, or failed itself (transient)
+├── ProviderTimeoutError      timeout: no whole answer before the deadline (transient)
+├── InvalidRequestError       invalid_request: it refused the request as it stands
+│   └── ContextTooLongError   context_too_long: the prompt does not fit
+├── ProviderAuthError         auth: the key or the account was refused
+├── RefusedError              refused: the model declined to answer
+└── BadOutputError            bad_output: the answers never became valid
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from headrace.model.errors import HeadraceError
+from headrace.model.quota import NO_HINT, QuotaHint
 from headrace.model.usage import Usage
 
 
@@ -33,6 +35,8 @@ class ProviderError(HeadraceError):
         status: int | None = None,
         request_id: str | None = None,
         retry_after: timedelta | None = None,
+        hint: QuotaHint = NO_HINT,
+        maybe_paid: bool = False,
     ) -> None:
         super().__init__(message)
         #: Name of the provider, for example `openai`.
@@ -42,13 +46,24 @@ class ProviderError(HeadraceError):
         #: The provider's own id of the request, for its support.
         self.request_id = request_id
         #: How long the provider asked us to wait; None when it did not say.
-        self.retry_after = retry_after
+        self.retry_after = retry_after if retry_after is not None else hint.retry_after
+        #: What the provider said of its quota.
+        self.hint = hint
+        #: Whether the request may have been worked on, and paid for, though no answer came.
+        self.maybe_paid = maybe_paid
 
 
 class RateLimitedError(ProviderError):
     """The provider's quota is used up for now. Wait for `retry_after`, or lower the concurrency of the task."""
 
     code = "rate_limited"
+    transient = True
+
+
+class OverloadedError(ProviderError):
+    """The provider has too much to do. The call can be tried again after `retry_after`."""
+
+    code = "overloaded"
     transient = True
 
 

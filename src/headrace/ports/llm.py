@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Protocol
 
-from headrace.model.llm import Answer, AnswerStyle, CompletionRequest
+from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, Embeddings, TextPart
 
 
 class Provider(Protocol):
-    """One model behind one endpoint. It never retries and never remembers: that is the caller's part."""
+    """One endpoint and account of models. It never retries and never remembers: that is the caller's part."""
 
     @property
     def name(self) -> str:
@@ -17,7 +18,7 @@ class Provider(Protocol):
 
     @property
     def model(self) -> str:
-        """The model's name, whatever endpoint serves it; part of the memo key."""
+        """The model that is asked unless a request names another; part of the memo key."""
         ...
 
     @property
@@ -30,6 +31,17 @@ class Provider(Protocol):
 
         Raises `ProviderError`, already sorted by class. Ends within the provider's own total deadline.
         """
+        ...
+
+    def stream(self, request: CompletionRequest) -> AsyncIterator[TextPart | Answer]:
+        """Ask once; the parts of the text as they arrive, and at the end the whole answer with its usage.
+
+        Raises like `complete`, also in the midst of it. Closing the iterator ends the call.
+        """
+        ...
+
+    async def embed(self, texts: tuple[str, ...], *, model: str) -> Embeddings:
+        """Return a vector for each text. Raises `ProviderError`; InvalidRequestError where it has no embeddings."""
         ...
 
     async def aclose(self) -> None:

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 from headrace.ports.admission import Admission
 from headrace.ports.batch_store import BatchStore
+from headrace.ports.budget_store import BudgetStore
+from headrace.ports.call_store import CallStore
 from headrace.ports.control_store import ControlStore
 from headrace.ports.foreign_intake import ForeignIntake
 from headrace.ports.inspect import Inspect
 from headrace.ports.job_store import JobStore
 from headrace.ports.limiter import Limiter
 from headrace.ports.memo_store import MemoStore
+from headrace.ports.name_store import NameStore
 from headrace.ports.notifier import Notifier
 from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
@@ -41,3 +44,7 @@ class Stores:
     limiter: Limiter
     #: None: the store keeps no schedules.
     schedules: ScheduleStore | None = None
+    #: Optional only while it is being built.
+    calls: CallStore | None = None
+    budgets: BudgetStore | None = None
+    names: NameStore | None = None

@@ -1,0 +1,64 @@
+"""Budgets: how much money, how many tokens and calls a scope may use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from uuid import UUID
+
+from headrace.model.calls import DAY
+from headrace.model.errors import InvalidInputError
+from headrace.model.names import check_name
+
+_SCOPE = re.compile(r"(batch|run):[0-9a-f-]{36}|tenant:.+|day")
+_SCOPE_RULE = 'must be "day", "tenant:NAME", "batch:ID" or "run:ID"'
+
+
+def check_scope(value: object, *, field: str = "scope") -> str:
+    """Return the scope of a budget. Raises InvalidInputError.
+
+    >>> check_scope("tenant:acme")
+    'tenant:acme'
+    """
+    if not isinstance(value, str) or not _SCOPE.fullmatch(value):
+        raise InvalidInputError(field, _SCOPE_RULE, value)
+    kind, _, name = value.partition(":")
+    if kind == "tenant":
+        check_name(field, name)
+    elif kind != DAY:
+        try:
+            UUID(name)
+        except ValueError:
+            raise InvalidInputError(field, _SCOPE_RULE, value) from None
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of a scope; None is no limit.
+
+    A call is made where what is spent, what calls in flight may use at most, and what it may use at most itself stay
+    within each. So a budget is overshot only by calls that use more than was estimated, and by no more than those in
+    flight. An orphaned call counts with what it may have used at most.
+    """
+
+    #: nanodollars; calls of unknown price do not count against it
+    cost_nano: int | None = None
+    #: prompts and answers together
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetView:
+    """A scope's budget as it stands. `reserved` is what its calls in flight may use at most."""
+
+    scope: str
+    #: None: none is set, the scope is only counted
+    budget: Budget | None
+    #: spent, orphaned calls included
+    cost_nano: int
+    tokens: int
+    reserved_nano: int
+    reserved_tokens: int
+    #: calls whose price is not known: not in `cost_nano`
+    unpriced: int

@@ -1,0 +1,130 @@
+"""Quotas of a provider's account: what they count, what a call reserves, and what the provider says of them.
+
+A pool is one quota: of a provider, an account there, and a class of models that share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from headrace.model.usage import Usage
+
+
+class Dimension(StrEnum):
+    """What flows: each has a token bucket of its own."""
+
+    REQUESTS = "requests"
+    #: prompt and answer together
+    TOKENS = "tokens"
+    INPUT_TOKENS = "input_tokens"
+    OUTPUT_TOKENS = "output_tokens"
+
+
+class ChargePolicy(StrEnum):
+    """What a provider takes from a quota of tokens when a call begins, and what it gives back when it ends."""
+
+    #: prompt and the most tokens of the answer; what was not used comes back (OpenAI, Cerebras, Azure)
+    MAX_TOKENS = "max_tokens"
+    #: what was used, known only at the end: the estimate is reserved, and corrected (vLLM, most gateways)
+    ACTUAL = "actual"
+    #: input when the call begins, output as it is written, apart (Anthropic)
+    SPLIT = "split"
+    #: as `split`, and cached input is free
+    UNCACHED = "uncached"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """Limits of a pool; None is no limit. Where none of the flows is given they are unknown, and learnt."""
+
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    input_tokens_per_minute: float | None = None
+    output_tokens_per_minute: float | None = None
+    requests_per_day: int | None = None
+    #: most calls in flight over all processes
+    concurrency: int | None = None
+    #: how much of a quota may be used at once after a pause
+    burst: timedelta = timedelta(seconds=1)
+    charge: ChargePolicy = ChargePolicy.MAX_TOKENS
+
+    @property
+    def flows(self) -> Mapping[Dimension, float]:
+        """Units per second of each dimension that is limited.
+
+        >>> PoolLimits(requests_per_minute=600).flows
+        {<Dimension.REQUESTS: 'requests'>: 10.0}
+        """
+        per_minute = {
+            Dimension.REQUESTS: self.requests_per_minute,
+            Dimension.TOKENS: self.tokens_per_minute,
+            Dimension.INPUT_TOKENS: self.input_tokens_per_minute,
+            Dimension.OUTPUT_TOKENS: self.output_tokens_per_minute,
+        }
+        return {dimension: rate / 60 for dimension, rate in per_minute.items() if rate is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A quota and its name, "provider:account:model class"."""
+
+    name: str
+    limits: PoolLimits = field(default_factory=PoolLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a call will use, as far as is known before it: tokens of the prompt, and the most of the answer."""
+
+    input_tokens: int
+    max_tokens: int
+    #: what it may cost at most, in nanodollars; None: the price is not known
+    cost_nano: int | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Both together."""
+        return self.input_tokens + self.max_tokens
+
+    def units(self, policy: ChargePolicy) -> Mapping[Dimension, float]:
+        """Return what is reserved of each dimension before the call.
+
+        >>> Estimate(500, 1_000).units(ChargePolicy.MAX_TOKENS)[Dimension.TOKENS]
+        1500.0
+        """
+        return _units(self.input_tokens, self.max_tokens)
+
+
+def used_units(usage: Usage, policy: ChargePolicy) -> Mapping[Dimension, float]:
+    """Return what a call that was answered used of each dimension, by the provider's own count."""
+    free = usage.cached_tokens if policy is ChargePolicy.UNCACHED else 0
+    return _units(usage.input_tokens - free, usage.output_tokens)
+
+
+def _units(input_tokens: int, output_tokens: int) -> Mapping[Dimension, float]:
+    return {
+        Dimension.REQUESTS: 1.0,
+        Dimension.TOKENS: float(input_tokens + output_tokens),
+        Dimension.INPUT_TOKENS: float(input_tokens),
+        Dimension.OUTPUT_TOKENS: float(output_tokens),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaHint:
+    """What a provider says of its quota beside an answer or a refusal. It may only lower what we think we have."""
+
+    #: how long to wait before the next call; None: it does not say
+    retry_after: timedelta | None = None
+    #: units per minute
+    limits: Mapping[Dimension, float] = field(default_factory=dict)
+    #: units left now
+    remaining: Mapping[Dimension, float] = field(default_factory=dict)
+    #: time until the quota is whole again
+    resets: Mapping[Dimension, timedelta] = field(default_factory=dict)
+
+
+NO_HINT = QuotaHint()

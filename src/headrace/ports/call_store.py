@@ -1,0 +1,60 @@
+"""The call store port: the ledger of model calls, with the memo, the single flight and the budgets they go through.
+
+What must hold together is one verb's argument: a call is opened against memo, other calls and budgets in one step, and
+its answer, its cost and its end are stored in one. Each verb takes many calls, so that calls made at the same time
+share one round trip and one commit; the calls of one list are taken in order, as if each were alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from headrace.model.calls import NewCall, Opening, Settlement
+from headrace.model.llm import StoredAnswer
+
+
+class CallStore(Protocol):
+    """The ledger. All methods raise StoreUnavailableError; repeating one after a lost answer is safe."""
+
+    async def open_calls(self, session: UUID, calls: Sequence[NewCall]) -> list[Opening]:
+        """Open calls under a session and say for each what it may do; in the order of `calls`.
+
+        In this order: an answer stored under the key stands (unless `fresh`: ANSWERED); a live call under the key,
+        of a session that is alive, holds it (HELD; one of this call's own id is its own, after a lost answer); the
+        pool's calls in flight and of this day (UTC, by the store's clock; calls in flight count) are below their most
+        (POOL_FULL, DAY_FULL); each budget among its scopes has room (OVER_BUDGET; `model/budget.py`). Then it is
+        recorded as sent or prepared (OPENED), and what is spooled under the key is returned.
+
+        A live call of a dead session does not hold the key: a prepared one is removed, another becomes orphaned, and
+        counts as such, before the next one is opened. Rivals for one key, and for the last place of a pool or budget,
+        are served one after another, in whichever process they are. The session must be registered; whether it still
+        lives is not asked.
+        """
+        ...
+
+    async def send_calls(self, calls: Sequence[UUID]) -> frozenset[UUID]:
+        """Record prepared calls as sent and return those that may be: one that was removed meanwhile may not."""
+        ...
+
+    async def spool_items(self, call: UUID, start: int, items: Sequence[str]) -> None:
+        """Store parts of a streamed answer, numbered from `start`, under the call's key; the call becomes received.
+
+        Equal numbers under one key are written once. They are kept until the key has an answer, or is pruned.
+        """
+        ...
+
+    async def settle_calls(self, settlements: Sequence[Settlement]) -> list[StoredAnswer | None]:
+        """Record how calls ended, with their answers and costs, and return the answers that stand under their keys.
+
+        When it returns, all of it is committed. Write-once: a call that is settled is left as it is, also its costs;
+        an orphaned one is settled, and no longer counts as orphaned. An answer is stored unless its key has one (or
+        `replace`), from anyone, dead sessions and unknown calls included. A prepared call that ends is removed and
+        costs nothing. What is spent is added, once for each call, to each of its scopes and days.
+        """
+        ...
+
+    async def reap_calls(self, *, limit: int) -> int:
+        """End up to `limit` live calls of sessions that are not alive, as `open_calls` does; return how many."""
+        ...
