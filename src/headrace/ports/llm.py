@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, Embeddings, TextPart
@@ -33,7 +33,7 @@ class Provider(Protocol):
         """
         ...
 
-    def stream(self, request: CompletionRequest) -> AsyncIterator[TextPart | Answer]:
+    def stream(self, request: CompletionRequest) -> AsyncGenerator[TextPart | Answer]:
         """Ask once; the parts of the text as they arrive, and at the end the whole answer with its usage.
 
         Raises like `complete`, also in the midst of it. Closing the iterator ends the call.
