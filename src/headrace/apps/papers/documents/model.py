@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
+
+from headrace.apps.papers.documents.boxes import Box, WordBoxes
+from headrace.apps.papers.documents.sections import Section, section_at
 
 #: Larger files are not read.
 MAX_BYTES = 50 * 1024 * 1024
@@ -34,6 +37,8 @@ class Reason(StrEnum):
     UNSUPPORTED_TYPE = "unsupported_type"
     #: It is above a documented limit.
     TOO_LARGE = "too_large"
+    #: It declares what could make its reader fetch other files or grow without bound.
+    UNSAFE = "unsafe"
     #: Its characters cannot be told.
     BAD_ENCODING = "bad_encoding"
     #: The system refuses to read it, or it vanished.
@@ -60,6 +65,9 @@ class Page:
     number: int
     char_start: int
     char_end: int
+    #: Points (1/72 inch) of the page as it is displayed; 0 where pages have no size, as those of text have none.
+    width: float = 0.0
+    height: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,12 @@ class Document:
     reader: str
     #: What the reader wants people to know, such as pages without text.
     notes: tuple[str, ...] = ()
+    #: In the order of the text, without overlap; empty where none were found.
+    sections: tuple[Section, ...] = ()
+    #: What the file says of itself, such as `title`, `doi`, `pmid`, `journal`, `year`.
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    #: Where words stand on their pages; None where the reader cannot tell.
+    word_boxes: WordBoxes | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of_pages(
@@ -99,6 +113,18 @@ class Document:
         """The number of the page that holds the character at `offset` (the gap after a page belongs to it)."""
         starts = [page.char_start for page in self.pages]
         return self.pages[max(0, bisect_right(starts, offset) - 1)].number
+
+    def section_of(self, offset: int) -> Section | None:
+        """The section that holds the character at `offset`; None where no section does."""
+        return section_at(self.sections, offset)
+
+    def boxes(self, start: int, end: int) -> list[Box]:
+        """Where `text[start:end]` stands on the pages: a box for each stretch of a line; empty where nobody knows.
+
+        >>> Document.of_pages("a.txt", b"...", ["One."], reader="mine 1.0").boxes(0, 4)
+        []
+        """
+        return [] if self.word_boxes is None else self.word_boxes.between(start, end)
 
 
 def content_id(content: bytes) -> str:
