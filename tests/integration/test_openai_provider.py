@@ -24,6 +24,7 @@ from headrace.model.provider_errors import (
     BadOutputError,
     ContextTooLongError,
     InvalidRequestError,
+    OverloadedError,
     ProviderAuthError,
     ProviderError,
     ProviderTimeoutError,
@@ -123,8 +124,9 @@ async def test_a_429_without_a_header_says_nothing_about_the_wait() -> None:
         (413, ContextTooLongError, False),
         (422, InvalidRequestError, False),
         (500, ProviderUnavailableError, True),
-        (503, ProviderUnavailableError, True),
-        (529, ProviderUnavailableError, True),
+        (503, OverloadedError, True),
+        (504, ProviderTimeoutError, True),
+        (529, OverloadedError, True),
     ],
 )
 async def test_a_status_becomes_its_error(status: int, kind: type[ProviderError], transient: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +12,6 @@ from headrace.model.errors import HeadraceError
 from headrace.model.llm import Answer, CompletionRequest, FinishReason, LLMSettings, Message, StoredAnswer
 from headrace.model.provider_errors import ProviderError
 from headrace.model.usage import Usage, UsageMeter
-from headrace.providers.retry_after import read_retry_after
 
 REQUEST = CompletionRequest(model="m", messages=(Message("user", "hello"),))
 NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
@@ -87,26 +86,3 @@ def test_every_provider_error_has_a_code_of_its_own_and_says_what_to_do() -> Non
         assert isinstance(error, HeadraceError)
         assert str(error) == kind.__doc__
         assert kind.__name__.endswith("Error")
-
-
-@pytest.mark.parametrize(
-    ("headers", "wait"),
-    [
-        ({"retry-after-ms": "250", "retry-after": "9"}, timedelta(milliseconds=250)),
-        ({"retry-after": "2"}, timedelta(seconds=2)),
-        ({"retry-after": "1.5"}, timedelta(seconds=1.5)),
-        ({"retry-after-ms": "soon", "retry-after": "3"}, timedelta(seconds=3)),
-        ({"retry-after": "Wed, 01 May 2024 12:00:30 GMT"}, timedelta(seconds=30)),
-        ({"retry-after": "Wed, 01 May 2024 12:00:30 -0000"}, timedelta(seconds=30)),
-        ({"retry-after": "Wed, 01 May 2024 11:00:00 GMT"}, timedelta(0)),
-        ({"retry-after": "-5"}, timedelta(0)),
-        ({"retry-after": "1e999"}, timedelta(days=1)),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": ""}, None),
-        ({}, None),
-    ],
-)
-def test_the_wait_a_provider_asks_for_is_understood(headers: dict[str, str], wait: timedelta | None) -> None:
-    """Milliseconds first, then seconds, then a date; never negative, never absurd, None where it is no wait."""
-    assert read_retry_after(headers, now=NOW) == wait

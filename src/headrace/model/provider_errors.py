@@ -27,7 +27,7 @@ class ProviderError(HeadraceError):
 
     code = "provider"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known of a fault, all by name
         self,
         message: str | None = None,
         *,
@@ -110,7 +110,7 @@ class BadOutputError(ProviderError):
 
     code = "llm_bad_output"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known of a fault, all by name
         self,
         message: str | None = None,
         *,
@@ -118,8 +118,9 @@ class BadOutputError(ProviderError):
         provider: str | None = None,
         request_id: str | None = None,
         usage: Usage | None = None,
+        hint: QuotaHint = NO_HINT,
     ) -> None:
-        super().__init__(message, provider=provider, request_id=request_id)
+        super().__init__(message, provider=provider, request_id=request_id, hint=hint, maybe_paid=True)
         #: What was wrong with the last answer, one line each.
         self.errors = tuple(errors)
         #: What the bad answer cost, where the provider said so and it is not counted yet.

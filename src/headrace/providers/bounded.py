@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator
 import httpx2
 
 from headrace.model.provider_errors import BadOutputError
+from headrace.model.usage import Usage
 
 #: The longest answers of today's models are some hundred thousand tokens, a few MB.
 LARGEST_ANSWER = 8 * 1024 * 1024
+#: A stream has 200 to 300 bytes round each token, and is never in memory as a whole; vectors are long and wanted.
+LARGEST_TRANSFER = 64 * 1024 * 1024
 #: An error says what is wrong in a few lines, or in the page of a proxy.
 LARGEST_ERROR = 1024 * 1024
 
@@ -20,7 +23,15 @@ async def bound_response(response: httpx2.Response) -> None:
     It sits below the SDK, which reads the body of an error itself.
     """
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _BoundedStream(response.stream, LARGEST_ANSWER if response.is_success else LARGEST_ERROR)
+    response.stream = _BoundedStream(response.stream, _bound(response))
+
+
+def _bound(response: httpx2.Response) -> int:
+    if not response.is_success:
+        return LARGEST_ERROR
+    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    is_long = is_stream or response.request.url.path.endswith("/embeddings")
+    return LARGEST_TRANSFER if is_long else LARGEST_ANSWER
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
@@ -31,17 +42,18 @@ class _BoundedStream(httpx2.AsyncByteStream):
         size = 0
         async for chunk in self._stream:
             size += len(chunk)
-            check_size(size, self._bound)
+            if size > self._bound:
+                raise too_large(self._bound)
             yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-def check_size(size: int, bound: int = LARGEST_ANSWER) -> None:
-    """Raise BadOutputError when a body grows beyond its bound."""
-    if size > bound:
-        raise BadOutputError(
-            f"the provider sent more than {bound} bytes; the rest was refused",
-            errors=[f"the answer is larger than {bound} bytes"],
-        )
+def too_large(bound: int = LARGEST_ANSWER) -> BadOutputError:
+    """The error for a body that grew beyond its bound; it was paid for, and nobody knows how much."""
+    return BadOutputError(
+        f"the provider sent more than {bound} bytes; the rest was refused",
+        errors=[f"the answer is larger than {bound} bytes"],
+        usage=Usage(calls=1, unpriced=1),
+    )

@@ -8,7 +8,11 @@ from typing import Any
 
 from headrace.model.llm import Answer, CompletionRequest, FinishReason
 from headrace.model.provider_errors import BadOutputError
+from headrace.model.quota import NO_HINT, QuotaHint
 from headrace.model.usage import Usage
+from headrace.providers.fault import Fault
+from headrace.providers.faults import means_something, sort_fault
+from headrace.providers.usage import UNKNOWN_USAGE, read_usage
 
 
 def request_body(request: CompletionRequest, *, limit_name: str) -> dict[str, Any]:
@@ -22,6 +26,10 @@ def request_body(request: CompletionRequest, *, limit_name: str) -> dict[str, An
         body[limit_name] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if request.tools:
+        body["tools"] = [dict(tool) for tool in request.tools]
     if request.schema is not None:
         schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -30,38 +38,53 @@ def request_body(request: CompletionRequest, *, limit_name: str) -> dict[str, An
     return body
 
 
-def read_answer(raw: bytes, *, provider: str, request_id: str | None) -> Answer:
-    """The answer in this body. Raises BadOutputError, with the usage where it can be read, when there is none."""
-    reader = _Reader(provider, request_id)
-    body = reader.body(raw)
-    usage = _usage(body.get("usage"))
-    choice = reader.first_choice(body, usage)
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        raise reader.bad("the answer has no message", usage)
-    return Answer(
-        text=reader.text(choice, message, usage),
-        finish_reason=_finish_reason(choice, message),
-        usage=usage,
-        model=str(body.get("model") or ""),
-        request_id=request_id or _text_or_none(body.get("id")),
-    )
+class Reader:
+    """Reads what one provider sent; `headers` and the hint are those of its response."""
 
+    def __init__(self, provider: str, *, headers: Mapping[str, str] | None = None, hint: QuotaHint = NO_HINT) -> None:
+        self._provider, self._headers, self._hint = provider, headers or {}, hint
+        self._request_id = self._headers.get("x-request-id")
 
-class _Reader:
-    def __init__(self, provider: str, request_id: str | None) -> None:
-        self._provider, self._request_id = provider, request_id
+    def read_answer(self, raw: bytes) -> Answer:
+        """The answer in this body.
 
-    def bad(self, error: str, usage: Usage | None = None) -> BadOutputError:
+        Raises BadOutputError, with the usage where it can be read, when there is none, and the ProviderError of an
+        error that was sent with status 200 where its code says which it is.
+        """
+        body = self.body(raw)
+        usage = read_usage(body.get("usage"))
+        choice = self._first_choice(body, usage)
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            raise self.bad("the answer has no message", usage)
+        text = self._text(choice, message, usage)
+        reason = finish_reason(choice.get("finish_reason"), refused=bool(message.get("refusal")))
+        return self.answer(text, reason, usage=usage, model=body.get("model"), own_id=body.get("id"))
+
+    def answer(self, text: str, reason: FinishReason, *, usage: Usage, model: Any, own_id: Any) -> Answer:
+        """An answer with everything that its response says beside it."""
+        return Answer(
+            text=text,
+            finish_reason=reason,
+            usage=usage,
+            model=model if isinstance(model, str) else "",
+            request_id=self._request_id or (own_id if isinstance(own_id, str) else None),
+            hint=self._hint,
+        )
+
+    def bad(self, error: str, usage: Usage = UNKNOWN_USAGE) -> BadOutputError:
+        """The error for bytes that hold no answer."""
         return BadOutputError(
             f"{self._provider} sent no usable answer: {error}",
             errors=[error],
             provider=self._provider,
             request_id=self._request_id,
             usage=usage,
+            hint=self._hint,
         )
 
     def body(self, raw: bytes) -> dict[str, Any]:
+        """The object in these bytes."""
         try:
             body = json.loads(raw.decode("utf-8"))
         except UnicodeDecodeError:
@@ -72,14 +95,22 @@ class _Reader:
             raise self.bad("the body is not an object")
         return body
 
-    def first_choice(self, body: Mapping[str, Any], usage: Usage) -> Mapping[str, Any]:
+    def fault(self, body: Mapping[str, Any]) -> Fault:
+        """The error in a body that came with status 200."""
+        return Fault.of(body, status=200, headers=self._headers, within_answer=True)
+
+    def _first_choice(self, body: Mapping[str, Any], usage: Usage) -> Mapping[str, Any]:
         choices = body.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
             choice: Mapping[str, Any] = choices[0]
             return choice
-        raise self.bad("the body is an error" if body.get("error") else "the body holds no choice", usage)
+        if not body.get("error"):
+            raise self.bad("the body holds no choice", usage)
+        if means_something(fault := self.fault(body)):
+            raise sort_fault(fault, provider=self._provider)
+        raise self.bad("the body is an error", usage)
 
-    def text(self, choice: Mapping[str, Any], message: Mapping[str, Any], usage: Usage) -> str:
+    def _text(self, choice: Mapping[str, Any], message: Mapping[str, Any], usage: Usage) -> str:
         text = message.get("content")
         if text is None:
             text = message.get("refusal")
@@ -90,22 +121,8 @@ class _Reader:
         raise self.bad("a tool call instead of text" if message.get("tool_calls") else "no text", usage)
 
 
-def _finish_reason(choice: Mapping[str, Any], message: Mapping[str, Any]) -> FinishReason:
-    reason = choice.get("finish_reason")
-    if message.get("refusal") or reason == "content_filter":
+def finish_reason(said: Any, *, refused: bool) -> FinishReason:
+    """Why the model stopped, from what the provider calls it."""
+    if refused or said == "content_filter":
         return FinishReason.REFUSED
-    return FinishReason.LENGTH if reason == "length" else FinishReason.STOP
-
-
-def _usage(data: Any) -> Usage:
-    counts = data if isinstance(data, dict) else {}
-    asked, answered = counts.get("prompt_tokens"), counts.get("completion_tokens")
-    return Usage(
-        input_tokens=asked if isinstance(asked, int) else 0,
-        output_tokens=answered if isinstance(answered, int) else 0,
-        calls=1,
-    )
-
-
-def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    return FinishReason.LENGTH if said == "length" else FinishReason.STOP

@@ -11,12 +11,13 @@ import os
 import secrets
 import sys
 import threading
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
 
 from headrace.hosting import Hosted, HostedServer, ServerState, acquire
-from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, LLMSettings
-from headrace.model.provider_errors import ProviderUnavailableError
+from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, Embeddings, LLMSettings, TextPart
+from headrace.model.provider_errors import InvalidRequestError, ProviderUnavailableError
 from headrace.providers import local_server
 from headrace.providers.local_model import find_weights
 from headrace.providers.openai import OpenAIProvider
@@ -71,6 +72,21 @@ class LocalProvider:
             await client.aclose()
             client = await asyncio.to_thread(self._reopen, client)
             return await client.complete(request)
+
+    async def stream(self, request: CompletionRequest) -> AsyncGenerator[TextPart | Answer, None]:
+        """The whole answer as one part: its answers are short. Raises like `complete`."""
+        answer = await self.complete(request)
+        if answer.text:
+            yield TextPart(answer.text)
+        yield answer
+
+    async def embed(self, texts: tuple[str, ...], *, model: str) -> Embeddings:
+        """Refused: the local model writes text alone."""
+        raise InvalidRequestError(
+            "The local model has no embeddings. Set HEADRACE_LLM_MODEL, HEADRACE_LLM_BASE_URL and HEADRACE_LLM_API_KEY "
+            "to an endpoint that has them, and name its model of embeddings",
+            provider=self.name,
+        )
 
     async def aclose(self) -> None:
         """Give up the hold on the server; it stops once nobody holds it."""

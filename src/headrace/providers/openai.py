@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from headrace.model.errors import ConfigError
-from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, LLMSettings
+from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, Embeddings, LLMSettings, TextPart
 from headrace.model.provider_errors import ProviderError, ProviderTimeoutError, ProviderUnavailableError
-from headrace.providers.chat import read_answer, request_body
+from headrace.providers.chat import Reader, request_body
+from headrace.providers.embeddings import embeddings_body, read_embeddings
+from headrace.providers.fault import FaultError, Progress, UnreachableError
 from headrace.providers.faults import sort_fault
+from headrace.providers.leaving_out import LeavingOut
+from headrace.providers.quota_headers import read_hint
 
 if TYPE_CHECKING:
-    from headrace.providers.openai_client import HttpFault, SdkClient
+    from headrace.providers.openai_client import Incoming, Received, SdkClient
 
 _OFFICIAL = "https://api.openai.com/v1"
-#: Codes with which an endpoint says that a model does not know a parameter, or not this value of it.
-_UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value"})
-#: Parameters that may be left out without changing what is asked.
-_OPTIONAL = frozenset({"temperature"})
+
+T = TypeVar("T")
 
 
 class OpenAIProvider:
-    """One model behind one OpenAI-compatible endpoint. Never retries; each call has one total deadline.
+    """The models behind one OpenAI-compatible endpoint. Never retries; each call has one total deadline.
 
     `use_proxies`: honour the environment's HTTP proxies. Raises ConfigError when model or key are missing.
 
@@ -53,7 +57,7 @@ class OpenAIProvider:
         self._place = f"{url.hostname}:{url.port}" if url.port else url.hostname
         # A client's connections belong to one event loop; scripts that call asyncio.run twice have two.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, SdkClient] = WeakKeyDictionary()
-        self._left_out: set[str] = set()
+        self._leaving_out = LeavingOut()
 
     @property
     def name(self) -> str:
@@ -62,7 +66,7 @@ class OpenAIProvider:
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """The model that is asked where a request names none."""
         return self._model
 
     @property
@@ -72,8 +76,30 @@ class OpenAIProvider:
 
     async def complete(self, request: CompletionRequest) -> Answer:
         """Ask once; see `Provider.complete`. Over the deadline: ProviderTimeoutError."""
-        raw, request_id = await self._send(request_body(request, limit_name=self._limit_name))
-        return read_answer(raw, provider=self._name, request_id=request_id)
+        received = await self._whole(self._body(request), lambda client: client.send)
+        return self._reader(received).read_answer(received.raw)
+
+    async def stream(self, request: CompletionRequest) -> AsyncGenerator[TextPart | Answer, None]:
+        """Ask once; the text as it comes, and at the end the whole answer. A stream that is cut may have been paid."""
+        progress, failure = Progress(), None
+        try:
+            async with aclosing(self._stream(self._body(request), progress)) as parts:
+                async for part in parts:
+                    yield part
+        except (FaultError, UnreachableError, TimeoutError) as error:
+            failure = self._sorted(error, progress)
+        # Outside of the handler: the SDK's exceptions hold the request, and with it the key.
+        if failure is not None:
+            raise failure
+
+    async def embed(self, texts: tuple[str, ...], *, model: str) -> Embeddings:
+        """A vector for each text; none for none, at no cost. See `Provider.embed`."""
+        if not texts:
+            return Embeddings((), model=model)
+        received = await self._whole(embeddings_body(texts, model=model), lambda client: client.embed)
+        hint = read_hint(received.headers, now=datetime.now(UTC))
+        reader = self._reader(received)
+        return read_embeddings(received.raw, count=len(texts), reader=reader, headers=received.headers, hint=hint)
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
@@ -81,45 +107,72 @@ class OpenAIProvider:
         if client is not None:
             await client.aclose()
 
-    @property
-    def _limit_name(self) -> str:
-        """OpenAI's newer models know only the new name; other servers often only the old one."""
+    def _body(self, request: CompletionRequest) -> dict[str, Any]:
+        """OpenAI's newer models know only the new name of the limit; other servers often only the old one."""
         host = urlsplit(self._base_url).hostname or ""
-        return "max_completion_tokens" if host.endswith((".openai.com", ".openai.azure.com")) else "max_tokens"
+        is_new = host.endswith((".openai.com", ".openai.azure.com"))
+        return request_body(request, limit_name="max_completion_tokens" if is_new else "max_tokens")
 
-    async def _send(self, body: Mapping[str, Any]) -> tuple[bytes, str | None]:
-        client = await self._client()
-        from headrace.providers.openai_client import HttpFaultError, UnreachableError
+    def _reader(self, received: Received | Incoming) -> Reader:
+        hint = read_hint(received.headers, now=datetime.now(UTC))
+        return Reader(self._name, headers=received.headers, hint=hint)
 
+    async def _whole(
+        self,
+        body: Mapping[str, Any],
+        method: Callable[[SdkClient], Callable[[Mapping[str, Any], Progress], Awaitable[Received]]],
+    ) -> Received:
+        client, progress = await self._client(), Progress()
         try:
             # Round the whole call: a server that drips byte by byte never lets a read time out.
             async with asyncio.timeout(self._settings.timeout.total_seconds()):
-                return await self._send_leaving_out(client, body)
-        except TimeoutError:
-            failure: ProviderError = ProviderTimeoutError(provider=self._name)
-        except HttpFaultError as error:
-            failure = sort_fault(error.fault, provider=self._name, secret=self._settings.api_key)
-        except UnreachableError as error:
-            failure = ProviderUnavailableError(
-                f"{ProviderUnavailableError.__doc__} ({self._name} at {self._place}: {error})", provider=self._name
-            )
-        # Outside of the handlers: the SDK's exceptions hold the request, and with it the key.
+                return await self._leaving_out.send(body, lambda fit: method(client)(fit, progress))
+        except (FaultError, UnreachableError, TimeoutError) as error:
+            failure = self._sorted(error, progress)
+        # Outside of the handler: the SDK's exceptions hold the request, and with it the key.
         raise failure
 
-    async def _send_leaving_out(self, client: SdkClient, body: Mapping[str, Any]) -> tuple[bytes, str | None]:
-        """Send; where the model does not know an optional parameter, once more without it, and from then on."""
-        from headrace.providers.openai_client import HttpFaultError
+    async def _stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncGenerator[TextPart | Answer, None]:
+        from headrace.providers.chat_stream import AnswerStream
 
+        deadline = asyncio.get_running_loop().time() + self._settings.timeout.total_seconds()
+        async with self._incoming({**body, "stream_options": {"include_usage": True}}, progress, deadline) as incoming:
+            reading = AnswerStream(self._name, self._reader(incoming))
+            while not reading.is_done:
+                # Not round the loop: while the text is used elsewhere, nobody may be cancelled here.
+                async with asyncio.timeout_at(deadline):
+                    data = await anext(incoming.chunks, None)
+                if data is None:
+                    break
+                if text := reading.feed(data):
+                    yield TextPart(text)
+        yield reading.finish()
+
+    @asynccontextmanager
+    async def _incoming(self, body: Mapping[str, Any], progress: Progress, deadline: float) -> AsyncIterator[Incoming]:
+        client = await self._client()
+
+        async def open_one(fit: Mapping[str, Any]) -> tuple[Any, Incoming]:
+            manager = client.stream(fit, progress)
+            return manager, await manager.__aenter__()
+
+        async with asyncio.timeout_at(deadline):
+            manager, incoming = await self._leaving_out.send(body, open_one)
         try:
-            return await client.send({name: value for name, value in body.items() if name not in self._left_out})
-        except HttpFaultError as error:
-            if not self._can_leave_out(error.fault):
-                raise
-            self._left_out.add(error.fault.param)
-        return await client.send({name: value for name, value in body.items() if name not in self._left_out})
+            yield incoming
+        finally:
+            await manager.__aexit__(None, None, None)
 
-    def _can_leave_out(self, fault: HttpFault) -> bool:
-        return fault.code in _UNSUPPORTED and fault.param in _OPTIONAL - self._left_out
+    def _sorted(self, error: FaultError | UnreachableError | TimeoutError, progress: Progress) -> ProviderError:
+        if isinstance(error, FaultError):
+            return sort_fault(error.fault, provider=self._name, secret=self._settings.api_key)
+        if isinstance(error, TimeoutError):
+            return ProviderTimeoutError(provider=self._name, maybe_paid=progress.is_sent)
+        return ProviderUnavailableError(
+            f"{ProviderUnavailableError.__doc__} ({self._name} at {self._place}: {error})",
+            provider=self._name,
+            maybe_paid=progress.is_sent,
+        )
 
     async def _client(self) -> SdkClient:
         loop = asyncio.get_running_loop()

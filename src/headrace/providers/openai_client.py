@@ -1,8 +1,10 @@
-"""The `openai` SDK behind one method. Importing this module costs 0.6 s, so the adapter does it on first use."""
+"""The `openai` SDK behind three methods. Importing this module costs 0.6 s, so the adapter does it on first use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,8 @@ import httpx2
 import openai
 
 from headrace.model.llm import LLMSettings
-from headrace.providers.bounded import bound_response, check_size
+from headrace.providers.bounded import bound_response
+from headrace.providers.fault import Fault, FaultError, Progress, UnreachableError
 
 #: The SDK wants a key even where the server wants none.
 _NO_KEY = "none"
@@ -18,32 +21,27 @@ _CONNECT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class HttpFault:
-    """A status that is no answer."""
+class Received:
+    """The bytes of an answer; header names are lower case."""
 
-    status: int
+    raw: bytes
     headers: Mapping[str, str]
-    #: The error's `code`, `type` and `param`, as the provider names them.
-    code: str
-    kind: str
-    param: str
-    message: str
 
 
-class HttpFaultError(Exception):
-    """The provider answered with an error; it never leaves the adapter."""
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """An answer that is on its way."""
 
-    def __init__(self, fault: HttpFault) -> None:
-        super().__init__(fault.status)
-        self.fault = fault
-
-
-class UnreachableError(Exception):
-    """The provider cannot be reached, or the connection broke; it never leaves the adapter."""
+    chunks: AsyncIterator[bytes]
+    headers: Mapping[str, str]
 
 
 class SdkClient:
-    """One SDK client, for one event loop. SDK retries are off: they would hide faults from the quota."""
+    """One SDK client, for one event loop. SDK retries are off: they would hide faults from the quota.
+
+    Each method raises FaultError, UnreachableError, TimeoutError or BadOutputError, and notes in `progress` how far it
+    came.
+    """
 
     def __init__(self, settings: LLMSettings, *, base_url: str, use_proxies: bool) -> None:
         # The total deadline is the caller's; a connection that cannot be made is known sooner.
@@ -53,7 +51,7 @@ class SdkClient:
             timeout=timeout,
             trust_env=use_proxies,
             headers={"accept-encoding": "identity"},
-            event_hooks={"response": [bound_response]},
+            event_hooks={"request": [_watch_sending], "response": [bound_response]},
         )
         self._sdk = openai.AsyncOpenAI(
             api_key=settings.api_key or _NO_KEY,
@@ -63,46 +61,95 @@ class SdkClient:
             http_client=self._http,
         )
 
-    async def send(self, body: Mapping[str, Any]) -> tuple[bytes, str | None]:
-        """The bytes of the answer and the request's id.
+    async def send(self, body: Mapping[str, Any], progress: Progress) -> Received:
+        """Ask for a chat completion and read all of the answer."""
+        return await _whole(self._sdk.chat.completions, body, progress)
 
-        Raises HttpFaultError, UnreachableError, TimeoutError or BadOutputError.
-        """
-        fields: Any = body
+    async def embed(self, body: Mapping[str, Any], progress: Progress) -> Received:
+        """Ask for embeddings and read all of the answer."""
+        return await _whole(self._sdk.embeddings, body, progress)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncIterator[Incoming]:
+        """Ask for a streamed chat completion; leaving ends the call."""
+        fields: Any = {**body, "stream": True}
+        with _sorted(), _watched(progress):
+            manager = self._sdk.chat.completions.with_streaming_response.create(**fields)
+            response = await manager.__aenter__()
         try:
-            async with self._sdk.chat.completions.with_streaming_response.create(**fields) as response:
-                return await _read(response), response.headers.get("x-request-id")
-        except openai.APIStatusError as error:
-            raise HttpFaultError(_fault(error)) from None
-        except (openai.APITimeoutError, httpx2.TimeoutException):
-            raise TimeoutError from None
-        except (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError) as error:
-            raise UnreachableError(_reason(error)) from None
+            yield Incoming(_chunks(response), _lower(response.headers))
+        finally:
+            await manager.__aexit__(None, None, None)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._sdk.close()
 
 
-async def _read(response: Any) -> bytes:
-    """All bytes of the body, decoded, as long as they are few enough."""
-    body = bytearray()
-    async for chunk in response.iter_bytes():
-        body += chunk
-        check_size(len(body))
-    return bytes(body)
+async def _whole(resource: Any, body: Mapping[str, Any], progress: Progress) -> Received:
+    with _sorted(), _watched(progress):
+        async with resource.with_streaming_response.create(**body) as response:
+            read = bytearray()
+            async for chunk in response.iter_bytes():
+                read += chunk
+            return Received(bytes(read), _lower(response.headers))
 
 
-def _fault(error: openai.APIStatusError) -> HttpFault:
-    body = error.body if isinstance(error.body, Mapping) else {}
-    return HttpFault(
-        status=error.status_code,
-        headers={name.lower(): value for name, value in error.response.headers.items()},
-        code=str(body.get("code") or ""),
-        kind=str(body.get("type") or ""),
-        param=str(body.get("param") or ""),
-        message=str(body.get("message") or ""),
-    )
+async def _chunks(response: Any) -> AsyncIterator[bytes]:
+    with _sorted():
+        async for chunk in response.iter_bytes():
+            yield chunk
+
+
+@contextlib.contextmanager
+def _sorted() -> Iterator[None]:
+    try:
+        yield
+    except openai.APIStatusError as error:
+        raise FaultError(_fault(error.response)) from None
+    except (httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+        raise UnreachableError(_reason(error)) from None
+    except (openai.APITimeoutError, httpx2.TimeoutException) as error:
+        if isinstance(error.__cause__, httpx2.ConnectTimeout | httpx2.PoolTimeout):
+            raise UnreachableError(_reason(error)) from None
+        raise TimeoutError from None
+    except (openai.APIConnectionError, httpx2.HTTPError, httpx2.StreamError) as error:
+        raise UnreachableError(_reason(error)) from None
+
+
+#: Of the call that is made here: the HTTP client knows nothing of calls.
+_progress: ContextVar[Progress | None] = ContextVar("headrace_call_progress", default=None)
+
+
+@contextlib.contextmanager
+def _watched(progress: Progress) -> Iterator[None]:
+    token = _progress.set(progress)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+async def _watch_sending(request: httpx2.Request) -> None:
+    """Hook of the HTTP client: notes when the first byte of a request is sent, for from then on it may be paid."""
+    progress = _progress.get()
+    if progress is None:
+        return
+
+    async def trace(name: str, info: Mapping[str, Any]) -> None:
+        if name.endswith(".send_request_headers.started"):
+            progress.is_sent = True
+
+    request.extensions["trace"] = trace
+
+
+def _fault(response: httpx2.Response) -> Fault:
+    """The fault in a response whose body the SDK has read."""
+    return Fault.read(response.status_code, _lower(response.headers), response.content)
+
+
+def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def _reason(error: Exception) -> str:

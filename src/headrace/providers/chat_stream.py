@@ -1,0 +1,142 @@
+"""A streamed chat completion read from bytes, however they are cut, and from servers that keep few of the rules.
+
+It ends with `[DONE]`, or with a finish reason where a server never sends that; anything else was cut.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.model.llm import Answer
+from headrace.model.provider_errors import BadOutputError, ProviderUnavailableError
+from headrace.providers.bounded import LARGEST_ANSWER, too_large
+from headrace.providers.chat import Reader, finish_reason
+from headrace.providers.faults import sort_fault
+from headrace.providers.usage import UNKNOWN_USAGE, read_usage
+
+_DONE = "[DONE]"
+
+
+class AnswerStream:
+    """Takes the bytes of one streamed answer and gives its text as it comes.
+
+    Errors are of `complete`'s classes; all say that the call may have been paid for.
+    """
+
+    def __init__(self, provider: str, reader: Reader) -> None:
+        self._provider, self._reader = provider, reader
+        self._line = bytearray()
+        #: Data lines of an event whose JSON is not whole yet.
+        self._pending = ""
+        self._parts: list[str] = []
+        self._size = 0
+        self._usage = UNKNOWN_USAGE
+        self._model: Any = None
+        self._own_id: Any = None
+        self._reason: Any = None
+        self._is_refused = self._is_tool_call = False
+        self.is_done = False
+
+    def feed(self, data: bytes) -> str:
+        """Take bytes; return the text that they complete, perhaps none."""
+        known = len(self._parts)
+        self._line += data
+        *lines, rest = self._line.split(b"\n")
+        for line in lines:
+            self._take_line(line)
+        self._line = bytearray(rest)
+        if len(self._line) + len(self._pending) > LARGEST_ANSWER:
+            raise too_large()
+        return "".join(self._parts[known:])
+
+    def finish(self) -> Answer:
+        """The whole answer, once no more bytes come."""
+        if not self.is_done and self._line:
+            self._take_line(bytes(self._line))
+        if self._pending:
+            raise self._broken("an event is not JSON")
+        if not self.is_done and self._reason is None:
+            raise self._cut()
+        if self._is_tool_call and not self._parts:
+            raise self._reader.bad("a tool call instead of text", self._usage)
+        if self._reason is None and not self._parts:
+            raise self._reader.bad("the stream holds no choice", self._usage)
+        return self._reader.answer(
+            "".join(self._parts),
+            finish_reason(self._reason, refused=self._is_refused),
+            usage=self._usage,
+            model=self._model,
+            own_id=self._own_id,
+        )
+
+    def _take_line(self, line: bytes | bytearray) -> None:
+        try:
+            text = line.decode("utf-8").rstrip("\r")
+        except UnicodeDecodeError:
+            raise self._broken("the stream is not UTF-8") from None
+        if self.is_done or (text and not text.startswith("data:")):
+            return  # a comment that keeps the connection alive, or a field that says nothing here
+        if not text:
+            self._end_event()
+            return
+        self._pending += text.removeprefix("data:").removeprefix(" ")
+        if self._pending.strip() == _DONE:
+            self._pending, self.is_done = "", True
+            return
+        # Most servers put an event on one line, and some forget the empty one behind it.
+        if (body := _read_json(self._pending)) is not None:
+            self._pending = ""
+            self._take_event(body)
+
+    def _end_event(self) -> None:
+        if self._pending:
+            raise self._broken("an event is not JSON")
+
+    def _take_event(self, body: Any) -> None:
+        if not isinstance(body, Mapping):
+            raise self._broken("an event is not an object")
+        if body.get("error"):
+            raise sort_fault(self._reader.fault(body), provider=self._provider)
+        self._model, self._own_id = self._model or body.get("model"), self._own_id or body.get("id")
+        # Groq has it elsewhere.
+        groq = body.get("x_groq")
+        counts = body.get("usage") or (groq.get("usage") if isinstance(groq, Mapping) else None)
+        if counts:
+            self._usage = read_usage(counts)
+        choices = body.get("choices")
+        if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
+            self._take_choice(choices[0])
+
+    def _take_choice(self, choice: Mapping[str, Any]) -> None:
+        self._reason = choice.get("finish_reason") or self._reason
+        delta = choice.get("delta")
+        if not isinstance(delta, Mapping):
+            return
+        self._is_tool_call = self._is_tool_call or bool(delta.get("tool_calls"))
+        self._is_refused = self._is_refused or bool(delta.get("refusal"))
+        for name in ("content", "refusal"):
+            text = delta.get(name)
+            if isinstance(text, str) and text:
+                self._parts.append(text)
+                self._size += len(text)
+        if self._size > LARGEST_ANSWER:
+            raise too_large()
+
+    def _broken(self, error: str) -> BadOutputError:
+        return self._reader.bad(error, self._usage)
+
+    def _cut(self) -> ProviderUnavailableError:
+        return ProviderUnavailableError(
+            f"{ProviderUnavailableError.__doc__} ({self._provider}: the stream ended in the midst of the answer)",
+            provider=self._provider,
+            maybe_paid=True,
+        )
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
