@@ -9,6 +9,7 @@ from headrace.gates import Breaker
 from headrace.handles import JobHandle
 from headrace.model.backoff import Backoff
 from headrace.model.batch import BatchItem, ClosePolicy, Progress
+from headrace.model.error_class import ErrorClass
 from headrace.model.errors import (
     BreakerOpenError,
     ConfigError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         BadOutputError,
         ContextTooLongError,
         InvalidRequestError,
+        OverloadedError,
         ProviderAuthError,
         ProviderError,
         ProviderTimeoutError,
@@ -69,6 +71,7 @@ __all__ = [
     "ContextTooLongError",
     "Done",
     "DrainStoppedError",
+    "ErrorClass",
     "ExecutorCrashedError",
     "Fail",
     "FenceLostError",
@@ -84,6 +87,7 @@ __all__ = [
     "LimitTimeoutError",
     "NotAllowedError",
     "NotFoundError",
+    "OverloadedError",
     "PayloadTooLargeError",
     "Priority",
     "Progress",

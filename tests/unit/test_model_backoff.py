@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.model.backoff import Backoff
+from headrace.model.error_class import ErrorClass
 from headrace.model.errors import ConfigError, InvalidInputError, StoreUnavailableError
-from headrace.model.provider_errors import RateLimitedError
+from headrace.model.provider_errors import (
+    ContextTooLongError,
+    InvalidRequestError,
+    OverloadedError,
+    ProviderUnavailableError,
+    RateLimitedError,
+)
 
 SECOND = timedelta(seconds=1)
 
@@ -128,3 +135,37 @@ def test_a_negative_base_is_refused_everywhere() -> None:
         Backoff(base=-SECOND)
     with pytest.raises(InvalidInputError, match="delay"):
         Backoff.fixed(-1)
+
+
+def test_a_word_stands_for_every_error_of_its_class() -> None:
+    """A policy by `ErrorClass`, or by its word, counts for each error that carries it, whichever exception it is."""
+
+    class OwnError(Exception):
+        """A handler's own error, sorted by its author."""
+
+        error_class = "overloaded"
+
+    policy = Backoff.fixed("1s").on("overloaded", Backoff.fixed("30s")).on(ErrorClass.PROVIDER_DOWN, None)
+
+    assert policy.decide(OverloadedError(), failures=1, random=0) == 30 * SECOND
+    assert policy.decide(OwnError(), failures=1, random=0) == 30 * SECOND
+    assert policy.decide(ProviderUnavailableError(), failures=1, random=0) is None
+    assert policy.decide(RateLimitedError(), failures=1, random=0) == SECOND
+
+
+def test_the_nearest_class_decides() -> None:
+    """A word counts for the kinds of its errors too, unless they have a policy of their own; the last word counts."""
+    policy = Backoff.fixed("1s").on("invalid_request", Backoff.fixed("5s"))
+
+    assert policy.decide(ContextTooLongError(), failures=1, random=0) == 5 * SECOND
+    assert policy.on("context_too_long", None).decide(ContextTooLongError(), failures=1, random=0) is None
+    assert policy.on(ContextTooLongError, None).decide(ContextTooLongError(), failures=1, random=0) is None
+    assert policy.on("invalid_request", None).decide(InvalidRequestError(), failures=1, random=0) is None
+    again = policy.on("invalid_request", None).on("invalid_request", Backoff.fixed("7s"))
+    assert again.decide(InvalidRequestError(), failures=1, random=0) == 7 * SECOND
+
+
+def test_a_word_that_is_none_is_refused() -> None:
+    """A typing error is said when the policy is made, with the words there are."""
+    with pytest.raises(InvalidInputError, match=r"rate_limited, overloaded.*got 'rate_limit'"):
+        Backoff().on("rate_limit", None)

@@ -17,9 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
     *("App", "Backoff", "BadOutputError", "Batch", "BatchItem", "Breaker", "BreakerOpenError", "Cancel"),
     *("ClosePolicy", "ConfigError", "ConflictError", "Context", "ContextTooLongError", "Done"),
-    *("DrainStoppedError", "ExecutorCrashedError", "Fail", "FenceLostError", "GatherContext", "HeadraceError"),
+    *("DrainStoppedError", "ErrorClass", "ExecutorCrashedError", "Fail", "FenceLostError", "GatherContext"),
+    *("HeadraceError",),
     *("InvalidInputError", "InvalidRequestError", "JobCancelledError", "JobFailedError", "JobHandle"),
-    *("KeyHeldError", "Limit", "LimitTimeoutError", "NotAllowedError", "NotFoundError", "PayloadTooLargeError"),
+    *("KeyHeldError", "Limit", "LimitTimeoutError", "NotAllowedError", "NotFoundError", "OverloadedError"),
+    *("PayloadTooLargeError",),
     *("Priority", "Progress", "ProviderAuthError", "ProviderError", "ProviderTimeoutError"),
     *("ProviderUnavailableError", "QueueClosedError", "QueueFullError", "QueuePausedError", "Rate"),
     *("RateLimitedError", "RefusedError", "ResultTimeoutError", "Retry", "Snooze", "StorageResetError"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from headrace.model.durations import parse_duration
+from headrace.model.error_class import ErrorClass
 from headrace.model.errors import HeadraceError, InvalidInputError
 from headrace.model.numbers import check_whole
 
 Seconds = str | float | timedelta
+#: An exception's class, or the class of a provider's error.
+ErrorKind = type[BaseException] | ErrorClass
 
 #: Larger factors reach every cap at the second failure anyway.
 MAX_FACTOR = 1_000
@@ -24,7 +27,8 @@ class Backoff:
 
     Delays: fixed waits `base`; exponential waits a random time up to min(cap, base · factor^(failures − 1))
     ("full jitter": it spreads a herd best, see the AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
-    `by_error` gives error classes a policy of their own; `never` fails them at once.
+    `by_error` gives error classes a policy of their own; `never` fails them at once. Both take exceptions and, of model
+    providers, an `ErrorClass`; see `on`.
 
     >>> Backoff.fixed("5s", max_attempts=3).delay(failures=1, random=0.5)
     datetime.timedelta(seconds=5)
@@ -35,8 +39,8 @@ class Backoff:
     factor: float = 2.0
     jitter: bool = True
     max_attempts: int = 4
-    never: tuple[type[BaseException], ...] = ()
-    by_error: Mapping[type[BaseException], Backoff] = field(default_factory=dict)
+    never: tuple[ErrorKind, ...] = ()
+    by_error: Mapping[ErrorKind, Backoff] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_whole("max_attempts", self.max_attempts, most=100)
@@ -66,13 +70,21 @@ class Backoff:
         """Return the policy of a single attempt."""
         return cls(max_attempts=1)
 
-    def on(self, error: type[BaseException], policy: Backoff | None) -> Backoff:
-        """Return this policy with `policy` for errors of class `error`; None fails at once. The last word counts."""
-        never = tuple(kind for kind in self.never if kind is not error)
-        by_error = {kind: own for kind, own in self.by_error.items() if kind is not error}
+    def on(self, error: type[BaseException] | ErrorClass | str, policy: Backoff | None) -> Backoff:
+        """Return this policy with `policy` for errors of class `error`; None fails at once. The last word counts.
+
+        `error` is an exception's class, or an `ErrorClass` or its word: that counts for every error that carries it as
+        its `error_class`. Raises InvalidInputError for another word.
+
+        >>> Backoff().on("overloaded", Backoff.fixed("30s")).on("bad_output", None).never
+        (<ErrorClass.BAD_OUTPUT: 'bad_output'>,)
+        """
+        wanted = _kind(error) if isinstance(error, str) else error
+        never = tuple(kind for kind in self.never if kind is not wanted)
+        by_error = {kind: own for kind, own in self.by_error.items() if kind is not wanted}
         if policy is None:
-            return replace(self, never=(*never, error), by_error=by_error)
-        return replace(self, never=never, by_error={**by_error, error: policy})
+            return replace(self, never=(*never, wanted), by_error=by_error)
+        return replace(self, never=never, by_error={**by_error, wanted: policy})
 
     def delay(self, *, failures: int, random: float) -> timedelta:
         """Return the wait before the next attempt after `failures` failed ones; `random` lies in [0, 1)."""
@@ -94,7 +106,7 @@ class Backoff:
         return max(wait, retry_after) if isinstance(retry_after, timedelta) else wait
 
     def _policy_for(self, error: BaseException) -> Backoff | None:
-        for kind in type(error).__mro__:
+        for kind in _kinds_of(type(error)):
             if kind in self.never:
                 return None
             if kind in self.by_error:
@@ -102,3 +114,19 @@ class Backoff:
         if isinstance(error, HeadraceError) and not error.transient:
             return None
         return self
+
+
+def _kind(word: str) -> ErrorClass:
+    try:
+        return ErrorClass(word)
+    except ValueError:
+        raise InvalidInputError("error", f"must be an exception or one of {', '.join(ErrorClass)}", word) from None
+
+
+def _kinds_of(error: type[BaseException]) -> Iterator[ErrorKind]:
+    """The exception, what it is one of, and the words that these carry; the nearest first."""
+    for kind in error.__mro__:
+        yield kind
+        word = vars(kind).get("error_class")
+        if isinstance(word, str) and word in ErrorClass.__members__.values():
+            yield ErrorClass(word)

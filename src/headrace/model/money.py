@@ -1,4 +1,4 @@
-"""Money as whole nanodollars: 1 USD is 1,000,000,000. Sums are exact in every store, and a token is rarely less than one.
+"""Money as whole nanodollars: 1 USD is 1,000,000,000. Sums are exact in every store; a token is rarely less than one.
 
 A price that is not known is None and is shown as unknown, never as 0.
 """

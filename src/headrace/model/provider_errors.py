@@ -1,15 +1,15 @@
-"""What can go wrong with a model provider. Adapters sort faults into these by status and type, never by text.
+"""What can go wrong with a model provider. Adapters sort faults into these by code and status (`providers/faults.py`).
 
-ProviderError
-├── RateLimitedError          rate_limited: the quota is used up for now (transient)
-├── OverloadedError           overloaded: it has too much to do, for everybody (transient)
-├── ProviderUnavailableError  provider_down: it cannot be reached, or failed itself (transient)
-├── ProviderTimeoutError      timeout: no whole answer before the deadline (transient)
-├── InvalidRequestError       invalid_request: it refused the request as it stands
-│   └── ContextTooLongError   context_too_long: the prompt does not fit
-├── ProviderAuthError         auth: the key or the account was refused
-├── RefusedError              refused: the model declined to answer
-└── BadOutputError            bad_output: the answers never became valid
+ProviderError                  error_class:
+├── RateLimitedError           rate_limited      the quota is used up for now (transient)
+├── OverloadedError            overloaded        it has too much to do, for everybody (transient)
+├── ProviderTimeoutError       timeout           no whole answer before the deadline (transient)
+├── ProviderUnavailableError   provider_down     it cannot be reached, or failed itself (transient)
+├── InvalidRequestError        invalid_request   it refused the request as it stands
+│   └── ContextTooLongError    context_too_long  the prompt does not fit
+├── ProviderAuthError          auth              the key or the account was refused
+├── RefusedError               refused           the model declined to answer
+└── BadOutputError             bad_output        the answers never became valid
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from headrace.model.error_class import ErrorClass
 from headrace.model.errors import HeadraceError
 from headrace.model.quota import NO_HINT, QuotaHint
 from headrace.model.usage import Usage
@@ -26,6 +27,8 @@ class ProviderError(HeadraceError):
     """The model provider failed."""
 
     code = "provider"
+    #: What kind of error it is; None: an adapter of others did not say.
+    error_class: ErrorClass | None = None
 
     def __init__(  # noqa: PLR0913 - what is known of a fault, all by name
         self,
@@ -57,6 +60,7 @@ class RateLimitedError(ProviderError):
     """The provider's quota is used up for now. Wait for `retry_after`, or lower the concurrency of the task."""
 
     code = "rate_limited"
+    error_class = ErrorClass.RATE_LIMITED
     transient = True
 
 
@@ -64,53 +68,61 @@ class OverloadedError(ProviderError):
     """The provider has too much to do. The call can be tried again after `retry_after`."""
 
     code = "overloaded"
+    error_class = ErrorClass.OVERLOADED
     transient = True
 
 
 class ProviderUnavailableError(ProviderError):
     """The provider cannot be reached or failed. Check HEADRACE_LLM_BASE_URL; the call can be tried again."""
 
-    code = "provider_unavailable"
+    code = "provider_down"
+    error_class = ErrorClass.PROVIDER_DOWN
     transient = True
 
 
 class ProviderTimeoutError(ProviderError):
     """The provider gave no whole answer in time. Try again, or raise HEADRACE_LLM_TIMEOUT."""
 
-    code = "provider_timeout"
+    code = "provider_timeout"  # "timeout" is the code of TaskTimeoutError
+    error_class = ErrorClass.TIMEOUT
     transient = True
 
 
 class InvalidRequestError(ProviderError):
     """The provider refused the request. Check the model's name, or set HEADRACE_LLM_STYLE=json if it has no schemas."""
 
-    code = "llm_invalid_request"
+    code = "invalid_request"
+    error_class = ErrorClass.INVALID_REQUEST
 
 
 class ContextTooLongError(InvalidRequestError):
     """The prompt does not fit into the model's context. Shorten it, or split the document."""
 
-    code = "llm_context_too_long"
+    code = "context_too_long"
+    error_class = ErrorClass.CONTEXT_TOO_LONG
 
 
 class ProviderAuthError(ProviderError):
     """The provider refused the key or the account. Check HEADRACE_LLM_API_KEY and the account's credit."""
 
-    code = "llm_auth"
+    code = "auth"
+    error_class = ErrorClass.AUTH
 
 
 class RefusedError(ProviderError):
     """The model declined to answer. Asking again gives the same; change the prompt or the document."""
 
-    code = "llm_refused"
+    code = "refused"
+    error_class = ErrorClass.REFUSED
 
 
 class BadOutputError(ProviderError):
     """The model's answers stayed invalid after every repair. See `errors`; ask more simply or take another model."""
 
-    code = "llm_bad_output"
+    code = "bad_output"
+    error_class = ErrorClass.BAD_OUTPUT
 
-    def __init__(  # noqa: PLR0913 - what is known of a fault, all by name
+    def __init__(  # noqa: PLR0913 - as above
         self,
         message: str | None = None,
         *,
