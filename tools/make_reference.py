@@ -82,7 +82,15 @@ def configuration() -> str:
         if dataclasses.is_dataclass(section):
             parts.append(table(item.name, section, (type(section).__doc__ or "").strip()))
     parts.append(named_table(settings.QueueTable()))
+    parts.append(MODELS)
     return "\n".join(parts)
+
+
+MODELS = """## `[llm.models.NAME]`
+
+A further model, for `app.llm.using("NAME")` and `escalate_to`: the keys of `[llm]`. What is not given of its endpoint
+is that of `[llm]`; its model, pool, quotas and prices are its own.
+"""
 
 
 def named_table(values: Any) -> str:
@@ -102,7 +110,7 @@ def table(section: str, values: Any, title: str) -> str:
     lines += ["| key | default | environment | meaning |", "|---|---|---|---|"]
     for item in dataclasses.fields(values):
         default = getattr(values, item.name)
-        if not dataclasses.is_dataclass(default) and item.name != "queues":
+        if not dataclasses.is_dataclass(default) and item.name not in ("queues", "models"):
             names = ", ".join(f"`{name}`" for name in variables(section, item.name))
             meaning = about.get(item.name, "").replace("|", "\\|")
             lines.append(f"| `{item.name}` | {shown(default)} | {names} | {meaning} |")

@@ -50,6 +50,9 @@ class TaskOptions(TypedDict, total=False):
     rate_limit: str | Rate
     #: Rate limits that it shares with others by name, such as `[Limit("openai", "60/m")]`; default: none.
     limits: Sequence[Limit]
+    #: Pools of models that it uses, such as ["openai:gpt-x"] (see `headrace llm pools`): its jobs do not start while
+    #: the quota of one is used up or closed; default: none, they start and leave their slots while they wait.
+    pools: Sequence[str]
     #: A circuit breaker, or the name of one that another task declares; default: none.
     breaker: Breaker | str | Sequence[Breaker | str]
     #: What one job uses of its share, and of limits with `cost=None`; default 1.

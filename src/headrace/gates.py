@@ -11,9 +11,20 @@ from headrace.model.breaker import BreakerRule, OnOpen
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
 from headrace.model.job import JobSpec
-from headrace.model.limits import LONGEST_CLOSING, Declared, Gate, Limit, Rate, check_cost, check_gate_key, task_cap
+from headrace.model.limits import (
+    LONGEST_CLOSING,
+    MOST_UNITS,
+    Declared,
+    Gate,
+    Limit,
+    Rate,
+    check_cost,
+    check_gate_key,
+    task_cap,
+)
 from headrace.model.names import check_name
 from headrace.model.queue import check_cap
+from headrace.model.quota import check_pools, pool_gate
 
 _DEFAULT = BreakerRule()
 
@@ -71,11 +82,15 @@ def _on_open(value: object) -> OnOpen:
 def task_gate(name: str, options: Mapping[str, Any]) -> tuple[Gate | None, Declared]:
     """Return the gate that a task's jobs share, and the limits that it declares. Raises InvalidInputError.
 
-    Looks at the options `concurrency`, `limits`, `rate_limit` and `breaker`.
+    Looks at the options `concurrency`, `limits`, `rate_limit`, `pools` and `breaker`.
     """
     cap, limits, breakers = options.get("concurrency"), _limits(options.get("limits", ())), _breakers(options)
     rates = {limit.name: limit.declared for limit in limits if limit.declared is not None}
     units = {limit.name: limit.cost for limit in limits}
+    for pool in check_pools(options.get("pools", ())):
+        # A bucket that never runs empty: it is there to be closed.
+        rates[pool_gate(pool)] = Rate(MOST_UNITS, MOST_UNITS)
+        units[pool_gate(pool)] = 1.0
     if (rate := options.get("rate_limit")) is not None:
         rates[task_cap(name)] = Rate.parse(rate, field="rate_limit")
         units[task_cap(name)] = 1.0

@@ -14,13 +14,16 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError
-from headrace.model.llm import AnswerStyle, LLMSettings
+from headrace.model.llm import LLMSettings
 from headrace.model.names import check_name
 from headrace.model.queue import QueueRule
+from headrace.model_settings import ModelSettings, check_models
+
+T = TypeVar("T")
 
 FILE_NAME = "headrace.toml"
 MEMORY_URL = "memory://"
@@ -36,8 +39,6 @@ SCHEMES = {
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 #: A host, and perhaps its port and a name: what people write where a URL is meant, and no place for a password.
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,63}(:[0-9]{1,5})?(/[A-Za-z0-9._-]{0,63})?")
-#: Asked for when an endpoint is configured without a model.
-DEFAULT_MODEL = "gpt-4o-mini"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +116,6 @@ class RecoverySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """`[llm]`: the model behind `app.llm`; with no model and no base_url the local model."""
-
-    #: model name; also OPENAI_MODEL
-    model: str = ""
-    #: endpoint of an OpenAI-compatible server; also OPENAI_BASE_URL
-    base_url: str = ""
-    #: key of the endpoint; also OPENAI_API_KEY
-    api_key: str = field(default="", repr=False)
-    #: how the model is asked: "strict_schema", "json" or "plain"; the local model is always asked plainly
-    style: str = "strict_schema"
-    #: total deadline of one call
-    timeout: timedelta = timedelta(seconds=90)
-
-
-@dataclass(frozen=True, slots=True)
 class LimitsSettings:
     """`[limits]`: where rate limits are counted."""
 
@@ -176,22 +161,16 @@ class Settings:
     queue: QueueSettings = QueueSettings()
     worker: WorkerSettings = WorkerSettings()
     recovery: RecoverySettings = RecoverySettings()
-    llm: ModelSettings = ModelSettings()
+    llm: ModelSettings = field(default_factory=ModelSettings)
+    #: further models by their names, `[llm.models.NAME]`
+    models: Mapping[str, ModelSettings] = field(default_factory=dict)
     limits: LimitsSettings = LimitsSettings()
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
 
-    def llm_settings(self) -> LLMSettings:
-        """Return the configured model endpoint; with nothing configured its model is None: the local model."""
-        chosen = self.llm
-        configured = chosen.model or chosen.base_url or chosen.api_key
-        return LLMSettings(
-            model=(chosen.model or DEFAULT_MODEL) if configured else None,
-            base_url=chosen.base_url or None,
-            api_key=chosen.api_key or None,
-            style=AnswerStyle(chosen.style),
-            timeout=chosen.timeout,
-        )
+    def llm_settings(self, name: str = "") -> LLMSettings:
+        """Return a configured model, the default one unless its name is given. Raises KeyError."""
+        return self.models[name].to_llm(name) if name else self.llm.to_llm()
 
 
 #: Environment names beside HEADRACE_<SECTION>_<KEY>, in order of preference.
@@ -216,7 +195,9 @@ def load_settings(*, environ: Mapping[str, str] | None = None, file: Path | None
     chosen = environ.get("HEADRACE_CONFIG", "")
     document = _read_file(file or Path(chosen or FILE_NAME), required=file is None and bool(chosen))
     _check_environment(environ)
+    document, models = _without_models(document)
     settings: Settings = _fill(Settings(), document, environ, section="")
+    settings = replace(settings, models=_model_tables(settings.llm.inherited(), models))
     _check_rules(settings)
     return use_store(settings, settings.queue.url)
 
@@ -257,12 +238,14 @@ def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
 def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str], *, section: str) -> Any:
     """Return `defaults` with the keys of `document` and then of `environ` put in."""
     hints = get_type_hints(type(defaults))
-    _check_known(document, [item.name for item in fields(defaults)], section)
+    # Models are written within [llm].
+    _check_known(document, [item.name for item in fields(defaults) if section or item.name != "models"], section)
     changes: dict[str, Any] = {}
     for item in fields(defaults):
         current = getattr(defaults, item.name)
-        if item.name == "queues" and not section:
-            changes[item.name] = _queue_tables(document.get(item.name, {}))
+        if item.name in _NAMED_TABLES and not section:
+            if item.name == "queues":
+                changes[item.name] = _queue_tables(document.get(item.name, {}))
             continue
         if is_dataclass(current):
             table = document.get(item.name, {})
@@ -276,18 +259,38 @@ def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str]
     return replace(defaults, **changes)
 
 
+#: Fields of the settings that hold a table for each name.
+_NAMED_TABLES = frozenset({"queues", "models"})
+
+
 def _queue_tables(document: Any) -> dict[str, QueueTable]:
+    return _named_tables(QueueTable(), document, "queues")
+
+
+def _model_tables(defaults: ModelSettings, document: Any) -> dict[str, ModelSettings]:
+    return _named_tables(defaults, document, "llm.models")
+
+
+def _without_models(document: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Return the document without `[llm.models]`, and that."""
+    table = document.get("llm")
+    if not isinstance(table, Mapping) or "models" not in table:
+        return dict(document), {}
+    return {**document, "llm": {key: value for key, value in table.items() if key != "models"}}, table["models"]
+
+
+def _named_tables(defaults: T, document: Any, section: str) -> dict[str, T]:
     if not isinstance(document, Mapping):
-        raise ConfigError(f"{FILE_NAME}: queues must hold a table for each queue, write [queues.NAME]")
+        raise ConfigError(f"{FILE_NAME}: {section} must hold a table for each name, write [{section}.NAME]")
     tables = {}
     for name, table in document.items():
         try:
-            check_name(f"{FILE_NAME}: the name of [queues.{name}]", name)
+            check_name(f"{FILE_NAME}: the name of [{section}.{name}]", name)
         except InvalidInputError as error:
             raise ConfigError(str(error)) from None
         if not isinstance(table, Mapping):
-            raise ConfigError(f"{FILE_NAME}: queues.{name} must be a table, write [queues.{name}]")
-        tables[name] = _fill(QueueTable(), table, {}, section=f"queues.{name}")
+            raise ConfigError(f"{FILE_NAME}: {section}.{name} must be a table, write [{section}.{name}]")
+        tables[name] = _fill(defaults, table, {}, section=f"{section}.{name}")
     return tables
 
 
@@ -321,7 +324,7 @@ def _check_environment(environ: Mapping[str, str]) -> None:
         table = getattr(Settings(), item.name)
         if is_dataclass(table):
             known |= {_variable(item.name, key.name) for key in fields(table)}
-        elif item.name != "queues":
+        elif item.name not in _NAMED_TABLES:
             known.add(_variable("", item.name))
     known |= {variable for variables in _ALIASES.values() for variable in variables}
     for variable in environ:
@@ -406,8 +409,9 @@ def _check_rules(settings: Settings) -> None:
     _check_store(queue)
     _check_limits(settings)
     _require(0 <= queue.max_retries <= 99, "queue.max_retries", "must be from 0 to 99", queue.max_retries)
-    styles = [style.value for style in AnswerStyle]
-    _require(settings.llm.style in styles, "llm.style", f"must be one of {', '.join(styles)}", settings.llm.style)
+    check_models(
+        {"llm": settings.llm} | {f"llm.models.{name}": table for name, table in settings.models.items()}, _require
+    )
     for name, duration in {
         "worker.poll_interval": worker.poll_interval,
         "worker.heartbeat_interval": worker.heartbeat_interval,
@@ -416,7 +420,6 @@ def _check_rules(settings: Settings) -> None:
         "recovery.aggregate_interval": settings.recovery.aggregate_interval,
         "recovery.prune_interval": settings.recovery.prune_interval,
         "recovery.seal_timeout": settings.recovery.seal_timeout,
-        "llm.timeout": settings.llm.timeout,
     }.items():
         _require(duration > timedelta(), name, "must be longer than zero", duration)
     _require(

@@ -22,8 +22,9 @@ def keys() -> Iterator[tuple[str, str, Any]]:
     for item in fields(Settings):
         value = getattr(Settings(), item.name)
         if is_dataclass(value):
-            yield from ((item.name, key.name, getattr(value, key.name)) for key in fields(value))
-        elif item.name != "queues":  # tables by name, which have tests of their own
+            named = ((item.name, key.name, getattr(value, key.name)) for key in fields(value))
+            yield from (found for found in named if found[:2] != ("llm", "escalate_to"))  # names a table, see below
+        elif item.name not in ("queues", "models"):  # tables by name, which have tests of their own
             yield "", item.name, value
 
 
@@ -37,12 +38,16 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("queue", "enable_persistence"): False,
     ("worker", "heartbeat_interval"): timedelta(seconds=2),
     ("llm", "style"): "plain",
+    ("llm", "provider"): "openai",
+    ("llm", "charge"): "split",
     ("limits", "url"): "redis://limits",
 }
 #: What has to be said as well for a value to be allowed.
 BESIDES = {
     ("queue", "enable_persistence"): ("unsafe_no_persistence", True),
     ("queue", "url"): ("type", "postgres"),
+    ("llm", "input_price"): ("output_price", 2.5),
+    ("llm", "output_price"): ("input_price", 2.5),
 }
 
 
@@ -51,6 +56,8 @@ def other_value(section: str, key: str, default: Any) -> Any:
     if (section, key) in SPECIAL:
         return SPECIAL[section, key]
     match default:
+        case None:  # a number that has no default
+            return 7
         case bool():
             return not default
         case int():
@@ -70,7 +77,7 @@ def as_text(value: Any) -> str:
 
 def as_toml(value: Any) -> str:
     """Return a value as TOML writes it."""
-    return str(value).lower() if isinstance(value, bool | int) else f'"{as_text(value)}"'
+    return str(value).lower() if isinstance(value, bool | int | float) else f'"{as_text(value)}"'
 
 
 def load(tmp_path: Path, text: str = "", **environ: str) -> Settings:
@@ -105,7 +112,7 @@ def test_every_key_is_read_from_the_environment(tmp_path: Path, section: str, ke
     environ = {
         "_".join(filter(None, ("HEADRACE", section, name))).upper(): as_text(item) for name, item in given.items()
     }
-    in_file = "" if isinstance(default, str) else f"{key} = {as_toml(default)}"
+    in_file = "" if default is None or isinstance(default, str) else f"{key} = {as_toml(default)}"
     settings = load(tmp_path, f"[{section}]\n{in_file}" if section else in_file, **environ)
     assert read(settings, section, key) == value
 
@@ -264,3 +271,48 @@ def test_without_a_model_the_local_one_is_meant() -> None:
     for name in ("HEADRACE_LLM_MODEL", "HEADRACE_LLM_BASE_URL", "OPENAI_API_KEY"):
         chosen = load_settings(environ={name: "http://x"}, file=Path("missing.toml")).llm_settings()
         assert chosen.model, name
+
+
+def test_further_models_inherit_the_endpoint_and_nothing_of_quota_and_price(tmp_path: Path) -> None:
+    """`[llm.models.NAME]` takes from `[llm]` what it does not give of the endpoint."""
+    settings = load(
+        tmp_path,
+        """
+        [llm]
+        model = "small"
+        base_url = "http://127.0.0.1:9/v1"
+        requests_per_minute = 60
+        input_price = 1
+        output_price = 2
+        escalate_to = "strong"
+        [llm.models.strong]
+        model = "large"
+        tokens_per_minute = 1000
+        """,
+        HEADRACE_LLM_API_KEY="secret",
+    )
+    small, strong = settings.llm_settings(), settings.llm_settings("strong")
+    assert (small.escalate_to, small.pool_name, small.limits.requests_per_minute) == ("strong", "openai:small", 60)
+    assert (strong.model, strong.base_url, strong.api_key) == ("large", "http://127.0.0.1:9/v1", "secret")
+    assert (strong.limits.requests_per_minute, strong.limits.tokens_per_minute) == (None, 1000)
+    assert (strong.price, strong.escalate_to, strong.pool_name) == (None, None, "openai:large")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[llm]\nescalate_to = "strong"', "llm.escalate_to must be one of none: there is no [llm.models.NAME]"),
+        ('[llm]\ncharge = "free"', "llm.charge must be one of max_tokens, actual, split, uncached"),
+        ("[llm]\nrequests_per_minute = -1", "llm.requests_per_minute must be above 0, got -1"),
+        ("[llm]\ninput_price = 1", "llm.input_price and output_price must be given together"),
+        ('[llm.models.Strong]\nmodel = "large"', "the name of [llm.models.Strong] must match"),
+        ('[llm.models.strong]\nmodle = "large"', "unknown key [llm.models.strong] modle; did you mean 'model'?"),
+        ("[llm]\nmodels = 3", "write [llm.models.NAME]"),
+        ('[models.strong]\nmodel = "large"', "unknown key models"),
+    ],
+)
+def test_mistakes_about_models_are_named(tmp_path: Path, text: str, says: str) -> None:
+    """A wrong quota, price or name stops the start with the key and the rule."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert says in str(caught.value)

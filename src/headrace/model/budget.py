@@ -8,10 +8,17 @@ from uuid import UUID
 
 from headrace.model.calls import DAY
 from headrace.model.errors import InvalidInputError
-from headrace.model.names import check_name
 
+MAX_TENANT = 128
 _SCOPE = re.compile(r"(batch|run):[0-9a-f-]{36}|tenant:.+|day")
 _SCOPE_RULE = 'must be "day", "tenant:NAME", "batch:ID" or "run:ID"'
+
+
+def check_tenant(value: object, *, field: str = "tenant") -> str:
+    """Return the name of a tenant: 1–128 printable characters. Raises InvalidInputError."""
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_TENANT or not value.isprintable():
+        raise InvalidInputError(field, f"must name a tenant in 1 to {MAX_TENANT} printable characters", value)
+    return value
 
 
 def check_scope(value: object, *, field: str = "scope") -> str:
@@ -24,7 +31,7 @@ def check_scope(value: object, *, field: str = "scope") -> str:
         raise InvalidInputError(field, _SCOPE_RULE, value)
     kind, _, name = value.partition(":")
     if kind == "tenant":
-        check_name(field, name)
+        check_tenant(name, field=field)
     elif kind != DAY:
         try:
             UUID(name)

@@ -19,7 +19,7 @@ _RATE = re.compile(r"(?P<amount>[0-9]+(\.[0-9]+)?)/(?P<period>[smhd])")
 _RATE_RULE = 'must be a number of units per s, m, h or d, such as "30/m", from 0.001/d to 1000000000/s'
 #: Rates that differ by a smaller part are written alike.
 _NEAR = 1e-6
-_LEAST_PER_SECOND, _MOST_UNITS = 0.001 / 86_400, 1e9
+_LEAST_PER_SECOND, MOST_UNITS = 0.001 / 86_400, 1e9
 #: The longest wait that is told: a debt at a small rate takes longer than a timedelta can hold.
 _LONGEST_WAIT = 1e9
 #: No closing of a rate limit or breaker is longer: providers count by days at most, and what says more is no wait.
@@ -59,9 +59,9 @@ class Rate:
             per_second = float(match["amount"]) / _PERIODS[match["period"]]
         else:
             raise InvalidInputError(field, _RATE_RULE, value)
-        if not _is_number(per_second) or not _LEAST_PER_SECOND <= per_second <= _MOST_UNITS:
+        if not _is_number(per_second) or not _LEAST_PER_SECOND <= per_second <= MOST_UNITS:
             raise InvalidInputError(field, _RATE_RULE, value)
-        if burst is not None and (not _is_number(burst) or not 0 < burst <= _MOST_UNITS):
+        if burst is not None and (not _is_number(burst) or not 0 < burst <= MOST_UNITS):
             raise InvalidInputError("burst", "must be a number above 0, at most 1e9", burst)
         return cls(float(per_second), float(max(1.0, per_second) if burst is None else burst))
 

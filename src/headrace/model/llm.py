@@ -10,7 +10,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from headrace.model.quota import NO_HINT, QuotaHint
+from headrace.model.prices import Price
+from headrace.model.quota import NO_HINT, PoolLimits, QuotaHint
 from headrace.model.usage import Usage
 
 Role = Literal["system", "user", "assistant"]
@@ -154,6 +155,10 @@ class StoredAnswer:
 class LLMSettings:
     """Which model answers. Made by the settings; the key never shows in a repr."""
 
+    #: its name among the configured models; empty: the default one
+    name: str = ""
+    #: "openai", "litellm" or "local"
+    provider: str = "openai"
     #: None means: nothing is configured, use the local model.
     model: str | None = None
     #: None means the provider's own endpoint.
@@ -162,3 +167,23 @@ class LLMSettings:
     style: AnswerStyle = AnswerStyle.STRICT_SCHEMA
     #: Total time for one call, from sending to the last byte of the answer.
     timeout: timedelta = timedelta(seconds=90)
+    account: str = "default"
+    #: name of its pool; empty: see `pool_name`
+    pool: str = ""
+    limits: PoolLimits = field(default_factory=PoolLimits)
+    #: length of answers, in tokens, assumed for calls that give no `max_tokens`
+    expected_tokens: int = 1_024
+    #: name of the model that is asked what this one could not answer
+    escalate_to: str | None = None
+    #: in the place of the price list's
+    price: Price | None = None
+
+    @property
+    def pool_name(self) -> str:
+        """The name of its quota: provider, account unless that is the default one, and model.
+
+        >>> LLMSettings(model="gpt-x").pool_name, LLMSettings(model="gpt-x", account="eu").pool_name
+        ('openai:gpt-x', 'openai:eu:gpt-x')
+        """
+        account = () if self.account == "default" else (self.account,)
+        return self.pool or ":".join((self.provider, *account, self.model or "local"))

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+from headrace.model.errors import InvalidInputError
 from headrace.model.usage import Usage
+
+#: The name of a pool is part of the name of a bucket, which stores bound.
+MAX_POOL_NAME = 128
 
 
 class Dimension(StrEnum):
@@ -65,6 +69,25 @@ class PoolLimits:
             Dimension.OUTPUT_TOKENS: self.output_tokens_per_minute,
         }
         return {dimension: rate / 60 for dimension, rate in per_minute.items() if rate is not None}
+
+
+def pool_gate(pool: str) -> str:
+    """Return the name of the bucket that is closed while jobs of a pool need not start: it has no calls to give.
+
+    >>> pool_gate("openai:gpt-x")
+    'jobs:openai:gpt-x'
+    """
+    return f"jobs:{pool}"
+
+
+def check_pools(value: object) -> tuple[str, ...]:
+    """Return the names of pools that a task declares. Raises InvalidInputError."""
+    names = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
+    for name in names:
+        if not isinstance(name, str) or not 1 <= len(name) <= MAX_POOL_NAME or not name.isprintable():
+            rule = f'must be a list of names of 1 to {MAX_POOL_NAME} printable characters, such as ["openai:gpt-x"]'
+            raise InvalidInputError("pools", rule, value)
+    return names
 
 
 @dataclass(frozen=True, slots=True)

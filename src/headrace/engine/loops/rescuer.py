@@ -10,7 +10,7 @@ import logging
 from datetime import timedelta
 
 from headrace.engine.closing import close_batches
-from headrace.engine.host import is_gone, this_host
+from headrace.engine.dead_processes import expire_gone
 from headrace.engine.loops.loop import Loop
 from headrace.engine.telemetry import Telemetry
 from headrace.model.stats import Rescued
@@ -33,11 +33,7 @@ class Rescuer(Loop):
 
     async def step(self) -> None:
         """Sweep once."""
-        sessions = await self._stores.sessions.sessions_on(this_host())
-        gone = [session for session, process in sessions if is_gone(process)]
-        if gone:
-            LOG.warning("%d worker processes of this host are gone: %s", len(gone), ", ".join(map(str, gone)))
-            await self._stores.sessions.expire_sessions(gone)
+        await expire_gone(self._stores)
         rescued = await self._stores.jobs.rescue_jobs(limit=SWEEP_LIMIT)
         await follow_up(self._stores, rescued)
         if rescued.released or rescued.failed:

@@ -1,4 +1,4 @@
-"""Usage: what the attempt's model calls used is kept with the job."""
+"""Usage: what the attempt's model calls used is kept with the job, and they know for whom they are made."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import json
 from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
+from headrace.model.calls import Origin, current_origin
 from headrace.model.usage import UsageMeter, current_meter
 
 
 async def meter_usage(attempt: Attempt, proceed: Proceed) -> Any:
     """Run the attempt under a meter of its own; store its reading, if any, on the attempt."""
     meter = UsageMeter(attempt.on_paid)
-    token = current_meter.set(meter)
+    metered = current_meter.set(meter)
+    named = current_origin.set(Origin(job_id=attempt.job.id, batch_id=attempt.job.batch_id))
     try:
         return await proceed(attempt)
     finally:
-        current_meter.reset(token)
+        current_origin.reset(named)
+        current_meter.reset(metered)
         if meter.total.calls or meter.total.reused:
             attempt.usage = json.dumps(meter.to_json())
             attempt.progressed = True

@@ -18,6 +18,7 @@ from headrace.engine.grants import Grants
 from headrace.engine.late_limiter import LateLimiter
 from headrace.engine.loops.loop import Loop
 from headrace.engine.middleware.breaker import BreakerMiddleware
+from headrace.engine.middleware.park import park
 from headrace.engine.middleware.retry import RetryMiddleware
 from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.middleware.usage import meter_usage
@@ -237,7 +238,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         },
         alone=ProcessExecutor(child_command(), reuse=False),
         proceed=compose(
-            [RetryMiddleware(), BreakerMiddleware(BreakerReports(stores.admission)), limit_time, meter_usage]
+            [RetryMiddleware(), BreakerMiddleware(BreakerReports(stores.admission)), park, limit_time, meter_usage]
         ),
         clock=clock,
         max_processing_time=settings.worker.max_processing_time,
@@ -277,4 +278,4 @@ def _duties(settings: Settings) -> DutyOptions:
 
 def compose_child() -> tuple[Executor, Proceed]:
     """Return how a child process runs a handler: its retry policy decides there, its worker keeps the time."""
-    return InlineExecutor(), compose([RetryMiddleware(), BreakerMiddleware(), meter_usage])
+    return InlineExecutor(), compose([RetryMiddleware(), BreakerMiddleware(), park, meter_usage])

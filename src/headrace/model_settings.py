@@ -1,0 +1,145 @@
+"""`[llm]` and `[llm.models.NAME]`: which models answer, under which quotas, at which prices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+
+from headrace.model.llm import AnswerStyle, LLMSettings
+from headrace.model.prices import Price
+from headrace.model.quota import ChargePolicy, PoolLimits
+
+#: Asked for when an endpoint is configured without a model.
+DEFAULT_MODEL = "gpt-4o-mini"
+PROVIDERS = ("openai", "litellm", "local")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """`[llm]`: the model behind `app.llm`, with its quota and price; with no model and no base_url the local model."""
+
+    #: model name; also OPENAI_MODEL
+    model: str = ""
+    #: endpoint of an OpenAI-compatible server; also OPENAI_BASE_URL
+    base_url: str = ""
+    #: key of the endpoint; also OPENAI_API_KEY
+    api_key: str = field(default="", repr=False)
+    #: who is asked: "openai" (any compatible endpoint), "litellm" (needs headrace[litellm]) or "local"
+    provider: str = ""
+    #: how the model is asked: "strict_schema", "json" or "plain"; the local model is always asked plainly
+    style: str = "strict_schema"
+    #: total deadline of one call
+    timeout: timedelta = timedelta(seconds=90)
+    #: names the account, where several share this store: each has quotas of its own
+    account: str = "default"
+    #: quota that the model uses; models with the same pool share it; empty: PROVIDER:MODEL
+    pool: str = ""
+    #: most requests per minute over all processes
+    requests_per_minute: float | None = None
+    #: most tokens per minute, prompts and answers together
+    tokens_per_minute: float | None = None
+    #: most tokens of prompts per minute, where they are counted apart
+    input_tokens_per_minute: float | None = None
+    #: most tokens of answers per minute, where they are counted apart
+    output_tokens_per_minute: float | None = None
+    #: most requests in a day (UTC)
+    requests_per_day: int | None = None
+    #: most calls in flight over all processes
+    concurrency: int | None = None
+    #: how much of a quota may be used at once after a pause
+    burst: timedelta = timedelta(seconds=1)
+    #: what the provider reserves of tokens before a call: "max_tokens", "actual", "split" or "uncached"
+    charge: str = "max_tokens"
+    #: length of answers assumed for calls that give no `max_tokens`
+    expected_tokens: int = 1_024
+    #: NAME of [llm.models.NAME] that is asked what this one could not answer; empty: none
+    escalate_to: str = ""
+    #: US dollars per million tokens of prompts, in the place of the price list's
+    input_price: float | None = None
+    #: US dollars per million tokens of answers
+    output_price: float | None = None
+    #: US dollars per million tokens of prompts that the provider has in its cache; unless given, as `input_price`
+    cached_input_price: float | None = None
+
+    def inherited(self) -> ModelSettings:
+        """Return what a further model has of this one: the endpoint, and nothing of its quota and price."""
+        own = ModelSettings()
+        names = ("model", "pool", "escalate_to", *_RATES, "requests_per_day", "concurrency", *_PRICES)
+        return replace(self, **{name: getattr(own, name) for name in names})
+
+    @property
+    def pool_limits(self) -> PoolLimits:
+        """Return the limits of the model's pool."""
+        return PoolLimits(
+            **{name: getattr(self, name) for name in _RATES},
+            requests_per_day=self.requests_per_day,
+            concurrency=self.concurrency,
+            burst=self.burst,
+            charge=ChargePolicy(self.charge),
+        )
+
+    @property
+    def price(self) -> Price | None:
+        """Return the price that stands here; None: ask the price list."""
+        if self.input_price is None or self.output_price is None:
+            return None
+        cached = None if self.cached_input_price is None else Decimal(str(self.cached_input_price))
+        return Price(Decimal(str(self.input_price)), Decimal(str(self.output_price)), cached)
+
+    def to_llm(self, name: str = "") -> LLMSettings:
+        """Return the settings as the gateway takes them; with nothing configured the local model's."""
+        configured = self.model or self.base_url or self.api_key
+        provider = self.provider or ("openai" if configured else "local")
+        return LLMSettings(
+            name=name,
+            provider=provider,
+            model=(self.model or DEFAULT_MODEL) if provider != "local" else None,
+            base_url=self.base_url or None,
+            api_key=self.api_key or None,
+            style=AnswerStyle(self.style),
+            timeout=self.timeout,
+            account=self.account,
+            pool=self.pool,
+            limits=self.pool_limits,
+            expected_tokens=self.expected_tokens,
+            escalate_to=self.escalate_to or None,
+            price=self.price,
+        )
+
+
+_RATES = ("requests_per_minute", "tokens_per_minute", "input_tokens_per_minute", "output_tokens_per_minute")
+_PRICES = ("input_price", "output_price", "cached_input_price")
+
+Require = Callable[[bool, str, str, object], None]
+
+
+def check_models(models: Mapping[str, ModelSettings], require: Require) -> None:
+    """Check the rules of models by the section they stand in; `require(holds, name, rule, value)` raises."""
+    known = [section.rpartition(".")[2] for section in models if section != "llm"]
+    for section, table in models.items():
+        for name, allowed in {
+            "style": [style.value for style in AnswerStyle],
+            "charge": [policy.value for policy in ChargePolicy],
+            "provider": ["", *PROVIDERS],
+            "escalate_to": ["", *known],
+        }.items():
+            value = getattr(table, name)
+            shown = ", ".join(filter(None, allowed)) or "none: there is no [llm.models.NAME]"
+            require(value in allowed, f"{section}.{name}", f"must be one of {shown}", repr(value))
+        for name in (*_RATES, "requests_per_day", "concurrency", "expected_tokens"):
+            value = getattr(table, name)
+            require(value is None or value > 0, f"{section}.{name}", "must be above 0", value)
+        for name in _PRICES:
+            value = getattr(table, name)
+            require(value is None or value >= 0, f"{section}.{name}", "must be 0 or more", value)
+        both = (table.input_price is None) == (table.output_price is None)
+        require(both, f"{section}.input_price", "and output_price must be given together", table.input_price)
+        for name in ("timeout", "burst"):
+            require(
+                getattr(table, name) > timedelta(),
+                f"{section}.{name}",
+                "must be longer than zero",
+                getattr(table, name),
+            )
