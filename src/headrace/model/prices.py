@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
+from headrace.model.errors import InvalidInputError
 from headrace.model.money import NANO
 from headrace.model.usage import Usage
 
@@ -34,9 +35,15 @@ class Price:
     cached_input: Decimal | None = None
     source: str = "headrace.toml"
 
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached_input"):
+            price = getattr(self, name)
+            if price is not None and not (price.is_finite() and price >= 0):
+                raise InvalidInputError(f"price {name}", "must be dollars per million tokens, 0 or more", str(price))
+
     def cost(self, usage: Usage) -> Cost:
         """Return what a usage costs, rounded half up to a nanodollar."""
         cached = self.input if self.cached_input is None else self.cached_input
-        fresh = usage.input_tokens - usage.cached_tokens
+        fresh = max(0, usage.input_tokens - usage.cached_tokens)
         dollars = (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / _MILLION
         return Cost(int((dollars * NANO).quantize(Decimal(1), rounding=ROUND_HALF_UP)), self.source)
