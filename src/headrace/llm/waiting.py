@@ -1,0 +1,66 @@
+"""Waits of a call: for its quota, a budget, a place in its pool, or an equal call that is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import timedelta
+
+from headrace.model.calls import Opening, Verdict
+from headrace.model.parking import KEEP_SLOT
+
+#: Between two looks at an equal call elsewhere, or at a full pool: the first, and the longest.
+_FIRST_LOOK, _LONGEST_LOOK = timedelta(seconds=0.02), timedelta(seconds=0.5)
+#: Between two looks at a budget that is used up: somebody has to raise it.
+_BUDGET_LOOK = timedelta(seconds=15)
+_DAY_LOOK = timedelta(minutes=5)
+
+
+class MustWaitError(Exception):
+    """A call has to wait longer than its caller may keep a slot; stays within the gateway."""
+
+    def __init__(self, wait: timedelta, reason: str) -> None:
+        super().__init__(reason)
+        self.wait, self.reason = wait, reason
+
+
+class Patience:
+    """How long one call may wait where it stands: as long as it takes, or in a slot `KEEP_SLOT` in all."""
+
+    def __init__(self, *, keeps_slot: bool) -> None:
+        self._left: timedelta | None = KEEP_SLOT if keeps_slot else None
+        self._look = _FIRST_LOOK
+
+    @property
+    def left(self) -> timedelta | None:
+        """How long it may wait still; None: as long as it takes."""
+        return self._left
+
+    def spend(self, waited: float) -> None:
+        """Take in that it waited for so many seconds."""
+        if self._left is not None:
+            self._left = max(self._left - timedelta(seconds=waited), timedelta())
+
+    async def after(self, opening: Opening) -> None:
+        """Wait before the next look, for what the store refused. Raises MustWaitError."""
+        match opening.verdict:
+            case Verdict.OVER_BUDGET:
+                await self._pause(_BUDGET_LOOK, f"the budget of {opening.scope} to be raised")
+            case Verdict.DAY_FULL:
+                await self._pause(_DAY_LOOK, "the pool's requests of another day")
+            case Verdict.POOL_FULL:
+                await self._look_again("a place among the calls in flight")
+            case _:
+                await self._look_again("an equal call that is under way")
+
+    async def _look_again(self, reason: str) -> None:
+        wait, self._look = self._look, min(self._look * 1.5, _LONGEST_LOOK)
+        await self._pause(wait, reason)
+
+    async def _pause(self, wait: timedelta, reason: str) -> None:
+        # Jitter: what waits for the same thing must not come back at once.
+        wait *= random.uniform(0.7, 1.3)  # noqa: S311 - not for security
+        if self._left is not None and wait > self._left:
+            raise MustWaitError(max(wait, _LONGEST_LOOK), reason)
+        await asyncio.sleep(wait.total_seconds())
+        self.spend(wait.total_seconds())
