@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 #: A rough token: four characters. Good enough to count, to limit and to pace.
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 
 
 class BadChatRequestError(ValueError):
@@ -72,7 +72,7 @@ class Reply:
 
 def count_tokens(text: str) -> int:
     """Rough count: a token for every four characters begun."""
-    return -(-len(text) // _CHARACTERS_PER_TOKEN)
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def read_chat(raw: bytes) -> ChatRequest:
@@ -133,27 +133,39 @@ def limit(reply: Reply, request: ChatRequest) -> Reply:
         text = text.split(stop, 1)[0]
     reason = reply.finish_reason
     if request.max_tokens and count_tokens(text) > request.max_tokens:
-        text, reason = text[: request.max_tokens * _CHARACTERS_PER_TOKEN], "length"
+        text, reason = text[: request.max_tokens * CHARACTERS_PER_TOKEN], "length"
     return Reply(text=text, refusal=reply.refusal, finish_reason=reason, tool_call=reply.tool_call)
 
 
-def usage_of(request: ChatRequest, reply: Reply) -> dict[str, int]:
+def usage_of(request: ChatRequest, reply: Reply, cached_tokens: int = 0) -> dict[str, Any]:
     """The `usage` object."""
     asked, answered = request.input_tokens, reply.output_tokens
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+    usage: dict[str, Any] = {
+        "prompt_tokens": asked,
+        "completion_tokens": answered,
+        "total_tokens": asked + answered,
+    }
+    if cached_tokens:
+        usage["prompt_tokens_details"] = {"cached_tokens": cached_tokens}
+    return usage
 
 
-def whole_body(request: ChatRequest, reply: Reply, identity: Mapping[str, Any]) -> dict[str, Any]:
+def whole_body(
+    request: ChatRequest, reply: Reply, identity: Mapping[str, Any], cached_tokens: int = 0
+) -> dict[str, Any]:
     """The body of an answer that is not streamed; `identity` holds its id, created and model."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
     if reply.tool_call:
         function = {"name": "look_up", "arguments": "{}"}
         message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}
-    return {**identity, "object": "chat.completion", "choices": [choice], "usage": usage_of(request, reply)}
+    usage = usage_of(request, reply, cached_tokens)
+    return {**identity, "object": "chat.completion", "choices": [choice], "usage": usage}
 
 
-def stream_bodies(request: ChatRequest, reply: Reply, identity: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def stream_bodies(
+    request: ChatRequest, reply: Reply, identity: Mapping[str, Any], cached_tokens: int = 0
+) -> Iterator[dict[str, Any]]:
     """The bodies of a streamed answer, in order, one token each."""
 
     def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
@@ -162,13 +174,13 @@ def stream_bodies(request: ChatRequest, reply: Reply, identity: Mapping[str, Any
 
     yield chunk({"role": "assistant", "content": ""})
     name, text = ("content", reply.text) if reply.refusal is None else ("refusal", reply.refusal)
-    for start in range(0, len(text or ""), _CHARACTERS_PER_TOKEN):
-        yield chunk({name: (text or "")[start : start + _CHARACTERS_PER_TOKEN]})
+    for start in range(0, len(text or ""), CHARACTERS_PER_TOKEN):
+        yield chunk({name: (text or "")[start : start + CHARACTERS_PER_TOKEN]})
     yield chunk({}, reply.finish_reason)
     if request.wants_usage:
         yield {
             **identity,
             "object": "chat.completion.chunk",
             "choices": [],
-            "usage": usage_of(request, reply),
+            "usage": usage_of(request, reply, cached_tokens),
         }

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from headrace.testing.provider.account import Charge
 from headrace.testing.provider.chat import ChatRequest, Reply, stream_bodies, whole_body
 from headrace.testing.provider.faults import FaultKind
 from headrace.testing.provider.latency import Latency
@@ -21,13 +22,22 @@ _CONTENT = b'"content": "'
 class Delivery:
     """Sends one reply on one connection."""
 
-    def __init__(self, connection: HttpConnection, request: ChatRequest, latency: Latency) -> None:
+    def __init__(
+        self,
+        connection: HttpConnection,
+        request: ChatRequest,
+        *,
+        latency: Latency,
+        headers: Mapping[str, str],
+        charge: Charge,
+    ) -> None:
         self._connection, self._request, self._latency = connection, request, latency
+        self._headers, self._charge = headers, charge
 
     async def deliver(self, reply: Reply, identity: Mapping[str, Any], kind: FaultKind | None) -> bool:
         """Send the reply; whether all of it went out."""
         content_type = "text/event-stream" if self._request.stream else "application/json"
-        headers = {"content-type": content_type, "x-request-id": f"req_{identity['id']}"}
+        headers = {"content-type": content_type, "x-request-id": f"req_{identity['id']}", **self._headers}
         parts = self._streamed(reply, identity) if self._request.stream else self._whole(reply, identity, kind)
         await self._connection.start(200, headers)
         if kind is FaultKind.CUT:
@@ -40,8 +50,12 @@ class Delivery:
         return True
 
     async def _whole(self, reply: Reply, identity: Mapping[str, Any], kind: FaultKind | None) -> AsyncIterator[bytes]:
-        await asyncio.sleep(self._latency.total(reply.output_tokens))
-        body = whole_body(self._request, reply, identity)
+        seconds = self._latency.total(reply.output_tokens)
+        self._charge.expect_end(seconds)
+        await asyncio.sleep(seconds)
+        self._charge.wrote(reply.output_tokens)
+        self._charge.settle()
+        body = whole_body(self._request, reply, identity, self._charge.cached_tokens)
         if kind is FaultKind.EMPTY:
             body["choices"] = []
         raw = json.dumps(body).encode()
@@ -51,8 +65,13 @@ class Delivery:
             yield raw[start : start + _SEND_SIZE]
 
     async def _streamed(self, reply: Reply, identity: Mapping[str, Any]) -> AsyncIterator[bytes]:
+        self._charge.expect_end(self._latency.total(reply.output_tokens))
         await asyncio.sleep(self._latency.first_token.total_seconds())
-        for body in stream_bodies(self._request, reply, identity):
+        bodies = stream_bodies(self._request, reply, identity, self._charge.cached_tokens)
+        for number, body in enumerate(bodies):
+            self._charge.wrote(min(number, reply.output_tokens))
+            if number > reply.output_tokens:
+                self._charge.settle()
             yield b"data: " + json.dumps(body).encode() + b"\n\n"
             await asyncio.sleep(self._latency.per_token())
         yield b"data: [DONE]\n\n"
