@@ -51,6 +51,12 @@ class AnswerStream:
             raise too_large()
         return "".join(self._parts[known:])
 
+    def take(self, body: Any) -> str:
+        """Take one event that is read already; return its text, perhaps none."""
+        known = len(self._parts)
+        self._take_event(body)
+        return "".join(self._parts[known:])
+
     def finish(self) -> Answer:
         """The whole answer, once no more bytes come."""
         if not self.is_done and self._line:

@@ -97,9 +97,8 @@ class OpenAIProvider:
         if not texts:
             return Embeddings((), model=model)
         received = await self._whole(embeddings_body(texts, model=model), lambda client: client.embed)
-        hint = read_hint(received.headers, now=datetime.now(UTC))
         reader = self._reader(received)
-        return read_embeddings(received.raw, count=len(texts), reader=reader, headers=received.headers, hint=hint)
+        return read_embeddings(reader.body(received.raw), count=len(texts), reader=reader)
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
