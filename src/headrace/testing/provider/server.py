@@ -34,6 +34,9 @@ from headrace.testing.provider.rules import Answers
 from headrace.testing.provider.tally import Stats
 from headrace.testing.provider.wire import HttpConnection, HttpRequest, RequestTooLargeError
 
+#: Clients may come all at once.
+_BACKLOG = 1_024
+
 
 @dataclass(eq=False, kw_only=True)
 class ScriptedProvider:
@@ -91,7 +94,10 @@ class ScriptedProvider:
 
     async def start(self) -> None:
         """Listen; `base_url` is known afterwards. Raises OSError where the port is taken."""
-        self._server = await asyncio.start_server(self._serve, self.host, self.port)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: HttpConnection(self._serve, self._connections), self.host, self.port, backlog=_BACKLOG
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def aclose(self) -> None:
@@ -169,14 +175,10 @@ class ScriptedProvider:
         """What was let in, refused, answered and used so far, second by second."""
         return self._account.stats(self._calls)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        connection = HttpConnection(reader, writer)
+    async def _serve(self, connection: HttpConnection) -> None:
         try:
             while (request := await connection.next_request()) is not None:
-                await self._answer_until_gone(connection, request)
+                await self._route(connection, request)
                 if not connection.is_reusable:
                     break
         except h11.RemoteProtocolError:
@@ -185,23 +187,6 @@ class ScriptedProvider:
             await _try_to_respond(connection, 413, str(error))
         except (ConnectionError, asyncio.CancelledError):
             pass
-        finally:
-            self._connections.discard(task)
-            connection.close()
-
-    async def _answer_until_gone(self, connection: HttpConnection, request: HttpRequest) -> None:
-        """Answer, but stop when the client goes: a hanging call must not hang on without its client."""
-        answering = asyncio.create_task(self._route(connection, request))
-        gone = asyncio.create_task(connection.gone())
-        try:
-            await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (answering, gone):
-                task.cancel()
-            results = await asyncio.gather(answering, gone, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
 
     async def _route(self, connection: HttpConnection, request: HttpRequest) -> None:
         url = urlsplit(request.path)
