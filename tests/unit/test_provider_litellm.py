@@ -58,6 +58,8 @@ class Chunks:
     bodies: list[Mapping[str, Any]]
     error: Exception | None = None
     is_closed: bool = False
+    #: What the provider itself said; the chunks have what LiteLLM makes of it.
+    received_finish_reason: str | None = "stop"
 
     async def __aiter__(self) -> AsyncIterator[Body]:
         for body in self.bodies:
@@ -182,6 +184,16 @@ async def test_a_stream_that_breaks_may_have_been_paid(end: Exception | None, ki
         _ = [piece async for piece in provider.stream(REQUEST)]
 
     assert type(caught.value) is kind
+    assert caught.value.maybe_paid
+
+
+async def test_a_made_up_end_is_no_end() -> None:
+    """LiteLLM gives a broken stream a finish reason of its own; the answer is cut all the same."""
+    chunks = Chunks([part("he"), part(None, "stop")], received_finish_reason=None)
+    provider, _ = provider_of(lambda fields: chunks)
+    with pytest.raises(ProviderUnavailableError) as caught:
+        _ = [piece async for piece in provider.stream(REQUEST)]
+
     assert caught.value.maybe_paid
 
 

@@ -93,6 +93,8 @@ class LiteLLMProvider:
             while (chunk := await self._next(chunks, deadline)) is not None:
                 if text := reading.take(_body(chunk)):
                     yield TextPart(text)
+            if _is_cut(coming):
+                raise reading.cut()
         yield reading.finish()
 
     async def embed(self, texts: tuple[str, ...], *, model: str) -> Embeddings:
@@ -159,6 +161,12 @@ def load_litellm() -> Any:
         module.telemetry = False
         module.suppress_debug_info = True  # it would print to the terminal of whoever runs the worker
     return module
+
+
+def _is_cut(stream: Any) -> bool:
+    """Whether the provider said nothing of why it stopped. LiteLLM then makes up a reason, also for a broken stream."""
+    said = [getattr(stream, name, "absent") for name in ("received_finish_reason", "intermittent_finish_reason")]
+    return said in ([None, None], [None, "absent"])
 
 
 def _body(answered: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from headrace.model.errors import ConfigError
 from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, Embeddings, LLMSettings, TextPart
 from headrace.model.provider_errors import ProviderError, ProviderTimeoutError, ProviderUnavailableError
 from headrace.providers.chat import Reader, request_body
+from headrace.providers.chat_stream import AnswerStream
 from headrace.providers.embeddings import embeddings_body, read_embeddings
 from headrace.providers.fault import FaultError, Progress, UnreachableError
 from headrace.providers.faults import sort_fault
@@ -132,8 +133,6 @@ class OpenAIProvider:
         raise failure
 
     async def _stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncGenerator[TextPart | Answer, None]:
-        from headrace.providers.chat_stream import AnswerStream
-
         deadline = asyncio.get_running_loop().time() + self._settings.timeout.total_seconds()
         async with self._incoming({**body, "stream_options": {"include_usage": True}}, progress, deadline) as incoming:
             reading = AnswerStream(self._name, self._reader(incoming))
