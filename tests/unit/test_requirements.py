@@ -17,6 +17,8 @@ from headrace.bench.machine import NODE
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PINS = ROOT / "requirements"
+#: Extras that have an environment of their own.
+APART = {"litellm"}
 FILES = sorted(PINS.glob("*.txt"))
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^ ;\\]+)")
 
@@ -39,7 +41,7 @@ def asked(*, dev: bool) -> list[Requirement]:
     groups = PROJECT["dependency-groups"]
     lines = [*PROJECT["project"]["dependencies"], *extras["papers"], *groups["build"]]
     if dev:
-        lines += [*(line for extra in extras.values() for line in extra)]
+        lines += [*(line for name, extra in extras.items() if name not in APART for line in extra)]
         lines += [line for line in groups["dev"] if isinstance(line, str)]
     return [Requirement(line) for line in lines]
 
@@ -54,6 +56,20 @@ def test_every_dependency_is_pinned_within_its_bounds(name: str, dev: bool) -> N
         if not requirement.specifier.contains(pinned.get(canonicalize_name(requirement.name), "0"), prereleases=True)
     ]
     assert loose == []
+
+
+@pytest.mark.parametrize("name", sorted(APART))
+def test_an_extra_that_stands_apart_fits_beside_the_project(name: str) -> None:
+    """It is pinned with everything that the project needs at run time, in the same versions, and in no other file."""
+    pinned, own = pins(f"{name}.txt"), PROJECT["project"]["optional-dependencies"][name]
+    assert all(Requirement(line).specifier.contains(pinned[Requirement(line).name]) for line in own)
+    assert {Requirement(line).name for line in own} & (set(pins("dev.txt")) | set(pins("runtime.txt"))) == set()
+    runtime = pins("runtime.txt")
+    assert {package: pinned[package] for package in runtime.keys() & pinned.keys()} == {
+        package: runtime[package] for package in runtime.keys() & pinned.keys()
+    }
+    needed = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
+    assert [line.name for line in needed if canonicalize_name(line.name) not in pinned] == []
 
 
 @pytest.mark.parametrize("name", ["bench", "bench-oban", "local-model"])

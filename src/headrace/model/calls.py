@@ -97,8 +97,9 @@ class NewCall:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """Under which names the store adds up what it spends: its budgets', and its pool's."""
-        return tuple(sorted((*self.origin.scopes, f"pool:{self.pool}")))
+        """Under which names the store adds up what it spends: its budgets', and the groups of `SpendGroup`; sorted."""
+        own = (f"pool:{self.pool}", f"model:{self.provider}/{self.model}", f"purpose:{self.purpose}")
+        return tuple(sorted((*self.origin.scopes, *own)))
 
 
 class Verdict(StrEnum):
@@ -108,6 +109,8 @@ class Verdict(StrEnum):
     OPENED = "opened"
     #: it was paid before: here is the answer; nothing is recorded
     ANSWERED = "answered"
+    #: a call of this very id ended before: another attempt is a call with an id of its own
+    ENDED = "ended"
     #: an equal call of a living session is under way; nothing is recorded
     HELD = "held"
     #: a budget has no room for it; nothing is recorded

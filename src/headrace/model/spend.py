@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 
 from headrace.model.usage import Usage
+
+#: How long the sums of a day are kept, but for scopes with a budget: there nothing that was spent is forgotten.
+SPEND_RETENTION = timedelta(days=400)
 
 
 class SpendGroup(StrEnum):
@@ -36,5 +40,5 @@ class SpendRow:
     orphaned_nano: int
     #: orphaned calls whose price is not known
     orphaned_unpriced: int
-    #: calls that ended with an error, by its code
+    #: calls that ended with an error, orphaned ones included, by its code
     errors: dict[str, int] = field(default_factory=dict)

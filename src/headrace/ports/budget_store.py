@@ -21,16 +21,23 @@ class BudgetStore(Protocol):
     async def list_budgets(self, scopes: Sequence[str] | None = None) -> list[BudgetView]:
         """Return budgets as they stand, by scope; with `scopes` those, also where none is set or nothing was spent.
 
-        Of the scope "day" what counts is today's, by the store's clock.
+        Of the scope "day" what counts is today's, by the store's clock: of calls that were opened today.
         """
         ...
 
     async def list_spend(self, by: SpendGroup, *, since: date | None = None, limit: int = 1_000) -> list[SpendRow]:
-        """Return what was spent from a day on (UTC; None: all that is kept), dearest first."""
+        """Return what was spent by calls opened from a day on (UTC; None: all that is kept).
+
+        Dearest first, orphaned calls counted with what they may have cost at most, then by name. Sums are kept longer
+        than the calls: `model/spend.py`.
+        """
         ...
 
     async def list_calls(
         self, *, state: CallState | None = None, pool: str | None = None, limit: int = 100
     ) -> list[CallView]:
-        """Return calls of the ledger, newest first: those in a state, of a pool, or all."""
+        """Return calls of the ledger, newest first: those in a state, of a pool, or all.
+
+        Calls that ended are kept as long as answers are.
+        """
         ...

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headrace.model.errors import ConfigError
 from headrace.model.llm import LLMSettings
 from headrace.ports.llm import Provider
 
 __all__ = ["open_provider"]
+
+
+_PROVIDERS = ("openai", "litellm", "local")
 
 
 def open_provider(settings: LLMSettings, directory: Path) -> Provider:
@@ -15,7 +19,13 @@ def open_provider(settings: LLMSettings, directory: Path) -> Provider:
 
     Raises ConfigError naming the setting that is wrong or missing.
     """
-    if settings.model is None:
+    if settings.provider not in _PROVIDERS:
+        raise ConfigError(f"llm.provider must be one of {', '.join(_PROVIDERS)}, got {settings.provider!r}")
+    if settings.provider == "litellm":
+        from headrace.providers.litellm import LiteLLMProvider
+
+        return LiteLLMProvider(settings)
+    if settings.provider == "local" or settings.model is None:
         from headrace.providers.local import LocalProvider
 
         return LocalProvider(directory / "model", timeout=settings.timeout)

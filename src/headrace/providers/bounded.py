@@ -1,4 +1,4 @@
-"""A bound on what a provider may send: an answer of 50 MB must not fill a worker's memory."""
+"""The bounds on what a provider may send, kept below the SDK."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from headrace.model.provider_errors import BadOutputError
-from headrace.model.usage import Usage
-
-#: The longest answers of today's models are some hundred thousand tokens, a few MB.
-LARGEST_ANSWER = 8 * 1024 * 1024
-#: A stream has 200 to 300 bytes round each token, and is never in memory as a whole; vectors are long and wanted.
-LARGEST_TRANSFER = 64 * 1024 * 1024
-#: An error says what is wrong in a few lines, or in the page of a proxy.
-LARGEST_ERROR = 1024 * 1024
+from headrace.providers.bounds import LARGEST_ANSWER, LARGEST_ERROR, LARGEST_TRANSFER, too_large
 
 
 async def bound_response(response: httpx2.Response) -> None:
@@ -48,12 +40,3 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-def too_large(bound: int = LARGEST_ANSWER) -> BadOutputError:
-    """The error for a body that grew beyond its bound; it was paid for, and nobody knows how much."""
-    return BadOutputError(
-        f"the provider sent more than {bound} bytes; the rest was refused",
-        errors=[f"the answer is larger than {bound} bytes"],
-        usage=Usage(calls=1, unpriced=1),
-    )

@@ -42,8 +42,8 @@ class Reader:
     """Reads what one provider sent; `headers` and the hint are those of its response."""
 
     def __init__(self, provider: str, *, headers: Mapping[str, str] | None = None, hint: QuotaHint = NO_HINT) -> None:
-        self._provider, self._headers, self._hint = provider, headers or {}, hint
-        self._request_id = self._headers.get("x-request-id")
+        self._provider, self._headers, self.hint = provider, headers or {}, hint
+        self.request_id = self._headers.get("x-request-id") or self._headers.get("request-id")
 
     def read_answer(self, raw: bytes) -> Answer:
         """The answer in this body.
@@ -51,7 +51,10 @@ class Reader:
         Raises BadOutputError, with the usage where it can be read, when there is none, and the ProviderError of an
         error that was sent with status 200 where its code says which it is.
         """
-        body = self.body(raw)
+        return self.answer_in(self.body(raw))
+
+    def answer_in(self, body: Mapping[str, Any]) -> Answer:
+        """As `read_answer`, from a body that was JSON."""
         usage = read_usage(body.get("usage"))
         choice = self._first_choice(body, usage)
         message = choice.get("message")
@@ -68,8 +71,8 @@ class Reader:
             finish_reason=reason,
             usage=usage,
             model=model if isinstance(model, str) else "",
-            request_id=self._request_id or (own_id if isinstance(own_id, str) else None),
-            hint=self._hint,
+            request_id=self.request_id or (own_id if isinstance(own_id, str) else None),
+            hint=self.hint,
         )
 
     def bad(self, error: str, usage: Usage = UNKNOWN_USAGE) -> BadOutputError:
@@ -78,9 +81,9 @@ class Reader:
             f"{self._provider} sent no usable answer: {error}",
             errors=[error],
             provider=self._provider,
-            request_id=self._request_id,
+            request_id=self.request_id,
             usage=usage,
-            hint=self._hint,
+            hint=self.hint,
         )
 
     def body(self, raw: bytes) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.model.llm import Answer
 from headrace.model.provider_errors import BadOutputError, ProviderUnavailableError
-from headrace.providers.bounded import LARGEST_ANSWER, too_large
+from headrace.providers.bounds import LARGEST_ANSWER, too_large
 from headrace.providers.chat import Reader, finish_reason
 from headrace.providers.faults import sort_fault
 from headrace.providers.usage import UNKNOWN_USAGE, read_usage
@@ -51,6 +51,12 @@ class AnswerStream:
             raise too_large()
         return "".join(self._parts[known:])
 
+    def take(self, body: Any) -> str:
+        """Take one event that is read already; return its text, perhaps none."""
+        known = len(self._parts)
+        self._take_event(body)
+        return "".join(self._parts[known:])
+
     def finish(self) -> Answer:
         """The whole answer, once no more bytes come."""
         if not self.is_done and self._line:
@@ -58,7 +64,7 @@ class AnswerStream:
         if self._pending:
             raise self._broken("an event is not JSON")
         if not self.is_done and self._reason is None:
-            raise self._cut()
+            raise self.cut()
         if self._is_tool_call and not self._parts:
             raise self._reader.bad("a tool call instead of text", self._usage)
         if self._reason is None and not self._parts:
@@ -127,7 +133,8 @@ class AnswerStream:
     def _broken(self, error: str) -> BadOutputError:
         return self._reader.bad(error, self._usage)
 
-    def _cut(self) -> ProviderUnavailableError:
+    def cut(self) -> ProviderUnavailableError:
+        """The error for a stream that ended before its answer did."""
         return ProviderUnavailableError(
             f"{ProviderUnavailableError.__doc__} ({self._provider}: the stream ended in the midst of the answer)",
             provider=self._provider,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.model.llm import Embeddings
-from headrace.model.quota import NO_HINT, QuotaHint
 from headrace.providers.chat import Reader
 from headrace.providers.usage import read_usage
 
@@ -17,11 +16,8 @@ def embeddings_body(texts: tuple[str, ...], *, model: str) -> dict[str, Any]:
     return {"model": model, "input": list(texts), "encoding_format": "float"}
 
 
-def read_embeddings(
-    raw: bytes, *, count: int, reader: Reader, headers: Mapping[str, str], hint: QuotaHint = NO_HINT
-) -> Embeddings:
+def read_embeddings(body: Mapping[str, Any], *, count: int, reader: Reader) -> Embeddings:
     """The `count` vectors in this body. Raises BadOutputError where they are not all there, or no numbers."""
-    body = reader.body(raw)
     usage = read_usage(body.get("usage"))
     entries = body.get("data")
     if not isinstance(entries, list) or len(entries) != count:
@@ -42,8 +38,8 @@ def read_embeddings(
         vectors=tuple(vectors[index] for index in range(count)),
         usage=usage,
         model=str(body.get("model") or ""),
-        request_id=headers.get("x-request-id"),
-        hint=hint,
+        request_id=reader.request_id,
+        hint=reader.hint,
     )
 
 

@@ -34,6 +34,8 @@ class Fault:
     details: tuple[Mapping[str, Any], ...] = ()
     #: Whether it came in an answer that had begun (status 200): the model may have worked.
     within_answer: bool = False
+    #: Whether it may be paid, where more is known of it than its status; None: it is not.
+    maybe_paid: bool | None = None
 
     @classmethod
     def read(cls, status: int, headers: Mapping[str, str], raw: bytes) -> Fault:

@@ -128,8 +128,8 @@ def _status_in(word: str) -> int | None:
 
 
 def _maybe_paid(kind: type[ProviderError], fault: Fault) -> bool:
-    if fault.within_answer:
-        return True
+    if fault.maybe_paid is not None or fault.within_answer:
+        return fault.maybe_paid is not False
     if kind is RefusedError:  # Azure charges for the prompt that its filter has read
         return True
     return fault.status >= 500 and not issubclass(kind, _NO_WORK)

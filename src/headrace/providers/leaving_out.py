@@ -9,7 +9,7 @@ from headrace.providers.fault import Fault, FaultError
 
 #: Codes with which an endpoint says that a model does not know a parameter, or not this value of it.
 _UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
-_OPTIONAL = frozenset({"temperature", "seed", "stream_options"})
+_OPTIONAL = frozenset({"temperature", "seed", "stream_options", "encoding_format"})
 _BAD_REQUEST = frozenset({400, 422})
 
 T = TypeVar("T")

@@ -16,6 +16,7 @@ from headrace.model.errors import ConfigError
 from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, Embeddings, LLMSettings, TextPart
 from headrace.model.provider_errors import ProviderError, ProviderTimeoutError, ProviderUnavailableError
 from headrace.providers.chat import Reader, request_body
+from headrace.providers.chat_stream import AnswerStream
 from headrace.providers.embeddings import embeddings_body, read_embeddings
 from headrace.providers.fault import FaultError, Progress, UnreachableError
 from headrace.providers.faults import sort_fault
@@ -97,9 +98,8 @@ class OpenAIProvider:
         if not texts:
             return Embeddings((), model=model)
         received = await self._whole(embeddings_body(texts, model=model), lambda client: client.embed)
-        hint = read_hint(received.headers, now=datetime.now(UTC))
         reader = self._reader(received)
-        return read_embeddings(received.raw, count=len(texts), reader=reader, headers=received.headers, hint=hint)
+        return read_embeddings(reader.body(received.raw), count=len(texts), reader=reader)
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
@@ -133,8 +133,6 @@ class OpenAIProvider:
         raise failure
 
     async def _stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncGenerator[TextPart | Answer, None]:
-        from headrace.providers.chat_stream import AnswerStream
-
         deadline = asyncio.get_running_loop().time() + self._settings.timeout.total_seconds()
         async with self._incoming({**body, "stream_options": {"include_usage": True}}, progress, deadline) as incoming:
             reading = AnswerStream(self._name, self._reader(incoming))

@@ -9,8 +9,10 @@ from headrace.testing.provider.chat import ChatRequest
 from headrace.testing.provider.faults import Fault, FaultKind, Span
 from headrace.testing.provider.filler import fill_schema
 from headrace.testing.provider.latency import Latency
+from headrace.testing.provider.quota import Quota, QuotaChange
 from headrace.testing.provider.rules import Answers
 from headrace.testing.provider.server import ScriptedProvider
+from headrace.testing.provider.tally import Second, Stats
 
 __all__ = [
     "Answers",
@@ -19,8 +21,12 @@ __all__ = [
     "Fault",
     "FaultKind",
     "Latency",
+    "Quota",
+    "QuotaChange",
     "ScriptedProvider",
+    "Second",
     "Span",
+    "Stats",
     "fill_schema",
     "read_log",
 ]

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from headrace.model.errors import HeadraceError
-from headrace.testing.provider import Answers, Fault, Latency, ScriptedProvider
+from headrace.testing.provider import Answers, Fault, Latency, Quota, QuotaChange, ScriptedProvider
 
 
 def main() -> int:
@@ -29,6 +29,8 @@ def main() -> int:
             api_key=options.api_key,
             model=options.model,
             context_tokens=options.context_tokens,
+            quota=Quota.parse(",".join(options.quota)),
+            quota_changes=[QuotaChange.parse(text) for text in options.quota_change],
             seed=options.seed,
             port=options.port,
         )
@@ -46,6 +48,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--answers", type=Path, help="JSON file of answering rules")
     parser.add_argument("--latency", default="0", help="FIRST_TOKEN_SECONDS[,TOKENS_PER_SECOND]")
     parser.add_argument("--fault", action="append", default=[], help="KIND[:name=value,…]; repeat for more")
+    parser.add_argument("--quota", action="append", default=[], help="requests_per_minute=600,burst=10s,…")
+    parser.add_argument(
+        "--quota-change",
+        action="append",
+        default=[],
+        metavar="WHEN:CHANGES",
+        help="after=30s:name=value,… or after_calls=2000:name=value,…; repeat for more",
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the faults' rates")
     parser.add_argument("--model", default="scripted-model")
     parser.add_argument("--context-tokens", type=int, help="refuse longer prompts")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from headrace.testing.provider.chat import ChatRequest
+from headrace.testing.provider.asked import Asked
 from headrace.testing.provider.faults import Call, Fault
 
 _EXCERPT_LENGTH = 120
@@ -30,7 +30,8 @@ class CallRecord:
     received_at: float
     #: The fault that struck it, by name.
     fault: str | None
-    #: `open`, then `answered` (the whole reply was sent), `failed` (an error was sent) or `aborted` (no whole reply).
+    #: `open`, then `answered` (the whole reply was sent), `failed` (an error was sent), `aborted` (no whole reply) or
+    #: `refused` (429, by a quota).
     outcome: str = "open"
 
 
@@ -42,25 +43,30 @@ class CallLog:
         #: Text of each content, by key.
         self.contents: dict[str, str] = {}
         self._attempts: Counter[str] = Counter()
+        #: What the script of faults counts: calls that no quota refused.
+        self._admitted = 0
+        self._admissions: Counter[str] = Counter()
         self._file: IO[str] | None = None if path is None else path.open("a", encoding="utf-8")
 
-    def number(self, request: ChatRequest) -> Call:
-        """Count a call that arrived."""
+    def admit(self, request: Asked) -> Call:
+        """Count a call that no quota refused, as the script of faults numbers it."""
+        self._admitted += 1
+        self._admissions[request.key] += 1
+        return Call(self._admitted, self._admissions[request.key], request.key, request.text)
+
+    def open(self, request: Asked, fault: Fault | None) -> CallRecord:
+        """Record a call that arrived, before it is answered."""
         self._attempts[request.key] += 1
         self.contents.setdefault(request.key, request.text)
-        return Call(len(self.records) + 1, self._attempts[request.key], request.key, request.text)
-
-    def open(self, call: Call, fault: Fault | None) -> CallRecord:
-        """Record a call that was counted, before it is answered."""
         record = CallRecord(
-            number=call.number,
-            attempt=call.attempt,
-            key=call.key,
+            number=len(self.records) + 1,
+            attempt=self._attempts[request.key],
+            key=request.key,
             received_at=time.monotonic(),
             fault=fault.kind.value if fault else None,
         )
         self.records.append(record)
-        self._write({"event": "received", "call": call.number, "key": call.key, "fault": record.fault})
+        self._write({"event": "received", "call": record.number, "key": record.key, "fault": record.fault})
         return record
 
     def close(self, record: CallRecord, outcome: str) -> None:
@@ -84,11 +90,21 @@ class CallLog:
             if containing in self.contents[key]
         ]
 
+    def outcomes(self) -> dict[str, int]:
+        """Calls by outcome."""
+        return dict(Counter(record.outcome for record in self.records))
+
+    def answered_per_content(self) -> Counter[str]:
+        """Whole answers by content, of those that have one."""
+        return Counter(record.key for record in self.records if record.outcome == "answered")
+
     def clear(self) -> None:
         """Forget all calls; the file keeps them."""
         self.records.clear()
         self.contents.clear()
         self._attempts.clear()
+        self._admissions.clear()
+        self._admitted = 0
 
     def release(self) -> None:
         """Close the file."""

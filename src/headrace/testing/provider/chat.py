@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 #: A rough token: four characters. Good enough to count, to limit and to pace.
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 
 
 class BadChatRequestError(ValueError):
     """The request is no chat completion. Its message goes back with status 400."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ChatRequest:
     """A request for a chat completion, as an `answer` callable receives it."""
 
@@ -34,7 +35,7 @@ class ChatRequest:
     #: The body as it was sent.
     body: Mapping[str, Any]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """All messages, for looking words up in."""
         return "\n\n".join(text for _, text in self.messages)
@@ -49,7 +50,7 @@ class ChatRequest:
         """The last message."""
         return self.messages[-1][1]
 
-    @property
+    @cached_property
     def input_tokens(self) -> int:
         """Rough count of the prompt's tokens."""
         return count_tokens(self.text)
@@ -72,7 +73,7 @@ class Reply:
 
 def count_tokens(text: str) -> int:
     """Rough count: a token for every four characters begun."""
-    return -(-len(text) // _CHARACTERS_PER_TOKEN)
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def read_chat(raw: bytes) -> ChatRequest:
@@ -133,42 +134,75 @@ def limit(reply: Reply, request: ChatRequest) -> Reply:
         text = text.split(stop, 1)[0]
     reason = reply.finish_reason
     if request.max_tokens and count_tokens(text) > request.max_tokens:
-        text, reason = text[: request.max_tokens * _CHARACTERS_PER_TOKEN], "length"
+        text, reason = text[: request.max_tokens * CHARACTERS_PER_TOKEN], "length"
     return Reply(text=text, refusal=reply.refusal, finish_reason=reason, tool_call=reply.tool_call)
 
 
-def usage_of(request: ChatRequest, reply: Reply) -> dict[str, int]:
+def usage_of(request: ChatRequest, reply: Reply, cached_tokens: int = 0) -> dict[str, Any]:
     """The `usage` object."""
     asked, answered = request.input_tokens, reply.output_tokens
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+    usage: dict[str, Any] = {
+        "prompt_tokens": asked,
+        "completion_tokens": answered,
+        "total_tokens": asked + answered,
+    }
+    if cached_tokens:
+        usage["prompt_tokens_details"] = {"cached_tokens": cached_tokens}
+    return usage
 
 
-def whole_body(request: ChatRequest, reply: Reply, identity: Mapping[str, Any]) -> dict[str, Any]:
+def whole_body(
+    request: ChatRequest, reply: Reply, identity: Mapping[str, Any], cached_tokens: int = 0
+) -> dict[str, Any]:
     """The body of an answer that is not streamed; `identity` holds its id, created and model."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
     if reply.tool_call:
-        function = {"name": "look_up", "arguments": "{}"}
-        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
+        message |= _tool_calls(indexed=False)
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}
-    return {**identity, "object": "chat.completion", "choices": [choice], "usage": usage_of(request, reply)}
+    usage = usage_of(request, reply, cached_tokens)
+    return {**identity, "object": "chat.completion", "choices": [choice], "usage": usage}
 
 
-def stream_bodies(request: ChatRequest, reply: Reply, identity: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The bodies of a streamed answer, in order, one token each."""
+class StreamFrames:
+    """A streamed answer as server-sent events: an opening, a frame for each token, and a closing."""
 
-    def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return {**identity, "object": "chat.completion.chunk", "choices": [choice]}
+    def __init__(self, request: ChatRequest, reply: Reply, identity: Mapping[str, Any], cached_tokens: int = 0) -> None:
+        self._request, self._reply, self._cached_tokens = request, reply, cached_tokens
+        self._identity = {**identity, "object": "chat.completion.chunk"}
+        self._field, self._text = ("content", reply.text) if reply.refusal is None else ("refusal", reply.refusal)
+        before, _, after = self._event(self._choice({self._field: "@"})).rpartition(b'"@"')
+        self._before, self._after = before, after
 
-    yield chunk({"role": "assistant", "content": ""})
-    name, text = ("content", reply.text) if reply.refusal is None else ("refusal", reply.refusal)
-    for start in range(0, len(text or ""), _CHARACTERS_PER_TOKEN):
-        yield chunk({name: (text or "")[start : start + _CHARACTERS_PER_TOKEN]})
-    yield chunk({}, reply.finish_reason)
-    if request.wants_usage:
-        yield {
-            **identity,
-            "object": "chat.completion.chunk",
-            "choices": [],
-            "usage": usage_of(request, reply),
-        }
+    def opening(self) -> bytes:
+        """What comes before the first token."""
+        return self._event(self._choice({"role": "assistant", "content": ""}))
+
+    def tokens(self, first: int, last: int, length: int | None = None) -> bytes:
+        """The frames of the tokens from `first` up to and without `last`, of the first `length` characters."""
+        text = (self._text or "")[:length]
+        parts = (
+            text[start : start + CHARACTERS_PER_TOKEN]
+            for start in range(first * CHARACTERS_PER_TOKEN, last * CHARACTERS_PER_TOKEN, CHARACTERS_PER_TOKEN)
+        )
+        return b"".join(self._before + json.dumps(part).encode() + self._after for part in parts if part)
+
+    def closing(self) -> bytes:
+        """What comes after the last token: the finish reason, the usage where it was asked for, and the end mark."""
+        reply = self._reply
+        events = [self._event(self._choice(_tool_calls(indexed=True)))] if reply.tool_call else []
+        events.append(self._event(self._choice({}, reply.finish_reason)))
+        if self._request.wants_usage:
+            usage = usage_of(self._request, reply, self._cached_tokens)
+            events.append(self._event({"choices": [], "usage": usage}))
+        return b"".join(events) + b"data: [DONE]\n\n"
+
+    def _choice(self, delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
+        return {"choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]}
+
+    def _event(self, body: Mapping[str, Any]) -> bytes:
+        return b"data: " + json.dumps({**self._identity, **body}).encode() + b"\n\n"
+
+
+def _tool_calls(*, indexed: bool) -> dict[str, Any]:
+    call = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+    return {"tool_calls": [{"index": 0, **call} if indexed else call]}

@@ -4,58 +4,96 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from headrace.testing.provider.chat import ChatRequest, Reply, stream_bodies, whole_body
+from headrace.testing.provider.account import Charge
+from headrace.testing.provider.chat import ChatRequest, Reply, StreamFrames, count_tokens, whole_body
 from headrace.testing.provider.faults import FaultKind
 from headrace.testing.provider.latency import Latency
+from headrace.testing.provider.pacing import Pace
 from headrace.testing.provider.wire import HttpConnection
 
 _DRIP_INTERVAL_SECONDS = 1.0
 _SEND_SIZE = 262_144
 _HUGE_SIZE = 50_000_000
 _CONTENT = b'"content": "'
+#: Tokens of a stream that go out in one piece at most.
+_MOST_TOKENS = 512
+#: Faults of whole answers that need the body to go in parts.
+_IN_PARTS = (FaultKind.CUT, FaultKind.BAD_UTF8, FaultKind.HUGE, FaultKind.DRIP)
 
 
 class Delivery:
     """Sends one reply on one connection."""
 
-    def __init__(self, connection: HttpConnection, request: ChatRequest, latency: Latency) -> None:
+    def __init__(
+        self,
+        connection: HttpConnection,
+        request: ChatRequest,
+        *,
+        latency: Latency,
+        headers: Mapping[str, str],
+        charge: Charge,
+    ) -> None:
         self._connection, self._request, self._latency = connection, request, latency
+        self._headers, self._charge = headers, charge
 
     async def deliver(self, reply: Reply, identity: Mapping[str, Any], kind: FaultKind | None) -> bool:
         """Send the reply; whether all of it went out."""
-        content_type = "text/event-stream" if self._request.stream else "application/json"
-        headers = {"content-type": content_type, "x-request-id": f"req_{identity['id']}"}
-        parts = self._streamed(reply, identity) if self._request.stream else self._whole(reply, identity, kind)
-        await self._connection.start(200, headers)
-        if kind is FaultKind.CUT:
-            await self._send_half(parts)
-            self._connection.cut()
-            return False
-        async for part in parts:
-            await self._send(part, kind)
-        await self._connection.finish()
-        return True
+        self._pace = Pace(self._latency)
+        self._charge.expect_end(self._latency.total(reply.output_tokens))
+        self._headers = {**self._headers, "x-request-id": f"req_{identity['id']}"}
+        if self._request.stream:
+            return await self._stream(
+                reply, StreamFrames(self._request, reply, identity, self._charge.cached_tokens), kind
+            )
+        return await self._whole(reply, identity, kind)
 
-    async def _whole(self, reply: Reply, identity: Mapping[str, Any], kind: FaultKind | None) -> AsyncIterator[bytes]:
-        await asyncio.sleep(self._latency.total(reply.output_tokens))
-        body = whole_body(self._request, reply, identity)
+    async def _whole(self, reply: Reply, identity: Mapping[str, Any], kind: FaultKind | None) -> bool:
+        await self._pace.end(reply.output_tokens)
+        self._charge.wrote(reply.output_tokens)
+        self._charge.settle()
+        body = whole_body(self._request, reply, identity, self._charge.cached_tokens)
         if kind is FaultKind.EMPTY:
             body["choices"] = []
         raw = json.dumps(body).encode()
         if kind is FaultKind.BROKEN_BODY:
             raw = raw[: len(raw) // 2]
-        for start in range(0, len(raw), _SEND_SIZE):
-            yield raw[start : start + _SEND_SIZE]
+        headers = {"content-type": "application/json", **self._headers}
+        if kind not in _IN_PARTS:
+            await self._connection.respond(200, headers, raw)
+            return True
+        await self._connection.start(200, headers)
+        if kind is FaultKind.CUT:
+            await self._connection.send(raw[: len(raw) // 2])
+            await self._connection.cut()
+            return False
+        await self._send(raw, kind)
+        await self._connection.finish()
+        return True
 
-    async def _streamed(self, reply: Reply, identity: Mapping[str, Any]) -> AsyncIterator[bytes]:
-        await asyncio.sleep(self._latency.first_token.total_seconds())
-        for body in stream_bodies(self._request, reply, identity):
-            yield b"data: " + json.dumps(body).encode() + b"\n\n"
-            await asyncio.sleep(self._latency.per_token())
-        yield b"data: [DONE]\n\n"
+    async def _stream(self, reply: Reply, frames: StreamFrames, kind: FaultKind | None) -> bool:
+        tokens, sent, cut_at = reply.output_tokens, 0, None
+        if kind is FaultKind.CUT:
+            cut_at = len(reply.text or "") // 2
+            tokens = count_tokens("x" * cut_at)
+        await self._pace.first_token()
+        await self._connection.start(200, {"content-type": "text/event-stream", **self._headers})
+        await self._send(frames.opening(), kind)
+        while sent < tokens:
+            due = min(await self._pace.more(sent, tokens), sent + _MOST_TOKENS)
+            self._charge.wrote(due)
+            await self._send(frames.tokens(sent, due, cut_at), kind)
+            sent = due
+        if cut_at is not None:
+            await self._connection.cut()
+            return False
+        await self._pace.end(tokens)
+        self._charge.settle()
+        await self._send(frames.closing(), kind)
+        await self._connection.finish()
+        return True
 
     async def _send(self, part: bytes, kind: FaultKind | None) -> None:
         if kind is FaultKind.BAD_UTF8:
@@ -74,8 +112,3 @@ class Delivery:
         await self._connection.send(before)
         for _ in range(-(-_HUGE_SIZE // _SEND_SIZE)):
             await self._connection.send(b"A" * _SEND_SIZE)
-
-    async def _send_half(self, parts: AsyncIterator[bytes]) -> None:
-        collected = [part async for part in parts]
-        data = b"".join(collected)
-        await self._connection.send(data[: len(data) // 2])

@@ -8,7 +8,7 @@ import hmac
 import ipaddress
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -19,16 +19,23 @@ import h11
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.llm import LLMSettings
+from headrace.testing.provider.account import Account, Charge
+from headrace.testing.provider.admin import administer
 from headrace.testing.provider.calls import CallLog, CallRecord
-from headrace.testing.provider.chat import BadChatRequestError, ChatRequest, read_chat
+from headrace.testing.provider.chat import BadChatRequestError, read_chat
 from headrace.testing.provider.delivery import Delivery
+from headrace.testing.provider.desk import Desk
 from headrace.testing.provider.faults import Fault, FaultKind, FaultScript
 from headrace.testing.provider.latency import Latency
+from headrace.testing.provider.quota import Quota, QuotaChange
+from headrace.testing.provider.refusals import JSON_HEADERS, error_body
 from headrace.testing.provider.replies import AnswerFunction, reply_to
 from headrace.testing.provider.rules import Answers
+from headrace.testing.provider.tally import Stats
 from headrace.testing.provider.wire import HttpConnection, HttpRequest, RequestTooLargeError
 
-_JSON = {"content-type": "application/json"}
+#: Clients may come all at once.
+_BACKLOG = 1_024
 
 
 @dataclass(eq=False, kw_only=True)
@@ -56,6 +63,10 @@ class ScriptedProvider:
     model: str = "scripted-model"
     #: Prompts of more (rough) tokens are refused as too long; None accepts all.
     context_tokens: int | None = None
+    #: What the account may use at first; no limits by default.
+    quota: Quota = field(default_factory=Quota)
+    #: Changes of the quota that wait for their time.
+    quota_changes: Sequence[QuotaChange] = ()
     #: Seed of the faults' rates.
     seed: int = 0
     #: Only loopback addresses are accepted.
@@ -66,13 +77,11 @@ class ScriptedProvider:
     def __post_init__(self) -> None:
         if not ipaddress.ip_address(self.host).is_loopback:
             raise InvalidInputError("host", "must be a loopback address: this server is for tests", self.host)
-        self._script = FaultScript(self.faults, self.seed)
         self._calls = CallLog(self.log)
+        self._account = Account(self.quota, self.quota_changes)
+        self._desk = Desk(self._account, self._calls, FaultScript(self.faults, self.seed), self.context_tokens)
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self._in_flight = 0
-        #: Most calls that were open at once.
-        self.peak_in_flight = 0
 
     async def __aenter__(self) -> ScriptedProvider:
         await self.start()
@@ -85,7 +94,10 @@ class ScriptedProvider:
 
     async def start(self) -> None:
         """Listen; `base_url` is known afterwards. Raises OSError where the port is taken."""
-        self._server = await asyncio.start_server(self._serve, self.host, self.port)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: HttpConnection(self._serve, self._connections), self.host, self.port, backlog=_BACKLOG
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def aclose(self) -> None:
@@ -132,18 +144,41 @@ class ScriptedProvider:
         return self._calls.per_content(containing)
 
     def forget_calls(self) -> None:
-        """Start counting anew."""
+        """Start counting anew; what is in the buckets stays."""
         self._calls.clear()
-        self.peak_in_flight = 0
+        self._account.tally.clear()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        connection = HttpConnection(reader, writer)
+    @property
+    def peak_in_flight(self) -> int:
+        """Most calls that were open at once."""
+        return self._account.tally.peak_in_flight
+
+    @property
+    def ruling_quota(self) -> Quota:
+        """The quota that rules now."""
+        self._account.gate.catch_up()
+        return self._account.gate.quota
+
+    def set_quota(self, quota: Quota | None = None, **changes: Any) -> Quota:
+        """Let another quota rule from now on, or the ruling one with changes; returns it.
+
+        `provider.set_quota(requests_per_minute=300)` changes one limit, None takes it away. Raises InvalidInputError.
+        """
+        self._account.gate.set((quota or self.ruling_quota).changed(changes))
+        return self._account.gate.quota
+
+    def schedule_quota(self, change: QuotaChange) -> None:
+        """Let a change of the quota wait for its time."""
+        self._account.gate.schedule(change)
+
+    def stats(self) -> Stats:
+        """What was let in, refused, answered and used so far, second by second."""
+        return self._account.stats(self._calls)
+
+    async def _serve(self, connection: HttpConnection) -> None:
         try:
             while (request := await connection.next_request()) is not None:
-                await self._answer_until_gone(connection, request)
+                await self._route(connection, request)
                 if not connection.is_reusable:
                     break
         except h11.RemoteProtocolError:
@@ -152,43 +187,29 @@ class ScriptedProvider:
             await _try_to_respond(connection, 413, str(error))
         except (ConnectionError, asyncio.CancelledError):
             pass
-        finally:
-            self._connections.discard(task)
-            connection.close()
-
-    async def _answer_until_gone(self, connection: HttpConnection, request: HttpRequest) -> None:
-        """Answer, but stop when the client goes: a hanging call must not hang on without its client."""
-        answering = asyncio.create_task(self._route(connection, request))
-        gone = asyncio.create_task(connection.gone())
-        try:
-            await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (answering, gone):
-                task.cancel()
-            results = await asyncio.gather(answering, gone, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
 
     async def _route(self, connection: HttpConnection, request: HttpRequest) -> None:
         url = urlsplit(request.path)
         given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
         if not hmac.compare_digest(given, self.api_key.encode()):
-            await connection.respond(401, _JSON, _error("incorrect API key", code="invalid_api_key"))
+            await connection.respond(401, JSON_HEADERS, error_body("incorrect API key", code="invalid_api_key"))
             return
         match request.method, url.path:
             case "POST", "/v1/chat/completions":
                 await self._chat(connection, request)
             case "GET", "/v1/models":
                 models = {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "scripted"}]}
-                await connection.respond(200, _JSON, json.dumps(models).encode())
+                await connection.respond(200, JSON_HEADERS, json.dumps(models).encode())
             case ("GET" | "DELETE") as method, "/_calls":
                 if method == "DELETE":
                     self.forget_calls()
                 report = self._report(parse_qs(url.query).get("contains", [""])[0])
-                await connection.respond(200, _JSON, json.dumps(report).encode())
+                await connection.respond(200, JSON_HEADERS, json.dumps(report).encode())
+            case ("GET" | "POST" | "PUT" | "DELETE") as method, ("/scripted/quota" | "/scripted/stats") as path:
+                status, body = administer(self, method, path, request.body)
+                await connection.respond(status, JSON_HEADERS, body)
             case method, path:
-                await connection.respond(404, _JSON, _error(f"no {method} {path} here"))
+                await connection.respond(404, JSON_HEADERS, error_body(f"no {method} {path} here"))
 
     def _report(self, containing: str) -> dict[str, Any]:
         contents = self._calls.per_content(containing)
@@ -203,64 +224,22 @@ class ScriptedProvider:
         try:
             request = read_chat(raw.body)
         except BadChatRequestError as error:
-            await connection.respond(400, _JSON, _error(str(error)))
+            await connection.respond(400, JSON_HEADERS, error_body(str(error)))
             return
-        call = self._calls.number(request)
-        fault = self._script.pick(call)
-        record = self._calls.open(call, fault)
-        self._in_flight += 1
-        self.peak_in_flight = max(self.peak_in_flight, self._in_flight)
-        outcome = "aborted"
-        try:
-            outcome = await self._answer(connection, request, fault)
-        finally:
-            self._in_flight -= 1
-            self._calls.close(record, outcome)
 
-    async def _answer(self, connection: HttpConnection, request: ChatRequest, fault: Fault | None) -> str:
-        if self.context_tokens is not None and request.input_tokens > self.context_tokens:
-            body = _error("the prompt is too long", code="context_length_exceeded", param="messages")
-            await connection.respond(400, _JSON, body)
-            return "failed"
-        if fault is not None and await _fails(connection, fault):
-            return "failed"
-        kind = fault.kind if fault else None
-        reply = await reply_to(request, kind, answer=self.answer, default=self.rules)
-        identity = {
-            "id": f"chatcmpl-{request.key}-{len(self._calls.records)}",
-            "created": int(time.time()),
-            "model": request.model or self.model,
-        }
-        is_whole = await Delivery(connection, request, self.latency).deliver(reply, identity, kind)
-        return "answered" if is_whole else "aborted"
+        async def answer(headers: Mapping[str, str], kind: FaultKind | None, charge: Charge) -> bool:
+            reply = await reply_to(request, kind, answer=self.answer, default=self.rules)
+            identity = {
+                "id": f"chatcmpl-{request.key}-{len(self._calls.records)}",
+                "created": int(time.time()),
+                "model": request.model or self.model,
+            }
+            delivery = Delivery(connection, request, latency=self.latency, headers=headers, charge=charge)
+            return await delivery.deliver(reply, identity, kind)
 
-
-async def _fails(connection: HttpConnection, fault: Fault) -> bool:
-    """Send the error of a fault that gives no answer at all."""
-    if fault.kind is FaultKind.HANG:
-        await asyncio.Event().wait()
-    if fault.kind is FaultKind.ERROR_BODY:
-        await connection.respond(200, _JSON, _error("something went wrong", code="server_error"))
-        return True
-    if fault.kind not in (FaultKind.RATE_LIMIT, FaultKind.SERVER_ERROR):
-        return False
-    is_limit = fault.kind is FaultKind.RATE_LIMIT
-    status = fault.status or (429 if is_limit else 500)
-    code = fault.code or ("rate_limit_exceeded" if is_limit else "server_error")
-    headers = dict(_JSON)
-    if fault.retry_after is not None:
-        seconds = fault.retry_after.total_seconds()
-        headers["retry-after"] = str(int(seconds) if seconds == int(seconds) else -int(-seconds // 1))
-        headers["retry-after-ms"] = str(int(seconds * 1000))
-    await connection.respond(status, headers, _error(fault.message, code=code, param=fault.param))
-    return True
-
-
-def _error(message: str, *, code: str | None = None, param: str | None = None) -> bytes:
-    error = {"message": message, "type": "scripted_error", "code": code, "param": param}
-    return json.dumps({"error": error}).encode()
+        await self._desk.take(connection, request, answer)
 
 
 async def _try_to_respond(connection: HttpConnection, status: int, message: str) -> None:
     with contextlib.suppress(ConnectionError, h11.LocalProtocolError):
-        await connection.respond(status, {**_JSON, "connection": "close"}, _error(message))
+        await connection.respond(status, {**JSON_HEADERS, "connection": "close"}, error_body(message))

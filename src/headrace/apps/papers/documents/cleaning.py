@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Sequence
 
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _BREAK = re.compile(r"((?<![^\W\d_])[^\W\d_]++|(?<!\d)\d++)[-\u2010]\n(\w+)")
@@ -40,32 +38,30 @@ def join_broken_words(text: str, vocabulary: str | None = None) -> str:
     >>> join_broken_words("The partici-\\npants of the double-\\nblind trial in COVID-\\n19")
     'The participants of the double-blind trial in COVID-19'
     """
-    known = frozenset(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", (vocabulary or text).casefold()))
-
-    def joined(match: re.Match[str]) -> str:
-        left, right = match.groups()
-        keep = not right[0].islower() or not left.isalpha() or _keeps_hyphen(left.casefold(), right.casefold(), known)
-        return f"{left}-{right}" if keep else left + right
-
-    previous = ""
-    while previous != text:  # a word may be broken twice, and matches do not overlap
-        previous, text = text, _BREAK.sub(joined, text)
+    known = words_of(vocabulary or text)
+    while cuts := line_end_cuts(text, known):
+        edges = [0, *(edge for cut in cuts for edge in cut), len(text)]
+        text = "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
     return text
 
 
-def drop_running_lines(pages: Sequence[str]) -> list[str]:
-    """Remove headers, footers and page numbers: first or last lines that most of at least three pages share.
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, in lower case and with the hyphens within them."""
+    return frozenset(re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text.casefold()))
 
-    >>> drop_running_lines(["Title\\none", "Title\\ntwo", "Title\\nthree"])
-    ['one', 'two', 'three']
+
+def line_end_cuts(text: str, known: frozenset[str]) -> list[tuple[int, int]]:
+    """What to cut out so that words broken at line ends are whole; again afterwards, since a word may be broken twice.
+
+    >>> line_end_cuts("The partici-\\npants", frozenset())
+    [(11, 13)]
     """
-    kept = [page.split("\n") for page in pages]
-    for end in (0, -1, 0, -1):
-        shared = _shared_line([lines[end] for lines in kept if lines])
-        for lines in kept:
-            if lines and shared is not None and _shape(lines[end]) == shared:
-                lines.pop(end)
-    return ["\n".join(lines).strip() for lines in kept]
+    cuts = []
+    for match in _BREAK.finditer(text):
+        left, right = match.groups()
+        keep = not right[0].islower() or not left.isalpha() or _keeps_hyphen(left.casefold(), right.casefold(), known)
+        cuts.append((match.end(1) + keep, match.start(2)))
+    return cuts
 
 
 def _keeps_hyphen(left: str, right: str, known: frozenset[str]) -> bool:
@@ -77,14 +73,3 @@ def _keeps_hyphen(left: str, right: str, known: frozenset[str]) -> bool:
 def _is_kept(char: str) -> bool:
     # Databases and spreadsheets refuse controls and lone surrogates; private characters are debris of symbol fonts.
     return char in "\n\t" or (unicodedata.category(char) not in ("Cc", "Cs", "Co") and char not in "\ufffe\uffff")
-
-
-def _shape(line: str) -> str:
-    return re.sub(r"\d+", "#", " ".join(line.split()).casefold())
-
-
-def _shared_line(lines: Sequence[str]) -> str | None:
-    if len(lines) < 3:
-        return None
-    shape, count = Counter(_shape(line) for line in lines).most_common(1)[0]
-    return shape if shape and count >= 3 and count > 0.6 * len(lines) else None

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-from headrace.apps.papers.documents.cleaning import clean_characters, drop_running_lines, join_broken_words
+from headrace.apps.papers.documents.boxes import Box, WordBoxes
+from headrace.apps.papers.documents.cleaning import words_of
+from headrace.apps.papers.documents.columns import Gutter
+from headrace.apps.papers.documents.layout import PageText, body_size, join_words, page_lines, page_text
+from headrace.apps.papers.documents.lines import Line
 from headrace.apps.papers.documents.magic import foreign_type, is_pdf
-from headrace.apps.papers.documents.model import MAX_CHARS, MAX_PAGES, Document, Reason, Unreadable
+from headrace.apps.papers.documents.model import MAX_CHARS, MAX_PAGES, Document, Page, Reason, Unreadable
+from headrace.apps.papers.documents.pdf_words import page_words
+from headrace.apps.papers.documents.running import without_running_lines
 
 # pdfium keeps global state and is not thread-safe: one reader at a time in this process.
 _PDFIUM = threading.Lock()
-# pdfium's mark for a hyphen that ends a line; it leaves the line break out.
-_LINE_END_HYPHEN = "\ufffe"
+#: So many pages show that a document has columns; then others need less evidence.
+_PAGES_OF_A_HABIT = 2
+#: Gutters no further apart than this are one, in points.
+_SAME_GUTTER = 6.0
+
+
+@dataclass(slots=True)
+class _Pages:
+    lines: list[list[Line]] = field(default_factory=list)
+    sizes: list[tuple[float, float]] = field(default_factory=list)
+    gutters: list[list[Gutter]] = field(default_factory=list)
 
 
 class PdfReader:
-    """Reads PDF by pypdfium2: words broken at line ends joined, ligatures spelled out, running lines dropped."""
+    """Reads PDF by pypdfium2: column by column, broken words joined, ligatures spelled out, running lines dropped."""
 
-    name = f"pypdfium2 {version('pypdfium2')}"
+    #: The number after the layout is raised with every change of the text it gives.
+    name = f"pypdfium2 {version('pypdfium2')}, layout 1"
     suffixes = frozenset({".pdf"})
 
     def read(self, name: str, content: bytes) -> Document | Unreadable:
@@ -32,21 +51,38 @@ class PdfReader:
             kind = foreign_type(content) or "something else"
             return Unreadable(name, Reason.WRONG_TYPE, f"is {kind}, not a PDF")
         with _PDFIUM:
-            pages = _page_texts(name, content)
+            pages = _read_pages(name, content)
         return pages if isinstance(pages, Unreadable) else self._document(name, content, pages)
 
-    def _document(self, name: str, content: bytes, raw: list[str]) -> Document | Unreadable:
-        if sum(map(len, raw)) > MAX_CHARS:
+    def _document(self, name: str, content: bytes, pages: _Pages) -> Document | Unreadable:
+        if sum(len(line.text) + 1 for lines in pages.lines for line in lines) > MAX_CHARS:
             return Unreadable(name, Reason.TOO_LARGE, f"holds more than {MAX_CHARS:,} characters")
-        pages = drop_running_lines([clean_characters(page) for page in raw])
-        everything = "\n".join(pages)
-        pages = [join_broken_words(page, vocabulary=everything) for page in pages]
-        blank = [number for number, page in enumerate(pages, start=1) if not page]
-        notes = [f"{len(blank)} of {len(pages)} pages hold no text (first: page {blank[0]})"] if blank else []
-        return Document.of_pages(name, content, pages, reader=self.name, notes=notes)
+        kept = without_running_lines(pages.lines)
+        body = body_size(kept)
+        texts = [page_text(lines, body) for lines in kept]
+        known = words_of("\n".join(text.text for text in texts))
+        texts = [join_words(text, known) for text in texts]
+        blank = [number for number, text in enumerate(texts, start=1) if not text.text]
+        notes = [f"{len(blank)} of {len(texts)} pages hold no text (first: page {blank[0]})"] if blank else []
+        document = Document.of_pages(name, content, [text.text for text in texts], reader=self.name, notes=notes)
+        sized = tuple(
+            replace(page, width=width, height=height)
+            for page, (width, height) in zip(document.pages, pages.sizes, strict=True)
+        )
+        return replace(document, pages=sized, word_boxes=_boxes(document.pages, texts))
 
 
-def _page_texts(name: str, content: bytes) -> list[str] | Unreadable:
+def _boxes(pages: Sequence[Page], texts: Sequence[PageText]) -> WordBoxes:
+    boxes = WordBoxes()
+    for page, text in zip(pages, texts, strict=True):
+        for at in range(0, len(text.boxes), 6):
+            start, end = (page.char_start + int(offset) for offset in text.boxes[at : at + 2])
+            if start < end:
+                boxes.add(start, end, Box(page.number, *text.boxes[at + 2 : at + 6]))
+    return boxes
+
+
+def _read_pages(name: str, content: bytes) -> _Pages | Unreadable:
     try:
         pdf = pdfium.PdfDocument(content)
     except pdfium.PdfiumError as error:
@@ -54,26 +90,40 @@ def _page_texts(name: str, content: bytes) -> list[str] | Unreadable:
             return Unreadable(name, Reason.ENCRYPTED, "is encrypted; save a copy without a password")
         return Unreadable(name, Reason.DAMAGED, "is not a whole PDF; fetch it again")
     try:
-        return _texts_of(pdf, name)
+        return _pages_of(pdf, name)
     except pdfium.PdfiumError as error:
         return Unreadable(name, Reason.DAMAGED, f"has a page that cannot be read ({error})")
     finally:
         pdf.close()
 
 
-def _texts_of(pdf: pdfium.PdfDocument, name: str) -> list[str] | Unreadable:
+def _pages_of(pdf: pdfium.PdfDocument, name: str) -> _Pages | Unreadable:
     if len(pdf) > MAX_PAGES:
         return Unreadable(name, Reason.TOO_LARGE, f"has {len(pdf):,} pages, more than {MAX_PAGES:,}; split it")
-    texts, pictures = [], 0
+    pages, pictures = _Pages(), 0
     for index in range(len(pdf)):
         page = pdf[index]
-        text = page.get_textpage().get_text_range().replace(_LINE_END_HYPHEN, "-\n")
-        texts.append(text)
-        if not text.strip():
+        found: list[Gutter] = []
+        pages.lines.append(page_lines(page_words(page), found=found))
+        pages.sizes.append(page.get_size())
+        pages.gutters.append(found)
+        if not pages.lines[-1]:
             pictures += any(True for _ in page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE]))
-    if any(text.strip() for text in texts):
-        return texts
+    if any(pages.lines):
+        _look_again(pdf, pages)
+        return pages
     if pictures:
         message = "holds only pictures of its pages; run text recognition (OCR) on it first"
         return Unreadable(name, Reason.IMAGE_ONLY, message)
-    return Unreadable(name, Reason.EMPTY, f"holds no text on its {len(texts)} pages")
+    return Unreadable(name, Reason.EMPTY, f"holds no text on its {len(pdf)} pages")
+
+
+def _look_again(pdf: pdfium.PdfDocument, pages: _Pages) -> None:
+    """Lay out pages without a gutter at which most others have one: there a few lines are enough for columns."""
+    votes = Counter(round(x / _SAME_GUTTER) for found in pages.gutters for x in {gutter.x for gutter in found})
+    known = [place * _SAME_GUTTER for place, count in votes.items() if count >= _PAGES_OF_A_HABIT]
+    if not known:
+        return
+    for index, found in enumerate(pages.gutters):
+        if len(found) < len(known):
+            pages.lines[index] = page_lines(page_words(pdf[index]), known)
