@@ -48,6 +48,9 @@ class Patience:
                 await self._pause(_BUDGET_LOOK, f"the budget of {opening.scope} to be raised")
             case Verdict.DAY_FULL:
                 await self._pause(_DAY_LOOK, "the pool's requests of another day")
+            case Verdict.ENDED:
+                # An answer of the store was lost, and its call ended meanwhile: another call, under an id of its own.
+                raise MustWaitError(_FIRST_LOOK, "its turn")
             case Verdict.POOL_FULL:
                 await self._look_again("a place among the calls in flight")
             case _:
