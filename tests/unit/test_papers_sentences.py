@@ -75,17 +75,17 @@ def test_headings_items_and_rows_stand_alone() -> None:
 def test_rows_without_bars_at_their_edges_stand_alone() -> None:
     """A row of a table is one sentence, stops in its cells or not; a bar in running text cuts nothing."""
     text = (
-        "Table 1. Doses by arm.\nArm | Dose. Mean | n\nA | 1.5 mg. Oral | 32\nB | 2 mg | 31\n"
-        "Kind | n\nOld | 5\n\nWe write p(y |\nx) and p(y | x)\nfor it."
+        "Doses by arm.\nArm | Dose. Mean | n\nA | 1.5 mg. Oral | 32\nB | 2 mg | 31\n"
+        "Kind | n\nOld | 5\n\nWe write p(y | x)\nand q for it."
     )
     assert cut(text) == [
-        "Table 1. Doses by arm.",
+        "Doses by arm.",
         "Arm | Dose. Mean | n",
         "A | 1.5 mg. Oral | 32",
         "B | 2 mg | 31",
         "Kind | n",
         "Old | 5",
-        "We write p(y | x) and p(y | x) for it.",
+        "We write p(y | x) and q for it.",
     ]
 
 
