@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.apps.papers import numbered, showing
+from headrace.apps.papers.answer_shape import answer_model
 from headrace.apps.papers.documents import Document
 from headrace.apps.papers.extract import extract_document
-from headrace.apps.papers.numbered import answer_model
 from headrace.apps.papers.result import Alignment, DocumentResult, Status
 from headrace.apps.papers.template import Template, parse_template
 from headrace.llm.schema import strict_schema
