@@ -194,7 +194,7 @@ async def test_a_wrong_answer_is_repaired_by_naming_its_errors(style: AnswerStyl
     extraction = await llm_of(provider).extract_detailed(Trial, prompt="?")
 
     assert extraction.value.plants == 60
-    assert extraction.provenance is Provenance.REPAIRED
+    assert extraction.provenance is Provenance.REASKED
     assert extraction.usage == COST + COST
     echoed, feedback = provider.requests[1].messages[-2:]
     assert (echoed.role, feedback.role) == ("assistant", "user")
@@ -257,7 +257,7 @@ async def test_an_answer_that_is_none_is_asked_for_again(meter: UsageMeter) -> N
     provider = WrittenProvider([useless, GOOD])
     extraction = await llm_of(provider).extract_detailed(Trial, prompt="?")
 
-    assert extraction.provenance is Provenance.REPAIRED
+    assert extraction.provenance is Provenance.REASKED
     assert extraction.usage == meter.total == COST + COST
     provider = WrittenProvider([useless] * 3)
     with pytest.raises(BadOutputError):

@@ -230,7 +230,7 @@ async def test_only_the_wrong_field_is_asked_for_again(wrong: str, told: str) ->
     extraction = await llm_of(provider).extract_detailed(Holder, prompt=TEXT)
 
     assert extraction.value == Holder(variety="Rosada", count=Count(plants=60))
-    assert extraction.provenance is Provenance.REPAIRED
+    assert extraction.provenance is Provenance.REASKED
     assert told in provider.requests[-1].messages[-1].content
     assert len(provider.requests) == 3
 

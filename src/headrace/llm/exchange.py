@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from headrace.llm.ask import Manner
 from headrace.llm.asking import Asker
@@ -64,7 +64,7 @@ class Exchange:
 
     async def stream(
         self, request: CompletionRequest, *, purpose: Purpose = Purpose.ASK
-    ) -> AsyncIterator[TextPart | Answer]:
+    ) -> AsyncGenerator[TextPart | Answer]:
         """The parts of the answer's text as they arrive, and at the end all of it. Raises like `send`, but repairs
         nothing."""
         async for part in self._asker.stream(request, purpose, self._switches):

@@ -71,15 +71,17 @@ class Items(Generic[T]):
         return self.results[index]
 
 
+def check_on_fail(item: type[BaseModel], on_fail: Any) -> None:
+    """Raise InvalidInputError where it is none of the three."""
+    if on_fail != "needs_review" and not isinstance(on_fail, item) and not callable(on_fail):
+        raise InvalidInputError("on_fail", f"must be 'needs_review', a {item.__name__} or a function", on_fail)
+
+
 def degrade(item: type[T], on_fail: OnFail, raw: str, errors: Sequence[str]) -> tuple[T | None, Provenance | None]:
     """What the caller's rule makes of an item that never became valid. Raises InvalidInputError for another type."""
-    if on_fail == "needs_review":
-        return None, None
     if isinstance(on_fail, item):
         return on_fail, Provenance.FALLBACK
-    if not callable(on_fail):
-        raise InvalidInputError("on_fail", f"must be 'needs_review', a {item.__name__} or a function", on_fail)
-    value = on_fail(raw, tuple(errors))
+    value = on_fail(raw, tuple(errors)) if callable(on_fail) else None
     if value is None:
         return None, None
     if not isinstance(value, item):

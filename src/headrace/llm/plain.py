@@ -7,17 +7,20 @@ text share their beginning and the provider reads it once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError, create_model
 
 from headrace.llm.coercion import Value, coerce
-from headrace.llm.exchange import Exchange
 from headrace.llm.fields import Kind, Question, questions
-from headrace.llm.repair import ask_until_valid
+from headrace.llm.items import OnFail, degrade
+from headrace.llm.ladder.asking import Asking
+from headrace.llm.ladder.objects import extract_object
 from headrace.llm.results import Extraction, Provenance
-from headrace.llm.validation import InvalidAnswerError, error_lines, read_json
+from headrace.llm.validation import InvalidAnswerError, error_lines
+from headrace.model.calls import Purpose
 from headrace.model.llm import Answer, CompletionRequest, FinishReason, Message
 from headrace.model.usage import Usage
 
@@ -49,34 +52,40 @@ class _Field:
     """One question on its way to a value."""
 
     question: Question
-    exchange: Exchange
+    exchange: Asking
     value: Any = None
     errors: list[str] = field(default_factory=list)
     said: str = ""
+    is_escalated: bool = False
 
 
-async def extract_plain(exchange: Exchange, model: type[M], request: CompletionRequest) -> Extraction[M]:
-    """One ask for each field; a field whose value is not valid is asked for again, twice at most.
+async def extract_plain(
+    exchange: Asking, model: type[M], request: CompletionRequest, *, on_fail: OnFail | None = None
+) -> Extraction[M]:
+    """One ask for each field; a field whose value is not valid is asked for again, twice, then of the second model.
 
-    Raises BadOutputError naming the fields, RefusedError, ProviderError.
+    `on_fail`: see `OnFail`; None and "needs_review" raise. Raises BadOutputError naming the fields, RefusedError,
+    ProviderError.
     """
     fields = [_Field(question, exchange.another()) for question in questions(model)]
     for one in fields:
-        await _ask(one, request)
+        await _ask(one, request, one.exchange, Purpose.ASK)
     while True:
         try:
-            value = _validate(model, fields)
+            return Extraction(_validate(model, fields), _usage(fields), _provenance(fields))
         except InvalidAnswerError as error:
-            await _ask_again(fields, request, error)
-        else:
-            return Extraction(value, _usage(fields), _provenance(fields))
+            if await _asked_again(fields, request):
+                continue
+            wrong = [one for one in fields if one.errors]
+            errors = [f"{'.'.join(one.question.path)}: {error}" for one in wrong for error in one.errors]
+            return _given_up(model, fields, errors or error.errors, on_fail)
 
 
-async def _ask(one: _Field, request: CompletionRequest) -> None:
+async def _ask(one: _Field, request: CompletionRequest, exchange: Asking, purpose: Purpose) -> None:
     if one.question.kind is Kind.JSON:
         one.value = await _ask_for_json(one, request)
         return
-    answer = await one.exchange.send(_single(request, one.question, *_reminder(one)))
+    answer = await exchange.send(_single(request, one.question, *_reminder(one)), purpose=purpose)
     one.said, one.errors = answer.text, []
     try:
         one.value = coerce(one.question, _whole_words(answer, one.question))
@@ -84,14 +93,31 @@ async def _ask(one: _Field, request: CompletionRequest) -> None:
         one.errors = list(error.errors)
 
 
-async def _ask_again(fields: list[_Field], request: CompletionRequest, reason: InvalidAnswerError) -> None:
+async def _asked_again(fields: list[_Field], request: CompletionRequest) -> bool:
+    """Ask for the wrong fields again; False where all is spent, or no field is to blame."""
     wrong = [one for one in fields if one.errors]
-    if not wrong or not all(one.exchange.may_repair() for one in wrong):
-        last = (wrong or fields)[0]
-        errors = [f"{'.'.join(one.question.path)}: {error}" for one in wrong for error in one.errors]
-        raise last.exchange.bad_output("plain answers", errors or reason.errors, Answer(text=last.said))
+    if wrong and all(one.exchange.may_repair() for one in wrong):
+        for one in wrong:
+            await _ask(one, request, one.exchange, Purpose.REASK)
+        return True
+    if not wrong or any(one.is_escalated for one in fields):
+        return False
     for one in wrong:
-        await _ask(one, request)
+        above = one.exchange.escalation
+        if above is None:
+            return False
+        one.is_escalated = True
+        await _ask(one, request, above, Purpose.ESCALATE)
+    return True
+
+
+def _given_up(model: type[M], fields: list[_Field], errors: Sequence[str], on_fail: OnFail | None) -> Extraction[M]:
+    said = "\n".join(f"{'.'.join(one.question.path)}: {one.said}" for one in fields)
+    value, provenance = degrade(model, on_fail or "needs_review", said, errors)
+    if value is None or provenance is None:
+        last = next((one for one in fields if one.errors), fields[0])
+        raise last.exchange.bad_output("plain answers", errors, Answer(text=last.said))
+    return Extraction(value, _usage(fields), provenance, tuple(errors), said)
 
 
 async def _ask_for_json(one: _Field, request: CompletionRequest) -> Any:
@@ -101,8 +127,9 @@ async def _ask_for_json(one: _Field, request: CompletionRequest) -> Any:
     schema = holder.model_json_schema(by_alias=True)
     messages = (*request.messages[:-1], _with_question(request.messages[-1], one.question.text))
     asked = replace(request, messages=messages, schema=schema, schema_name=name)
-    value, _ = await ask_until_valid(one.exchange, asked, lambda text: read_json(holder, text))
-    return value.model_dump(mode="json", by_alias=True)[name]
+    extraction = await extract_object(one.exchange, holder, asked)
+    one.is_escalated = extraction.provenance is Provenance.ESCALATED
+    return extraction.value.model_dump(mode="json", by_alias=True)[name]
 
 
 def _single(request: CompletionRequest, question: Question, *reminder: Message) -> CompletionRequest:
@@ -171,4 +198,6 @@ def _usage(fields: list[_Field]) -> Usage:
 
 
 def _provenance(fields: list[_Field]) -> Provenance:
-    return Provenance.REPAIRED if any(one.exchange.repairs for one in fields) else Provenance.LLM
+    if any(one.is_escalated for one in fields):
+        return Provenance.ESCALATED
+    return Provenance.REASKED if any(one.exchange.repairs for one in fields) else Provenance.LLM

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.llm import Message, Role
 
+_SCHEMA_INSTRUCTION = "Answer with one JSON object that follows this JSON schema, and with nothing else:"
 _ROLES = ("system", "user", "assistant")
 
 
@@ -23,6 +25,16 @@ def conversation(
     if not any(turn.role == "user" for turn in turns):
         raise InvalidInputError("prompt", "must hold a question (or give messages with one)", prompt)
     return tuple(turns)
+
+
+def with_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> tuple[Message, ...]:
+    """The conversation with a JSON schema told in its system message: what equal asks share stands first."""
+    told = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+    instruction = f"{_SCHEMA_INSTRUCTION}\n{told}"
+    first, *rest = messages
+    if first.role == "system":
+        return (Message("system", f"{first.content}\n\n{instruction}"), *rest)
+    return (Message("system", instruction), first, *rest)
 
 
 def _turn(message: Message | Mapping[str, str]) -> Message:

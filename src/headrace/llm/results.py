@@ -35,6 +35,9 @@ class Extraction(Generic[T]):
     value: T
     usage: Usage
     provenance: Provenance
+    #: Of a value that a rule or a default gave: what was wrong with the model's last answer, and what it said.
+    errors: tuple[str, ...] = ()
+    raw: str = ""
 
     @property
     def calls(self) -> int:

@@ -1,0 +1,113 @@
+"""The requests for a list of items: the first one, and those for what failed of it.
+
+The first request does not depend on how the list is read: a paid answer is found again by every later version. What
+is asked again begins with the same messages, which providers read from their cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, create_model
+
+from headrace.llm.ladder.sheet import Sheet, Slot
+from headrace.llm.prompts import with_schema
+from headrace.llm.schema import NotStrictError, plain_schema, schema_name, strict_schema
+from headrace.model.llm import AnswerStyle, CompletionRequest, Message
+
+M = TypeVar("M", bound=BaseModel)
+
+#: The field of the object that holds the list: strict schemas have an object at the top.
+KEY = "items"
+#: Of a wrong item the model sees this much again, and this much of each that is not to be repeated.
+_LONGEST_ECHO = 1_000
+_LONGEST_LABEL = 40
+_MOST_LABELS = 60
+_ROOM_FACTOR = 2
+
+
+def list_request(item: type[BaseModel], request: CompletionRequest, style: AnswerStyle) -> CompletionRequest:
+    """The request for all items: by a strict schema, or in JSON mode where no strict schema can say the item."""
+    plain_schema(item)
+    holder = _holder(item)
+    named = replace(request, schema_name=schema_name(holder))
+    if style is AnswerStyle.STRICT_SCHEMA:
+        try:
+            return replace(named, schema=strict_schema(holder))
+        except NotStrictError:
+            pass
+    return replace(named, messages=with_schema(request.messages, plain_schema(holder)), json_mode=True, schema=None)
+
+
+def request_again(asked: CompletionRequest, sheet: Sheet[Any], *, attempt: int) -> CompletionRequest:
+    """The request for what failed: its items by number with their errors, and no others.
+
+    `attempt`: keeps a second ask from being the first one over again.
+    """
+    said = "\n".join(slot.raw[:_LONGEST_ECHO] for slot in sheet.failed if slot.raw)
+    factor = _ROOM_FACTOR**attempt if sheet.needs_room else 1
+    return replace(
+        asked,
+        messages=(
+            *asked.messages,
+            Message("assistant", said or "(nothing)"),
+            Message("user", "\n".join(_words(sheet, attempt))),
+        ),
+        temperature=0.0,
+        max_tokens=None if asked.max_tokens is None else asked.max_tokens * factor,
+    )
+
+
+@lru_cache(maxsize=256)
+def _holder(item: type[BaseModel]) -> type[BaseModel]:
+    return create_model(f"{item.__name__}List", **{KEY: (list[item], ...)})  # type: ignore[call-overload,valid-type,no-any-return]
+
+
+def _words(sheet: Sheet[Any], attempt: int) -> Iterator[str]:
+    failed = sheet.failed
+    if not sheet.slots:
+        yield "That answer holds no list of items."
+    elif failed:
+        yield f"Of the {len(sheet.slots)} items of your answer these are not valid:"
+        yield from _listed(failed)
+    if sheet.has_rest and sheet.slots:
+        yield f"The list ended early: after item {len(sheet.slots)} go on with the items that follow."
+    if (sheet.has_rest or not all(slot.raw for slot in failed)) and (labels := _labels(sheet)):
+        yield f"These are kept, do not repeat them: {labels}."
+    what = _what(len(failed), has_rest=sheet.has_rest)
+    again = f" (try {attempt})" if attempt > 1 else ""
+    yield f'Answer with {what}, complete and corrected, in this order, as JSON {{"{KEY}": […]}}, no more{again}.'
+
+
+def _what(failed: int, *, has_rest: bool) -> str:
+    if not failed:
+        return "just the items that follow" if has_rest else "all items"
+    these = "just this 1 item" if failed == 1 else f"just these {failed} items"
+    return f"{these}, then those that follow" if has_rest else these
+
+
+def _listed(failed: Sequence[Slot[Any]]) -> Iterator[str]:
+    """One line for each item, or for a run of items with the same errors."""
+    begin = 0
+    for end in range(1, len(failed) + 1):
+        first, last = failed[begin], failed[end - 1]
+        if end < len(failed) and failed[end].errors == first.errors and failed[end].index == last.index + 1:
+            continue
+        name = f"Item {first.index + 1}" if first is last else f"Items {first.index + 1} to {last.index + 1}"
+        yield f"{name}: {'; '.join(first.errors)}"
+        begin = end
+
+
+def _labels(sheet: Sheet[Any]) -> str:
+    kept = [slot.value for slot in sheet.slots if slot.value is not None]
+    labels = [label for value in kept[-_MOST_LABELS:] if (label := _label(value))]
+    return ", ".join(labels)
+
+
+def _label(value: BaseModel) -> str:
+    """What a valid item is known by: its first short text."""
+    texts = (part for part in value.__dict__.values() if isinstance(part, str) and 0 < len(part) <= _LONGEST_LABEL)
+    return next(texts, "")
