@@ -22,8 +22,8 @@ from pydantic import BaseModel, Field
 from headrace.hosting.state import read_state
 from headrace.llm.gateway import LLM
 from headrace.model.errors import ConfigError
-from headrace.model.llm import AnswerStyle, CompletionRequest, LLMSettings, Message
-from headrace.model.provider_errors import BadOutputError, ContextTooLongError
+from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, LLMSettings, Message, TextPart
+from headrace.model.provider_errors import BadOutputError, ContextTooLongError, InvalidRequestError
 from headrace.model.usage import UsageMeter, current_meter
 from headrace.providers import local_model, open_provider
 from headrace.providers.local import LocalProvider
@@ -79,6 +79,24 @@ async def test_it_answers_and_counts_its_tokens(provider: LocalProvider) -> None
     assert 0 < answer.usage.output_tokens <= 8
     assert answer.usage.input_tokens > 0
     assert (provider.name, provider.style) == ("local", AnswerStyle.PLAIN)
+
+
+@installed
+async def test_a_stream_is_the_answer_in_one_part(provider: LocalProvider) -> None:
+    """Its answers are short: the whole text comes as one part, then the answer with its usage."""
+    *parts, answer = [piece async for piece in provider.stream(ask("Name a river."))]
+
+    assert isinstance(answer, Answer)
+    assert parts == [TextPart(answer.text)]
+    assert answer.usage.calls == 1
+    assert answer.usage.input_tokens > 0
+
+
+@installed
+async def test_embeddings_are_refused_with_what_to_configure(provider: LocalProvider) -> None:
+    """It writes text alone; the error names the settings of an endpoint that has vectors."""
+    with pytest.raises(InvalidRequestError, match=r"no embeddings\. Set HEADRACE_LLM_MODEL"):
+        await provider.embed(("a",), model="any")
 
 
 @installed

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.apps.papers import numbered, showing
+from headrace.apps.papers.answer_shape import answer_model
 from headrace.apps.papers.documents import Document
 from headrace.apps.papers.extract import extract_document
-from headrace.apps.papers.numbered import answer_model
 from headrace.apps.papers.result import Alignment, DocumentResult, Status
-from headrace.apps.papers.template import Template, parse_template
+from headrace.apps.papers.template import parse_template
 from headrace.llm.schema import strict_schema
 from tests.unit.papers_files import document_of
 from tests.unit.papers_models import CapableModel, WeakModel, answer, silent
+from tests.unit.papers_truth import assert_real
 
 TEMPLATE = parse_template("""
 name: study
@@ -299,17 +300,3 @@ async def test_nothing_a_capable_model_says_makes_evidence_up(answers: list[dict
     said = dict(zip((field.name for field in TEMPLATE.fields), answers, strict=True))
     result = await extract_document(PAPER, TEMPLATE, CapableModel(lambda prompt: said))
     assert_real(PAPER, TEMPLATE, result)
-
-
-def assert_real(document: Document, template: Template, result: DocumentResult) -> None:
-    """Every field is there, every quote is real, and the result can be stored as JSON without NUL."""
-    assert list(result.fields) == [field.name for field in template.fields]
-    for name, field in result.fields.items():
-        if field.quote is not None:
-            assert field.quote == cut(document, result, name)
-            assert field.char_start is not None
-            assert field.page == document.page_of(field.char_start)
-        assert field.status is not Status.FOUND or (field.value is not None and field.quote)
-    stored = json.dumps(result.to_json(), allow_nan=False, ensure_ascii=False)
-    stored.encode("utf-8")
-    assert "\\u0000" not in stored

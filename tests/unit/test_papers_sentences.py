@@ -72,6 +72,23 @@ def test_headings_items_and_rows_stand_alone() -> None:
     ]
 
 
+def test_rows_without_bars_at_their_edges_stand_alone() -> None:
+    """A row of a table is one sentence, stops in its cells or not; a bar in running text cuts nothing."""
+    text = (
+        "Doses by arm.\nArm | Dose. Mean | n\nA | 1.5 mg. Oral | 32\nB | 2 mg | 31\n"
+        "Kind | n\nOld | 5\n\nWe write p(y | x)\nand q for it."
+    )
+    assert cut(text) == [
+        "Doses by arm.",
+        "Arm | Dose. Mean | n",
+        "A | 1.5 mg. Oral | 32",
+        "B | 2 mg | 31",
+        "Kind | n",
+        "Old | 5",
+        "We write p(y | x) and q for it.",
+    ]
+
+
 @given(TEXTS)
 def test_offsets_are_exact(text: str) -> None:
     """Sentences lie in order without overlap, without spaces around them, and lose no letter or digit."""

@@ -12,6 +12,8 @@ from headrace.apps.papers.template import Template, load_template, parse_templat
 
 SHIPPED = sorted(Path(papers.__path__[0]).rglob("*.yaml"))
 HEAD = "name: t\nversion: 1\nfields:\n"
+FIELD = "{name: a, type: text, description: d}"
+ROWS = HEAD + "  - " + FIELD + "\nrows:\n"
 GOOD = HEAD + "  - {name: size, type: integer, description: How many}\n"
 
 
@@ -58,6 +60,17 @@ def test_a_template_survives_json() -> None:
         (HEAD + 2 * "  - {name: a, type: text, description: d}\n", ["different names", "'a' occurs twice"]),
         ("name: t\nversion: 1.2\nfields: []\n", ["line 2", 'such as "1.2"', "got 1.2", "at least 1"]),
         ("name: t\nversion: 1\n", ["fields is missing"]),
+        (ROWS + "  - {nme: arm, description: d, fields: []}\n", ["rows[0].nme", "(name, description, fields, key)"]),
+        (
+            ROWS + "  - {name: arm, description: d, fields: [{nam: a}]}\n",
+            ["rows[0].fields[0].nam", "did you mean 'name'"],
+        ),
+        (ROWS + "  - {name: A, description: d, fields: []}\n", ["rows[0].name", "sample_size", "at least 1 entry"]),
+        (ROWS + "  - {name: a, description: d, fields: [" + FIELD + "]}\n", ["fields and groups", "'a' occurs twice"]),
+        (ROWS + "  - {name: b, description: d, key: x, fields: [" + FIELD + "]}\n", ["rows[0] key", "(a), got 'x'"]),
+        (ROWS + "  - {name: b, description: ' ', fields: [" + FIELD + "]}\n", ["rows[0].description", "not be blank"]),
+        (ROWS + "  - {name: b, description: d, fields: [" + 60 * (FIELD + ", ") + "]}\n", ["'a' occurs twice"]),
+        (HEAD + "  - {name: a, type: text, description: d, section: ' '}\n", ["fields[0].section[0]", "not be blank"]),
         ("name: t\nversion: 1\nname: u\n", ["line 3", "'name' occurs twice"]),
         ("name: &x t\nversion: *x\n", ["line 2", "aliases"]),
         ("- a\n", ["must be a mapping"]),
@@ -101,3 +114,26 @@ def test_dates_as_examples_are_texts() -> None:
     """An unquoted date among the examples is kept as it was written."""
     text = HEAD + "  - {name: a, type: date, description: d, examples: [2021-03-05, 2021]}\n"
     assert parse_template(text).fields[0].examples == ("2021-03-05", 2021)
+
+
+def test_fields_of_rows_count_towards_the_limit() -> None:
+    """A template of too many fields in all is refused with the limit."""
+    many = ", ".join(f"{{name: f{at}, type: text, description: d}}" for at in range(99))
+    with pytest.raises(TemplateError, match="at most 100 fields with those of its rows, got 101"):
+        parse_template(ROWS + "  - {name: b, description: d, fields: [" + FIELD + ", " + many + "]}\n")
+
+
+def test_rows_and_section_hints_are_read() -> None:
+    """A group knows its fields, its key and the field that names a row; a single hint is a list of one."""
+    field = "{name: drug, type: text, description: d, section: methods}"
+    template = parse_template(ROWS + "  - {name: arm, description: An arm, key: drug, fields: [" + field + "]}\n")
+    assert template.group("arm").first is template.field_at("arm", "drug")
+    assert template.field_at("arm", "drug").section == ("methods",)
+    assert Template.model_validate_json(template.model_dump_json()) == template
+    with pytest.raises(KeyError):
+        template.group("outcome")
+
+
+def test_new_keys_leave_the_digest_of_old_templates_alone() -> None:
+    """A template without rows and hints names the same run as before they existed."""
+    assert parse_template(GOOD).digest == "9fe99117dbc639404d0dbcfb64b5e51e8f5c56d7e12715a1ac8cee0c8f61ffcc"

@@ -16,8 +16,16 @@ class Provenance(StrEnum):
 
     #: The first answer was valid.
     LLM = "llm"
-    #: An answer was valid after the model was told what was wrong.
+    #: The first answer was valid once code had read past small mistakes in its JSON; nothing was added.
     REPAIRED = "repaired"
+    #: An answer was valid after the model was told what was wrong.
+    REASKED = "reasked"
+    #: The second model gave it.
+    ESCALATED = "escalated"
+    #: The caller's rule made it of what the model said.
+    RULE = "rule"
+    #: It is the caller's default.
+    FALLBACK = "fallback"
 
 
 @dataclass(frozen=True, slots=True)

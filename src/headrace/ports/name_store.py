@@ -16,10 +16,10 @@ class NameStore(Protocol):
         """Take for each owner the names whose keys are free, in order, unless there are names the caller has not seen.
 
         `seen`: the highest position among the names that the caller compared its own with. Where the scope holds later
-        ones, of owners that claim nothing here, nothing is taken and those are returned, in their order. A name that its
-        owner has already is taken again, so that a claim can be repeated; of equal keys in one claim the first gets the
-        name. All in one step: of two callers with equal keys one
-        gets the name, and nobody takes a name without having compared it with all that were taken before.
+        ones, of owners that claim nothing here, nothing is taken and those are returned, in their order. A name that
+        its owner has already is taken again, so that a claim can be repeated; of equal keys in one claim the first gets
+        the name. All in one step: of two callers with equal keys one gets the name, and nobody takes a name without
+        having compared it with all that were taken before.
         """
         ...
 

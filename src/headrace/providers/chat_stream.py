@@ -17,6 +17,8 @@ from headrace.providers.faults import sort_fault
 from headrace.providers.usage import UNKNOWN_USAGE, read_usage
 
 _DONE = "[DONE]"
+#: What a line costs in memory beside its text: an event of a million short ones is long.
+_LINE_OVERHEAD = 64
 
 
 class AnswerStream:
@@ -29,7 +31,8 @@ class AnswerStream:
         self._provider, self._reader = provider, reader
         self._line = bytearray()
         #: Data lines of an event whose JSON is not whole yet.
-        self._pending = ""
+        self._pending: list[str] = []
+        self._pending_size = 0
         self._parts: list[str] = []
         self._size = 0
         self._usage = UNKNOWN_USAGE
@@ -42,12 +45,12 @@ class AnswerStream:
     def feed(self, data: bytes) -> str:
         """Take bytes; return the text that they complete, perhaps none."""
         known = len(self._parts)
-        self._line += data
-        *lines, rest = self._line.split(b"\n")
-        for line in lines:
-            self._take_line(line)
-        self._line = bytearray(rest)
-        if len(self._line) + len(self._pending) > LARGEST_ANSWER:
+        first, *others = data.split(b"\n")
+        self._line += first
+        for following in others:
+            self._take_line(self._line)
+            self._line = bytearray(following)
+        if len(self._line) + self._pending_size > LARGEST_ANSWER:
             raise too_large()
         return "".join(self._parts[known:])
 
@@ -60,9 +63,8 @@ class AnswerStream:
     def finish(self) -> Answer:
         """The whole answer, once no more bytes come."""
         if not self.is_done and self._line:
-            self._take_line(bytes(self._line))
-        if self._pending:
-            raise self._broken("an event is not JSON")
+            self._take_line(self._line)
+        self._end_event()
         if not self.is_done and self._reason is None:
             raise self.cut()
         if self._is_tool_call and not self._parts:
@@ -77,7 +79,7 @@ class AnswerStream:
             own_id=self._own_id,
         )
 
-    def _take_line(self, line: bytes | bytearray) -> None:
+    def _take_line(self, line: bytearray) -> None:
         try:
             text = line.decode("utf-8").rstrip("\r")
         except UnicodeDecodeError:
@@ -87,18 +89,24 @@ class AnswerStream:
         if not text:
             self._end_event()
             return
-        self._pending += text.removeprefix("data:").removeprefix(" ")
-        if self._pending.strip() == _DONE:
-            self._pending, self.is_done = "", True
-            return
+        said = text.removeprefix("data:").removeprefix(" ")
+        if not self._pending and said.strip() == _DONE:
+            self.is_done = True
         # Most servers put an event on one line, and some forget the empty one behind it.
-        if (body := _read_json(self._pending)) is not None:
-            self._pending = ""
+        elif not self._pending and (body := _read_json(said)) is not None:
             self._take_event(body)
+        else:
+            self._pending.append(said)
+            self._pending_size += len(said) + _LINE_OVERHEAD
 
     def _end_event(self) -> None:
-        if self._pending:
+        if not self._pending:
+            return
+        body = _read_json("\n".join(self._pending))
+        if body is None:
             raise self._broken("an event is not JSON")
+        self._pending, self._pending_size = [], 0
+        self._take_event(body)
 
     def _take_event(self, body: Any) -> None:
         if not isinstance(body, Mapping):

@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from headrace.apps.papers.result import FieldResult, TokenCount
+from headrace.apps.papers.documents.model import Document
+from headrace.apps.papers.hints import Hints
+from headrace.apps.papers.result import FieldResult, RowResult, TokenCount
+from headrace.apps.papers.sentences import Sentence, split_document
+from headrace.apps.papers.template import TemplateField
 
 M = TypeVar("M", bound=BaseModel)
 M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
 
-#: Raise it when a prompt or a way of asking changes; it stands in every result.
-PROMPT_VERSION = "papers-1"
 #: The style of a model that must be asked plainly; all others answer JSON.
 PLAIN = "plain"
 
@@ -85,19 +87,44 @@ class LanguageModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Material:
+    """What is read to a model of one document: its sentences, and where to look first."""
+
+    sentences: Sequence[Sentence]
+    hints: Hints
+
+    @classmethod
+    def of(cls, document: Document) -> Material:
+        """Split a document into its sentences."""
+        sentences = split_document(document)
+        return cls(sentences, Hints(document, sentences))
+
+    def prefers(self, field: TemplateField) -> Callable[[FieldResult], bool]:
+        """Whether a result's quote stands where the field's section hint points to."""
+        numbers = self.hints.numbers(field)
+        starts = {sentence.char_start for sentence in self.sentences if sentence.number in numbers}
+        return lambda found: found.char_start in starts
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     """What one way of asking gives for one document."""
 
     fields: dict[str, FieldResult]
     usage: TokenCount
     chunks: int = 1
+    #: By the name of the group.
+    rows: dict[str, list[RowResult]] = field(default_factory=dict)
+    row_notes: dict[str, str] = field(default_factory=dict)
 
 
 def counted(usage: UsageLike) -> TokenCount:
-    """The usage of one ask as a value of ours."""
+    """The usage of one ask as a value of ours. A price that nobody told is unknown, never 0."""
     return TokenCount(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         calls=usage.calls,
         reused=usage.reused,
+        cost_nano=getattr(usage, "cost_nano", 0),
+        unpriced=getattr(usage, "unpriced", usage.calls),
     )

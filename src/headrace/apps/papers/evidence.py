@@ -7,9 +7,10 @@ A value is `found` only with a sentence that exists. Texts, numbers, dates and l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+from headrace.apps.papers.hints import PREFERENCE
 from headrace.apps.papers.locate import NO_MATCH, Match, align, locate
 from headrace.apps.papers.result import FieldResult, Status
 from headrace.apps.papers.sentences import Sentence
@@ -33,9 +34,16 @@ class Claim:
 
 
 def settle(
-    field: TemplateField, claim: Claim, sentences: Sequence[Sentence], relevance: Sequence[float] | None = None
+    field: TemplateField,
+    claim: Claim,
+    sentences: Sequence[Sentence],
+    *,
+    relevance: Sequence[float] | None = None,
+    preferred: Set[int] = frozenset(),
 ) -> FieldResult:
     """Check a claim against the sentences that the model was shown, and take quote, page and offsets from them.
+
+    Where several hold the value, `relevance` (0 to 1, one per sentence) decides, and the numbers of `preferred` ones.
 
     >>> field = TemplateField(name="n", type="integer", description="How many")
     >>> settle(field, Claim(Status.FOUND, "64"), [Sentence(1, "We saw 64 adults.", 0, 17, 1)]).quote
@@ -53,7 +61,7 @@ def settle(
         return _unclear(claim, None, NO_MATCH, "" if claim.note else "the model gave no value")
     if isinstance(value, list):
         return _settle_list(field, claim, value, sentences)
-    place = _place(field, claim, value, sentences, relevance)
+    place = _Places(field, value, preferred).find(claim, sentences, relevance)
     if place is None:
         return _without_place(field, claim, value)
     sentence, match = place
@@ -63,21 +71,32 @@ def settle(
     return _with_quote(Status.FOUND, value, sentence, match, note)
 
 
-def _place(
-    field: TemplateField,
-    claim: Claim,
-    value: Value,
-    sentences: Sequence[Sentence],
-    relevance: Sequence[float] | None,
-) -> tuple[Sentence, Match] | None:
-    found = locate(field, value, claim.cited)
-    if found is None and field.type not in _MUST_STAND_THERE and claim.cited:
-        return claim.cited[0], NO_MATCH
-    if found is None and claim.cited and field.type != "text":
-        # The same number far from the cited sentences is most likely another quantity.
-        near = [sentence for sentence in sentences if _is_near(sentence, claim.cited)]
-        return locate(field, value, near)
-    return found or locate(field, value, sentences, relevance=relevance)
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Looks for the sentence that a value is quoted from."""
+
+    field: TemplateField
+    value: Value
+    preferred: Set[int]
+
+    def find(
+        self, claim: Claim, sentences: Sequence[Sentence], relevance: Sequence[float] | None
+    ) -> tuple[Sentence, Match] | None:
+        found = self._in(claim.cited)
+        if found is None and self.field.type not in _MUST_STAND_THERE and claim.cited:
+            hinted = (sentence for sentence in claim.cited if sentence.number in self.preferred)
+            return next(hinted, claim.cited[0]), NO_MATCH
+        if found is None and claim.cited and self.field.type != "text":
+            # The same number far from the cited sentences is most likely another quantity.
+            return self._in([sentence for sentence in sentences if _is_near(sentence, claim.cited)])
+        return found or self._in(sentences, relevance)
+
+    def _in(
+        self, sentences: Sequence[Sentence], relevance: Sequence[float] | None = None
+    ) -> tuple[Sentence, Match] | None:
+        if relevance is None and self.preferred:
+            relevance = [PREFERENCE if sentence.number in self.preferred else 0.0 for sentence in sentences]
+        return locate(self.field, self.value, sentences, relevance=relevance)
 
 
 def _is_near(sentence: Sentence, cited: Sequence[Sentence]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headrace.apps.papers.result import Alignment, FieldResult, Status
 from headrace.apps.papers.template import TemplateField
@@ -12,11 +12,13 @@ _ORDER = (Status.FOUND, Status.UNCLEAR, Status.NOT_APPLICABLE, Status.NOT_REPORT
 _RANK = {Alignment.EXACT: 0, Alignment.NORMALISED: 0, Alignment.FUZZY: 1, Alignment.NONE: 2}
 
 
-def merge_field(field: TemplateField, parts: Sequence[FieldResult]) -> FieldResult:
+def merge_field(
+    field: TemplateField, parts: Sequence[FieldResult], *, preferred: Callable[[FieldResult], bool] | None = None
+) -> FieldResult:
     """Found beats unclear beats not applicable beats not reported; of equal values the best aligned, then the first.
 
-    Different values: a list is joined; else the only one of the better alignment wins; else the field is unclear
-    and the note names the values.
+    Different values: a list is joined; else the only one of the better alignment wins, else the only one that is
+    `preferred`; else the field is unclear and the note names the values.
 
     >>> field = TemplateField(name="n", type="integer", description="How many")
     >>> merge_field(field, [FieldResult(status=Status.NOT_REPORTED), FieldResult(status=Status.FOUND, value=3)]).value
@@ -36,6 +38,9 @@ def merge_field(field: TemplateField, parts: Sequence[FieldResult]) -> FieldResu
     others = " or ".join(f"{group.value} (page {group.page})" for group in groups)
     if len(candidates) == 1:
         return candidates[0].model_copy(update={"note": f"chosen for its better evidence: {others}"})
+    hinted = [group for group in candidates if preferred is not None and preferred(group)]
+    if len(hinted) == 1:
+        return hinted[0].model_copy(update={"note": f"chosen for its section: {others}"})
     # A quote would stand for one of the values; the note names them all.
     return FieldResult(status=Status.UNCLEAR, note=f"the document gives several values: {others}")
 

@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from headrace.apps.papers.asking import Answers, LanguageModel, counted
+from headrace.apps.papers.asking import Answers, LanguageModel, Material, counted
 from headrace.apps.papers.by_words import decide_by_words
 from headrace.apps.papers.evidence import settle
 from headrace.apps.papers.plain_answer import read_answer
+from headrace.apps.papers.plain_wordings import PLAIN_FIRST, PlainWording
 from headrace.apps.papers.relevance import Relevance
 from headrace.apps.papers.result import FieldResult, Status, TokenCount
 from headrace.apps.papers.sentences import Sentence
@@ -25,17 +26,8 @@ from headrace.apps.papers.wording import stems
 ANSWER_TOKENS = 32
 LIST_TOKENS = 64
 
-# Every kind of question once. A weak model repeats what it cannot answer: the values are such as papers rarely hold.
-_EXAMPLE_TEXT = (
-    "The bridge over the Ouse was opened on 3 May 1894 for farm traffic. It is 210 metres long and made of steel. About"
-    " 9,000 cars cross it on a working day. It was closed for two months while the deck was replaced. The repairs were"
-    " paid for by the county."
-)
-_EXAMPLE_FORM = (
-    "When the bridge was opened: 3 May 1894\nWhat the bridge was built for: farm traffic\n"
-    "How long the bridge is: 210 metres\nHow many cars cross the bridge on a day: 9,000\n"
-    "How long the bridge was closed: two months\nWho paid for the repairs: the county"
-)
+#: A small model mixes the rows of a table up, and nothing in its answers would tell.
+NO_ROWS = "rows were not asked for: the model is asked plainly, and a weak model mixes up what belongs to which row"
 
 
 @dataclass
@@ -43,14 +35,15 @@ class _Questions:
     """Asks one document's questions and adds up what they cost."""
 
     llm: LanguageModel
+    wording: PlainWording
     usage: TokenCount = field(default_factory=TokenCount)
 
     async def ask(self, label: str, shown: Sequence[Sentence], limit: int) -> str:
         """The rest of the line that begins with the label."""
         text = " ".join(sentence.line for sentence in shown)
         messages = [
-            {"role": "user", "content": f"Text: {_EXAMPLE_TEXT}"},
-            {"role": "assistant", "content": _EXAMPLE_FORM},
+            {"role": "user", "content": f"Text: {self.wording.text}"},
+            {"role": "assistant", "content": self.wording.form},
             {"role": "user", "content": f"Text: {text}"},
             {"role": "assistant", "content": f"{label}:"},
         ]
@@ -62,28 +55,39 @@ class _Questions:
         return line[len(label) + 1 :].strip() if begun else line.strip()
 
 
-async def ask_plainly(llm: LanguageModel, template: Template, sentences: Sequence[Sentence]) -> Answers:
+async def ask_plainly(
+    llm: LanguageModel, template: Template, material: Material, *, wording: PlainWording = PLAIN_FIRST
+) -> Answers:
     """Ask field by field. The text stands before the label: what all fields of a document share is cached."""
-    relevance = Relevance(sentences)
-    questions = _Questions(llm)
+    relevance = Relevance(material.sentences)
+    questions = _Questions(llm, wording)
     fields: dict[str, FieldResult] = {}
     for item in template.fields:
-        fields[item.name] = await _field(questions, item, _Text(sentences, relevance, tuple(fields.values())))
-    return Answers(fields, questions.usage)
+        fields[item.name] = await _field(questions, item, _Text(material, relevance, tuple(fields.values())))
+    names = [group.name for group in template.rows]
+    return Answers(fields, questions.usage, rows={name: [] for name in names}, row_notes=dict.fromkeys(names, NO_ROWS))
 
 
 @dataclass(frozen=True)
 class _Text:
     """What is known of the document when a field is asked."""
 
-    sentences: Sequence[Sentence]
+    material: Material
     relevance: Relevance
     #: The results of the fields asked before.
     known: tuple[FieldResult, ...]
 
+    @property
+    def sentences(self) -> Sequence[Sentence]:
+        return self.material.sentences
+
+    def scores(self, item: TemplateField) -> Sequence[float]:
+        """How much each sentence speaks of a field, 0 to 1."""
+        return self.material.hints.boosted(item, self.relevance.scores(item))
+
 
 async def _field(questions: _Questions, item: TemplateField, text: _Text) -> FieldResult:
-    scores = text.relevance.scores(item)
+    scores = text.scores(item)
     if item.type in ("enum", "boolean"):
         return await asyncio.to_thread(decide_by_words, item, text.sentences, text.relevance)
     if not speaks_of(item, text.sentences):
@@ -102,8 +106,8 @@ async def _field(questions: _Questions, item: TemplateField, text: _Text) -> Fie
 
 
 def _judge(item: TemplateField, answer: str, seen: Sequence[Sentence], text: _Text) -> FieldResult:
-    scores = text.relevance.scores(item)
-    result = settle(item, read_answer(item, answer, seen), text.sentences, scores)
+    scores = text.scores(item)
+    result = settle(item, read_answer(item, answer, seen), text.sentences, relevance=scores)
     if result.status is not Status.FOUND or not _repeats(item, result, text, scores):
         return result
     note = f"the model answered {result.value!r} for another field too, and no sentence ties it to this one"

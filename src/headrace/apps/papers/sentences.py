@@ -24,6 +24,8 @@ _LINE = re.compile(r"[^\n]+")
 #: What stands at the beginning of a line that is no continuation of the line before.
 _ITEM = re.compile(r"\s*(?:[-*+•·▪◦–—]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z][)]\s+|#{1,6}\s+|>\s+|\|)")
 _HEADING = re.compile(r"\s*#{1,6}\s")
+#: Between the cells of a table without bars at its edges.
+_CELL = " | "
 _ONLY_MARKS = re.compile(r"[\W_]*")
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)|[。！？]+[」』”）]*")
 _WORD_BEFORE = re.compile(r"([^\s(\[\"'“‘«]*)$")
@@ -112,8 +114,14 @@ def _breaks(text: str, block: Span, line: re.Match[str], widest: int) -> bool:
         or _ITEM.match(line[0]) is not None
         or _HEADING.match(before) is not None
         or before.lstrip().startswith("|")
+        or _are_table_rows(before, line[0])
         or _is_bare_heading(before, line[0], widest)
     )
+
+
+def _are_table_rows(line: str, following: str) -> bool:
+    # One bar alone may be a conditional probability.
+    return line.count(_CELL) + following.count(_CELL) > 1 or (_CELL in line and _CELL in following)
 
 
 def _is_bare_heading(line: str, following: str, widest: int) -> bool:
@@ -126,6 +134,9 @@ def _is_bare_heading(line: str, following: str, widest: int) -> bool:
 
 def _sentences_of(text: str, block: Span) -> Iterator[Span]:
     start, stop = block
+    if text.count(_CELL, start, stop) > 1 and "\n" not in text[start:stop]:
+        yield start, stop  # a row of a table is quoted whole: its cells explain each other
+        return
     for match in _END.finditer(text, start, stop):
         if _ends_sentence(text, start, match, stop):
             yield start, match.end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -19,7 +19,9 @@ FieldType = Literal["text", "number", "integer", "date", "boolean", "enum", "lis
 #: A value as it is extracted: a text (also for dates, ISO 8601, and enums), a number, a boolean, or a list of texts.
 Value = str | int | float | bool | list[str]
 
+#: Of the document and of all its groups of rows together.
 MAX_FIELDS = 100
+MAX_GROUPS = 10
 
 
 def _plain_example(value: object) -> object:
@@ -31,11 +33,16 @@ def _as_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _one_or_more(value: object) -> object:
+    return (value,) if isinstance(value, str) else _as_tuple(value)
+
+
 Example = Annotated[str | int | float | bool, BeforeValidator(_plain_example)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
 FieldName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 Words = Annotated[str, Field(min_length=1, max_length=2_000)]
 Choice = Annotated[str, Field(min_length=1, max_length=200)]
+SectionHint = Annotated[str, Field(min_length=1, max_length=80, pattern=r"\S")]
 
 
 class TemplateField(BaseModel):
@@ -55,6 +62,8 @@ class TemplateField(BaseModel):
     required: bool = False
     #: Values such as this field holds; shown to the model.
     examples: Annotated[tuple[Example, ...], BeforeValidator(_as_tuple), Field(max_length=20)] = ()
+    #: Where to look first: kinds of sections (methods, results …) or words of their titles.
+    section: Annotated[tuple[SectionHint, ...], BeforeValidator(_one_or_more), Field(max_length=10)] = ()
 
     @property
     def label(self) -> str:
@@ -88,6 +97,64 @@ class TemplateField(BaseModel):
         return self
 
 
+def _different(names: Iterable[str], what: str) -> None:
+    twice = _first_repeated(names)
+    if twice is not None:
+        raise ValueError(f"must have different {what}, and {twice!r} occurs twice; rename one")
+
+
+Fields = Annotated[tuple[TemplateField, ...], BeforeValidator(_as_tuple), Field(min_length=1, max_length=MAX_FIELDS)]
+
+
+class RowGroup(BaseModel):
+    """Fields that a document gives several times, one row for each arm, outcome or the like.
+
+    >>> fields = (TemplateField(name="drug", type="text", description="What was given"),)
+    >>> RowGroup(name="arm", description="An arm of the trial", fields=fields).first.name
+    'drug'
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: FieldName
+    #: What one row stands for, in words.
+    description: Words
+    fields: Fields
+    #: Names of the fields that tell rows apart: two rows that agree in all of them are one. Left out, rows are one when
+    #: they agree in the first field and contradict each other in none.
+    key: Annotated[tuple[FieldName, ...], BeforeValidator(_one_or_more)] = ()
+
+    @field_validator("description")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be blank")
+        return value
+
+    @field_validator("fields")
+    @classmethod
+    def _names_differ(cls, fields: tuple[TemplateField, ...]) -> tuple[TemplateField, ...]:
+        _different((field.name for field in fields), "names")
+        return fields
+
+    @model_validator(mode="after")
+    def _key_is_known(self) -> Self:
+        known = [field.name for field in self.fields]
+        strange = next((name for name in self.key if name not in known), None)
+        if strange is not None:
+            raise ValueError(f"key must name fields of this group ({', '.join(known)}), got {strange!r}; correct it")
+        return self
+
+    @property
+    def first(self) -> TemplateField:
+        """The field by which people call a row."""
+        return self.field(self.key[0]) if self.key else self.fields[0]
+
+    def field(self, name: str) -> TemplateField:
+        """The field of that name. Raises `KeyError`."""
+        return _named(self.fields, name)
+
+
 class Template(BaseModel):
     """A versioned list of fields. Make one with `load_template`, or `parse_template` in tests.
 
@@ -104,15 +171,26 @@ class Template(BaseModel):
     domain: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     #: Told to the model before the fields.
     instructions: Annotated[str, Field(max_length=4_000)] = ""
-    fields: Annotated[tuple[TemplateField, ...], BeforeValidator(_as_tuple), Field(min_length=1, max_length=MAX_FIELDS)]
+    #: One value per document.
+    fields: Fields
+    #: Several rows per document.
+    rows: Annotated[tuple[RowGroup, ...], BeforeValidator(_as_tuple), Field(max_length=MAX_GROUPS)] = ()
 
     @field_validator("fields")
     @classmethod
     def _names_differ(cls, fields: tuple[TemplateField, ...]) -> tuple[TemplateField, ...]:
-        twice = _first_repeated(field.name for field in fields)
-        if twice is not None:
-            raise ValueError(f"must have different names, and {twice!r} occurs twice; rename one")
+        _different((field.name for field in fields), "names")
         return fields
+
+    @model_validator(mode="after")
+    def _groups_fit(self) -> Self:
+        # They stand side by side in an answer.
+        names = [field.name for field in self.fields] + [group.name for group in self.rows]
+        _different(names, "names for fields and groups of rows")
+        count = len(self.fields) + sum(len(group.fields) for group in self.rows)
+        if count > MAX_FIELDS:
+            raise ValueError(f"must have at most {MAX_FIELDS} fields with those of its rows, got {count}; split it")
+        return self
 
     @property
     def digest(self) -> str:
@@ -123,7 +201,25 @@ class Template(BaseModel):
 
     def field(self, name: str) -> TemplateField:
         """The field of that name. Raises `KeyError`."""
-        return next(field for field in self.fields if field.name == name)
+        return _named(self.fields, name)
+
+    def group(self, name: str) -> RowGroup:
+        """The group of rows of that name. Raises `KeyError`."""
+        found = next((group for group in self.rows if group.name == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def field_at(self, group: str, name: str) -> TemplateField:
+        """The field of a group, or of the document where `group` is empty. Raises `KeyError`."""
+        return self.group(group).field(name) if group else self.field(name)
+
+
+def _named(fields: Sequence[TemplateField], name: str) -> TemplateField:
+    found = next((field for field in fields if field.name == name), None)
+    if found is None:
+        raise KeyError(name)
+    return found
 
 
 def load_template(path: Path | str) -> Template:
@@ -147,7 +243,8 @@ def _checked(file: YamlFile) -> Template:
     try:
         return Template.model_validate(file.data)
     except ValidationError as error:
-        keys = (tuple(Template.model_fields), tuple(TemplateField.model_fields))
+        shapes: dict[str, type[BaseModel]] = {"": Template, "fields": TemplateField, "rows": RowGroup}
+        keys = {name: tuple(shape.model_fields) for name, shape in shapes.items()}
         raise TemplateError(explain(error, file, keys=keys)) from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -12,6 +12,9 @@ from pydantic_core import ErrorDetails
 from headrace.apps.papers.yaml_file import YamlFile
 
 MAX_SHOWN = 10
+
+#: The known keys by the list they stand in: of the template itself (""), of "fields" and of "rows".
+Keys = Mapping[str, Sequence[str]]
 
 _RULES = {
     "missing": "is missing; add it",
@@ -29,12 +32,14 @@ _RULES = {
 }
 _NAME_RULES = {
     "name": "must be lower-case letters, digits, '_', '-' or '.', at most 64, such as clinical_trial",
-    "fields.name": "must begin with a lower-case letter and go on with letters, digits or '_', such as sample_size",
+    "*.name": "must begin with a lower-case letter and go on with letters, digits or '_', such as sample_size",
+    "*.section": "must not be blank",
+    "*.key": "must be names of fields of this group",
 }
 
 
-def explain(error: ValidationError, file: YamlFile, *, keys: tuple[Sequence[str], Sequence[str]]) -> str:
-    """One line per fault: file, line, path, rule, value, fix. `keys` are those of the template and of a field."""
+def explain(error: ValidationError, file: YamlFile, *, keys: Keys) -> str:
+    """One line per fault: file, line, path, rule, value, fix."""
     faults: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         path = _path(detail)
@@ -58,9 +63,7 @@ def _dotted(path: Sequence[str | int]) -> str:
     return text.lstrip(".")
 
 
-def _line(
-    detail: ErrorDetails, path: Sequence[str | int], file: YamlFile, keys: tuple[Sequence[str], Sequence[str]]
-) -> str:
+def _line(detail: ErrorDetails, path: Sequence[str | int], file: YamlFile, keys: Keys) -> str:
     line = file.line_of(path)
     where = f"{file.name}, line {line}" if line else file.name
     rule = _rule(detail, path, keys)
@@ -68,14 +71,14 @@ def _line(
     return f"{where}: {_dotted(path) or 'template'} {rule}" + ("" if says_all else f", got {_shown(detail['input'])}")
 
 
-def _rule(detail: ErrorDetails, path: Sequence[str | int], keys: tuple[Sequence[str], Sequence[str]]) -> str:
+def _rule(detail: ErrorDetails, path: Sequence[str | int], keys: Keys) -> str:
     kind, names = detail["type"], [step for step in path if isinstance(step, str)]
     if kind == "extra_forbidden":
-        return _unknown_key(str(path[-1]), keys[len(path) > 1])
+        return _unknown_key(str(path[-1]), keys[names[-2] if len(names) > 1 else ""])
     if kind == "value_error":
         return detail["msg"].removeprefix("Value error, ")
     if kind == "string_pattern_mismatch":
-        return _NAME_RULES.get(".".join(names), detail["msg"])
+        return _NAME_RULES.get(names[-1] if len(names) == 1 else f"*.{names[-1]}", detail["msg"])
     if names == ["version"]:
         return 'must be a whole number from 1, or a text in quotes such as "1.2"'
     if names[-1:] == ["examples"]:

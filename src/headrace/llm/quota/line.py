@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from headrace.model.quota import Estimate
 
 if TYPE_CHECKING:
     from headrace.llm.quota.reservation import Reservation
 
 
 class Waiter:
-    """A caller, what it needs, and until when it waits (time of the loop)."""
+    """A caller, what it needs by dimension, and until when it waits (time of the loop; None: for ever)."""
 
-    __slots__ = ("came_at", "future", "units", "until")
+    __slots__ = ("estimate", "future", "units", "until")
 
-    def __init__(self, units: Mapping[str, float], *, came_at: float, until: float | None) -> None:
-        self.units, self.came_at, self.until = units, came_at, until
+    def __init__(self, estimate: Estimate, units: Mapping[str, float], *, until: float | None) -> None:
+        self.estimate, self.units, self.until = estimate, units, until
         self.future: asyncio.Future[Reservation] = asyncio.get_running_loop().create_future()
 
 
@@ -54,6 +56,13 @@ class Line:
         else:
             return
         self._count(waiter, -1)
+
+    def reprice(self, needs: Callable[[Estimate], Mapping[str, float]]) -> None:
+        """Let them need other units: the dimensions of the pool have changed."""
+        for waiter in self._waiters:
+            self._count(waiter, -1)
+            waiter.units = needs(waiter.estimate)
+            self._count(waiter, 1)
 
     def _count(self, waiter: Waiter, times: int) -> None:
         for key, units in waiter.units.items():

@@ -5,13 +5,32 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headrace.model.quota import NO_HINT, QuotaHint
 from headrace.model.usage import Usage
 
-if TYPE_CHECKING:
-    from headrace.llm.quota.pool import LocalPool
+
+class Ending(Protocol):
+    """Where reservations end: their pool in this process."""
+
+    name: str
+
+    def settle(self, one: Reservation, usage: Usage, hint: QuotaHint, per_token: timedelta | None) -> None:
+        """Charge what was used."""
+        ...
+
+    def refund(self, one: Reservation, hint: QuotaHint) -> None:
+        """Charge nothing."""
+        ...
+
+    def refuse(self, one: Reservation, told: timedelta | None, hint: QuotaHint, *, overloaded: bool = False) -> None:
+        """Close the pool."""
+        ...
+
+    def lose(self) -> None:
+        """Forget a call that nobody ended; may be called by any thread."""
+        ...
 
 
 class Reservation:
@@ -20,13 +39,13 @@ class Reservation:
     One that is dropped unended counts as a call that used all it had reserved: nobody knows whether it was sent.
     """
 
-    __slots__ = ("__weakref__", "_ended", "_pool", "closings", "probe", "reserved_at", "units")
+    __slots__ = ("_ended", "_pool", "closings", "reserved_at", "units")
 
-    def __init__(self, pool: LocalPool, units: Mapping[str, float], *, reserved_at: float, probe: bool = False) -> None:
+    def __init__(self, pool: Ending, units: Mapping[str, float], *, reserved_at: float, closings: int) -> None:
         self._pool, self._ended = pool, False
-        self.units, self.reserved_at, self.probe = units, reserved_at, probe
+        self.units, self.reserved_at = units, reserved_at
         #: how often the pool had been closed when it was reserved
-        self.closings = pool.closings
+        self.closings = closings
 
     @property
     def pool(self) -> str:
@@ -66,4 +85,4 @@ class Reservation:
             self._ended = True
             # At the interpreter's end, or after that of the loop, there is nobody left to tell.
             with contextlib.suppress(Exception):
-                self._pool.lose(self.units, probe=self.probe)
+                self._pool.lose()

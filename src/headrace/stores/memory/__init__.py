@@ -11,11 +11,14 @@ from headrace.ports.notifier import Notifier
 from headrace.ports.stores import Stores
 from headrace.stores.memory.admission import MemoryAdmission
 from headrace.stores.memory.batch_store import MemoryBatchStore
+from headrace.stores.memory.budget_store import MemoryBudgetStore
+from headrace.stores.memory.call_store import MemoryCallStore
 from headrace.stores.memory.control_store import MemoryControlStore
 from headrace.stores.memory.inspect import MemoryInspect
 from headrace.stores.memory.job_store import MemoryJobStore
 from headrace.stores.memory.limiter import MemoryLimiter
 from headrace.stores.memory.memo_retention import DatedMemoStore
+from headrace.stores.memory.name_store import MemoryNameStore
 from headrace.stores.memory.notifier import MemoryNotifier
 from headrace.stores.memory.schedule_store import MemoryScheduleStore
 from headrace.stores.memory.session_store import MemorySessionStore
@@ -34,13 +37,14 @@ def open_memory_stores(clock: Clock | None = None) -> Stores:
 
 def stores_over(state: State, notifier: Notifier) -> Stores:
     """Return the stores over tables that the caller may look at, with a notifier of the caller's."""
+    memo = DatedMemoStore(state)
     return Stores(
         jobs=MemoryJobStore(state, notifier),
         batches=MemoryBatchStore(state),
         sessions=MemorySessionStore(state),
         control=MemoryControlStore(state),
         inspect=MemoryInspect(state),
-        memo=DatedMemoStore(state),
+        memo=memo,
         schedules=MemoryScheduleStore(state),
         notifier=notifier,
         private_sessions=None,
@@ -48,4 +52,7 @@ def stores_over(state: State, notifier: Notifier) -> Stores:
         close=notifier.close,
         admission=MemoryAdmission(state),
         limiter=MemoryLimiter(state),
+        calls=MemoryCallStore(state, memo),
+        budgets=MemoryBudgetStore(state),
+        names=MemoryNameStore(state),
     )

@@ -17,16 +17,23 @@ class DatedMemoStore(MemoryMemoStore):
     @atomic
     async def load_answer(self, key: str) -> StoredAnswer | None:
         """The answer under this key, or None."""
-        self._forget_if_pruned(key)
-        return await super().load_answer(key)
+        return self.peek(key)
 
     @atomic
     async def store_answer(self, key: str, answer: StoredAnswer) -> StoredAnswer:
         """Keep the answer unless the key is taken; returns the one that stands."""
-        self._forget_if_pruned(key)
-        self._state.answers.setdefault(key, self._state.now())
+        self.keep(key, answer)
         return await super().store_answer(key, answer)
 
-    def _forget_if_pruned(self, key: str) -> None:
+    def peek(self, key: str) -> StoredAnswer | None:
+        """Return the answer under a key, for a verb that holds the lock of the state."""
         if key not in self._state.answers:
             self._answers.pop(key, None)
+        text = self._answers.get(key)
+        return None if text is None else StoredAnswer.decode(text)
+
+    def keep(self, key: str, answer: StoredAnswer, *, replace: bool = False) -> None:
+        """Keep an answer where the key has none, or in the place of that, for a verb that holds the lock."""
+        if replace or key not in self._state.answers:
+            self._answers[key] = answer.encode()
+            self._state.answers[key] = self._state.now()

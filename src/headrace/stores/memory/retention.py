@@ -9,9 +9,12 @@ from typing import TypeVar
 from uuid import UUID
 
 from headrace.model.batch import BatchState
+from headrace.model.calls import LIVE
 from headrace.model.job import JobState
 from headrace.model.session import SESSION_RETENTION
+from headrace.model.spend import SPEND_RETENTION
 from headrace.model.stats import Pruned, Retention
+from headrace.stores.memory.ledger import day_of
 from headrace.stores.memory.rows import Finished
 from headrace.stores.memory.state import State
 
@@ -27,6 +30,7 @@ def prune_jobs(state: State, retention: Retention, *, limit: int, queue: str | N
         removed["keys"] = _remove(state.keys, _expired_keys(state), limit)
         removed["sessions"] = _remove(state.sessions, _gone_sessions(state), limit)
         removed["answers"] = _remove(state.answers, _old_answers(state, retention), limit)
+        removed |= _prune_ledger(state, retention, limit)
     return Pruned(removed)
 
 
@@ -93,6 +97,23 @@ def _gone_sessions(state: State) -> Iterator[UUID]:
 def _old_answers(state: State, retention: Retention) -> Iterator[str]:
     until = state.now() - retention.kept_answers
     return (key for key, stored_at in state.answers.items() if stored_at <= until)
+
+
+def _prune_ledger(state: State, retention: Retention, limit: int) -> dict[str, int]:
+    """Remove ended calls and what is spooled as old as answers may be, and sums that no budget needs."""
+    ledger, now = state.ledger, state.now()
+    until = now - retention.kept_answers
+    calls = (key for key, call in ledger.calls.items() if call.state not in LIVE and call.opened_at <= until)
+    parts = [(key, number) for key, kept in ledger.spool.items() for number, part in kept.items()
+             if part.stored_at <= until][:limit]  # fmt: skip
+    for key, number in parts:
+        del ledger.spool[key][number]
+    first = day_of(now - SPEND_RETENTION)
+    sums = [(scope, row) for scope, rows in ledger.spent.items() if scope not in ledger.budgets
+            for row in rows if row[0] < first][:limit]  # fmt: skip
+    for scope, row in sums:
+        del ledger.spent[scope][row]
+    return {"calls": _remove(ledger.calls, calls, limit), "spool": len(parts), "spend": len(sums)}
 
 
 def _remove(table: dict[K, V], keys: Iterable[K], limit: int) -> int:

@@ -17,7 +17,9 @@ from headrace.model.job import AttemptRecord, JobError, JobState
 from headrace.model.priority import head_start
 from headrace.ports.clock import Clock
 from headrace.stores.memory.lanes import Lanes
+from headrace.stores.memory.ledger import Ledger
 from headrace.stores.memory.limits import Limits
+from headrace.stores.memory.names import Names
 from headrace.stores.memory.row_locks import RowLocks, Turn, straight_on
 from headrace.stores.memory.rows import Batch, Finished, Job, Key, Leader, QueueSetting, Session
 
@@ -45,6 +47,8 @@ class State:
         self.keys: dict[tuple[str, str], Key] = {}
         #: When each answer of the memo was stored.
         self.answers: dict[str, datetime] = {}
+        self.ledger = Ledger()
+        self.names = Names()
         self.batches: dict[UUID, Batch] = {}
         self.sessions: dict[UUID, Session] = {}
         self.leader: Leader | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from headrace.testing.provider.asked import Asked
-from headrace.testing.provider.faults import Call, Fault
+from headrace.testing.provider.faults import Call, Strike
 
 _EXCERPT_LENGTH = 120
 
@@ -54,7 +54,7 @@ class CallLog:
         self._admissions[request.key] += 1
         return Call(self._admitted, self._admissions[request.key], request.key, request.text)
 
-    def open(self, request: Asked, fault: Fault | None) -> CallRecord:
+    def open(self, request: Asked, strike: Strike | None) -> CallRecord:
         """Record a call that arrived, before it is answered."""
         self._attempts[request.key] += 1
         self.contents.setdefault(request.key, request.text)
@@ -63,7 +63,7 @@ class CallLog:
             attempt=self._attempts[request.key],
             key=request.key,
             received_at=time.monotonic(),
-            fault=fault.kind.value if fault else None,
+            fault=strike.kind.value if strike else None,
         )
         self.records.append(record)
         self._write({"event": "received", "call": record.number, "key": record.key, "fault": record.fault})

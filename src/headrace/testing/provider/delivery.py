@@ -9,9 +9,10 @@ from typing import Any
 
 from headrace.testing.provider.account import Charge
 from headrace.testing.provider.chat import ChatRequest, Reply, StreamFrames, count_tokens, whole_body
-from headrace.testing.provider.faults import FaultKind
+from headrace.testing.provider.faults import FaultKind, Strike
 from headrace.testing.provider.latency import Latency
 from headrace.testing.provider.pacing import Pace
+from headrace.testing.provider.spoiling import cut_at
 from headrace.testing.provider.wire import HttpConnection
 
 _DRIP_INTERVAL_SECONDS = 1.0
@@ -20,8 +21,9 @@ _HUGE_SIZE = 50_000_000
 _CONTENT = b'"content": "'
 #: Tokens of a stream that go out in one piece at most.
 _MOST_TOKENS = 512
+_CUTS = (FaultKind.CUT, FaultKind.STREAM_CUT)
 #: Faults of whole answers that need the body to go in parts.
-_IN_PARTS = (FaultKind.CUT, FaultKind.BAD_UTF8, FaultKind.HUGE, FaultKind.DRIP)
+_IN_PARTS = (*_CUTS, FaultKind.BAD_UTF8, FaultKind.HUGE, FaultKind.DRIP)
 
 
 class Delivery:
@@ -39,16 +41,15 @@ class Delivery:
         self._connection, self._request, self._latency = connection, request, latency
         self._headers, self._charge = headers, charge
 
-    async def deliver(self, reply: Reply, identity: Mapping[str, Any], kind: FaultKind | None) -> bool:
+    async def deliver(self, reply: Reply, identity: Mapping[str, Any], strike: Strike | None) -> bool:
         """Send the reply; whether all of it went out."""
         self._pace = Pace(self._latency)
         self._charge.expect_end(self._latency.total(reply.output_tokens))
         self._headers = {**self._headers, "x-request-id": f"req_{identity['id']}"}
         if self._request.stream:
-            return await self._stream(
-                reply, StreamFrames(self._request, reply, identity, self._charge.cached_tokens), kind
-            )
-        return await self._whole(reply, identity, kind)
+            frames = StreamFrames(self._request, reply, identity, self._charge.cached_tokens)
+            return await self._stream(reply, frames, strike)
+        return await self._whole(reply, identity, strike.kind if strike else None)
 
     async def _whole(self, reply: Reply, identity: Mapping[str, Any], kind: FaultKind | None) -> bool:
         await self._pace.end(reply.output_tokens)
@@ -65,7 +66,7 @@ class Delivery:
             await self._connection.respond(200, headers, raw)
             return True
         await self._connection.start(200, headers)
-        if kind is FaultKind.CUT:
+        if kind in _CUTS:
             await self._connection.send(raw[: len(raw) // 2])
             await self._connection.cut()
             return False
@@ -73,20 +74,21 @@ class Delivery:
         await self._connection.finish()
         return True
 
-    async def _stream(self, reply: Reply, frames: StreamFrames, kind: FaultKind | None) -> bool:
-        tokens, sent, cut_at = reply.output_tokens, 0, None
-        if kind is FaultKind.CUT:
-            cut_at = len(reply.text or "") // 2
-            tokens = count_tokens("x" * cut_at)
+    async def _stream(self, reply: Reply, frames: StreamFrames, strike: Strike | None) -> bool:
+        kind, end_at = strike.kind if strike else None, None
+        tokens, sent = reply.output_tokens, 0
+        if strike is not None and kind in _CUTS:
+            end_at = cut_at(reply.text or "", strike)
+            tokens = count_tokens((reply.text or "")[:end_at])
         await self._pace.first_token()
         await self._connection.start(200, {"content-type": "text/event-stream", **self._headers})
         await self._send(frames.opening(), kind)
         while sent < tokens:
             due = min(await self._pace.more(sent, tokens), sent + _MOST_TOKENS)
             self._charge.wrote(due)
-            await self._send(frames.tokens(sent, due, cut_at), kind)
+            await self._send(frames.tokens(sent, due, end_at), kind)
             sent = due
-        if cut_at is not None:
+        if end_at is not None:
             await self._connection.cut()
             return False
         await self._pace.end(tokens)

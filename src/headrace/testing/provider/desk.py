@@ -8,13 +8,13 @@ from headrace.testing.provider.account import Account, Charge
 from headrace.testing.provider.asked import Asked
 from headrace.testing.provider.buckets import Refusal
 from headrace.testing.provider.calls import CallLog
-from headrace.testing.provider.faults import Fault, FaultKind, FaultScript
+from headrace.testing.provider.faults import FaultKind, FaultScript, Strike
 from headrace.testing.provider.limit_headers import limit_headers, refusal_response
 from headrace.testing.provider.refusals import JSON_HEADERS, error_body, fail
 from headrace.testing.provider.wire import HttpConnection
 
 #: Sends the answer with these headers, spoiled as the fault wants it; whether all of it went out.
-AnswerSender = Callable[[Mapping[str, str], FaultKind | None, Charge], Awaitable[bool]]
+AnswerSender = Callable[[Mapping[str, str], Strike | None, Charge], Awaitable[bool]]
 
 
 class Desk:
@@ -32,20 +32,20 @@ class Desk:
             self._calls.close(record, "refused")
             await connection.respond(429, *refusal_response(self._account.gate, admitted, asked.model))
             return
-        fault = self._script.pick(self._calls.admit(asked))
-        record = self._calls.open(asked, fault)
+        strike = self._script.pick(self._calls.admit(asked))
+        record = self._calls.open(asked, strike)
         outcome = "aborted"
         try:
-            if await self._fails(connection, asked, fault, admitted):
+            if await self._fails(connection, asked, strike, admitted):
                 outcome = "failed"
-            elif await answer(limit_headers(self._account.gate), fault.kind if fault else None, admitted):
+            elif await answer(limit_headers(self._account.gate), strike, admitted):
                 outcome = "answered"
         finally:
             admitted.settle()
             admitted.end()
             self._calls.close(record, outcome)
 
-    async def _fails(self, connection: HttpConnection, asked: Asked, fault: Fault | None, charge: Charge) -> bool:
+    async def _fails(self, connection: HttpConnection, asked: Asked, strike: Strike | None, charge: Charge) -> bool:
         """Send an error where there is to be one. What fails at once costs a request and no tokens."""
         headers = limit_headers(self._account.gate)
         if self._context_tokens is not None and asked.input_tokens > self._context_tokens:
@@ -53,11 +53,11 @@ class Desk:
             body = error_body("the prompt is too long", code="context_length_exceeded", param="messages")
             await connection.respond(400, {**JSON_HEADERS, **headers}, body)
             return True
-        if fault is None:
+        if strike is None:
             return False
-        if fault.kind in _CHARGED_NOTHING:
+        if strike.kind in _CHARGED_NOTHING:
             charge.settle(is_paid=False)
-        status = await fail(connection, fault, headers)
+        status = await fail(connection, strike.fault, headers)
         self._account.tally.rate_limited += status == 429
         return status is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -42,12 +43,19 @@ class FaultKind(StrEnum):
     WRONG_JSON = "wrong_json"
     #: The text is JSON of the right shape with values of the wrong type.
     WRONG_TYPE = "wrong_type"
-    #: The text is cut and the finish reason says so (`length`).
+    #: Some elements of a list break its schema: those of `items`, or a share (`item_rate`), else one.
+    BAD_ITEM = "bad_item"
+    #: JSON that can be mended: a trailing comma, a code fence, single quotes, keys without quotes (`style`).
+    MALFORMED_JSON = "malformed_json"
+    #: The text is cut, in the middle of an element where it is a list, and the finish reason says so (`length`).
     LENGTH = "length"
+    #: A stream is cut after `after_items` elements or `after_characters`, else in its middle.
+    STREAM_CUT = "stream_cut"
     #: The model declines to answer.
     REFUSAL = "refusal"
 
 
+MALFORMED_STYLES = ("bare_keys", "code_fence", "single_quotes", "trailing_comma")
 _ALIASES = {"429": FaultKind.RATE_LIMIT, "500": FaultKind.SERVER_ERROR}
 
 
@@ -100,6 +108,18 @@ class Fault:
     code: str | None = None
     param: str | None = None
     message: str = "scripted fault"
+    #: Numbers of the elements that `bad_item` breaks, from 1; or the share of them, drawn for each.
+    items: tuple[int, ...] = ()
+    item_rate: float | None = None
+    #: How `malformed_json` spoils the text; None draws one of the four.
+    style: str | None = None
+    #: Where `stream_cut` and `length` cut: after so many whole elements, or characters.
+    after_items: int | None = None
+    after_characters: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.style is not None and self.style not in MALFORMED_STYLES:
+            raise InvalidInputError("fault style", f"must be one of {', '.join(MALFORMED_STYLES)}", self.style)
 
     @classmethod
     def parse(cls, text: str) -> Fault:
@@ -113,7 +133,8 @@ class Fault:
         except ValueError:
             raise InvalidInputError("fault", f"must be one of {', '.join(FaultKind)}", word) from None
         fields: dict[str, object] = {}
-        for pair in filter(None, rest.split(",")):
+        # What has no name belongs to the value before it: `items=2,5`.
+        for pair in filter(None, re.split(r",(?=\s*\w+=)", rest)):
             name, _, value = pair.partition("=")
             fields[name.strip()] = _read(name.strip(), value)
         return cls(kind=kind, **fields)  # type: ignore[arg-type] # _read gives each name its type
@@ -125,7 +146,7 @@ class Fault:
             and (self.calls is None or call.number in self.calls)
             and (self.attempts is None or call.attempt in self.attempts)
             and self.contains in call.text
-            and (self.rate >= 1.0 or _draw(seed, call) < self.rate)
+            and (self.rate >= 1.0 or draw(seed, call) < self.rate)
         )
 
 
@@ -140,6 +161,11 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "code": str,
     "param": str,
     "message": str,
+    "items": lambda text: tuple(int(number) for number in text.split(",")),
+    "item_rate": float,
+    "style": str,
+    "after_items": int,
+    "after_characters": int,
 }
 
 
@@ -162,9 +188,28 @@ class Call:
     text: str
 
 
-def _draw(seed: int, call: Call) -> float:
-    digest = hashlib.sha256(f"{seed}:{call.key}:{call.attempt}".encode()).digest()
+def draw(seed: int, call: Call, what: str = "") -> float:
+    """A number from 0 to 1 that is the same for this call in every run; another one for each `what`."""
+    digest = hashlib.sha256(f"{seed}:{call.key}:{call.attempt}{what and ':' + what}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A fault that strikes one call."""
+
+    fault: Fault
+    call: Call
+    seed: int
+
+    @property
+    def kind(self) -> FaultKind:
+        """What goes wrong."""
+        return self.fault.kind
+
+    def draw(self, what: str) -> float:
+        """A number from 0 to 1, the same in every run."""
+        return draw(self.seed, self.call, what)
 
 
 @dataclass(slots=True)
@@ -175,11 +220,11 @@ class FaultScript:
     seed: int = 0
     _struck: dict[int, int] = field(default_factory=dict)
 
-    def pick(self, call: Call) -> Fault | None:
-        """The fault of this call, or None; counts it."""
+    def pick(self, call: Call) -> Strike | None:
+        """The fault that strikes this call, or None; counts it."""
         for index, fault in enumerate(self.faults):
             earlier = self._struck.get(index, 0)
             if fault.strikes(call, seed=self.seed, earlier=earlier):
                 self._struck[index] = earlier + 1
-                return fault
+                return Strike(fault, call, self.seed)
         return None

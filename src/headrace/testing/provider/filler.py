@@ -16,7 +16,8 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _WORD = re.compile(r"[a-z]{3,}")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _DEEPEST = 12
-_FORMATS = {
+#: A value for each format of a text.
+FORMATS = {
     "date": "2024-01-01",
     "date-time": "2024-01-01T00:00:00Z",
     "time": "00:00:00Z",
@@ -110,9 +111,9 @@ class _Filler:
             return self._number(name) % 2 == 0
         evidence = self._evidence(_words({**schema, "name": name}))
         if kind in ("integer", "number"):
-            return _bounded(self._numeral(kind, evidence, name), schema)
+            return bounded(self._numeral(kind, evidence, name), schema)
         if "format" in schema:
-            return _FORMATS.get(schema["format"], schema["format"])
+            return FORMATS.get(schema["format"], schema["format"])
         text = evidence or f"{name or 'answer'} {self._number(name):06x}"
         return text[: schema.get("maxLength", 200)].ljust(schema.get("minLength", 0), ".")
 
@@ -140,7 +141,8 @@ def _words(hints: Schema) -> set[str]:
     return set(_WORD.findall(spoken.replace("_", " ").lower()))
 
 
-def _bounded(value: int | float, schema: Schema) -> int | float:
+def bounded(value: int | float, schema: Schema) -> int | float:
+    """The number, or the nearest that the schema's bounds allow."""
     low: float = schema.get("minimum", schema.get("exclusiveMinimum", value - 1) + 1)
     high: float = schema.get("maximum", schema.get("exclusiveMaximum", value + 1) - 1)
     return min(max(value, low), max(low, high))

@@ -3,12 +3,15 @@
     {"rules": [
         {"contains": "Paper 7", "answer": {"country": "Norway"}},
         {"path": "sample_size.value", "pattern": "enrolled (\\d+)", "as": "integer"},
-        {"path": "sample_size.sentences", "pattern": "\\[(\\d+)\\][^\\[]*enrolled", "as": "integer", "all": true}
+        {"path": "sample_size.sentences", "pattern": "\\[(\\d+)\\][^\\[]*enrolled", "as": "integer", "all": true},
+        {"matches": "add", "compute": "sum"},
+        {"contains": "names", "list": {"count": "(\\d+) names"}}
     ]}
 
-A rule with `answer` gives the whole answer; the first whose conditions hold decides. Rules with `path` overwrite fields
-of the default answer. Conditions: `contains` (words), `matches` (regular expression), both looked up in the messages of
-the user and the system. In a path, `*` stands for any key or index.
+A rule with `answer`, `list` (see `lists`) or `compute` (see `computing`) gives the whole answer; the first whose
+conditions hold decides. Rules with `path` overwrite fields of the default answer. Conditions: `contains` (words),
+`matches` (regular expression), both looked up in the messages of the user and the system. In a path, `*` stands for any
+key or index.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from typing import Any
 
 from headrace.model.errors import InvalidInputError
 from headrace.testing.provider.chat import ChatRequest
+from headrace.testing.provider.computing import COMPUTATIONS
 from headrace.testing.provider.filler import fill_schema, schema_in
+from headrace.testing.provider.lists import ListRule
 
 _MISSING = object()
 _TYPES: Mapping[str, Callable[[str], Any]] = {
@@ -47,17 +52,13 @@ class Rule:
     is_list: bool
     value: Any
     otherwise: Any
+    compute: str | None
+    listing: ListRule | None
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> Rule:
         """The rule in this JSON object. Raises InvalidInputError that names the field."""
-        known = {"contains", "matches", "answer", "path", "pattern", "group", "as", "all", "value", "otherwise"}
-        if unknown := set(data) - known:
-            raise InvalidInputError("rule", f"takes only {', '.join(sorted(known))}", sorted(unknown))
-        if "answer" not in data and "path" not in data:
-            raise InvalidInputError("rule", "needs 'answer' (a whole answer) or 'path' (one field)", data)
-        if data.get("as", "string") not in _TYPES:
-            raise InvalidInputError("rule as", f"must be one of {', '.join(_TYPES)}", data["as"])
+        _check(data)
         return cls(
             contains=data.get("contains", ""),
             matches=_compile(data.get("matches")),
@@ -69,7 +70,20 @@ class Rule:
             is_list=data.get("all", False),
             value=data.get("value"),
             otherwise=data.get("otherwise", _MISSING),
+            compute=data.get("compute"),
+            listing=ListRule.read(data["list"]) if "list" in data else None,
         )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it gives a whole answer, not one field."""
+        return self.answer is not _MISSING or self.listing is not None or self.path == ("",)
+
+    def whole(self, request: ChatRequest, schema: Mapping[str, Any] | None, text: str) -> Any:
+        """The whole answer it gives; `_MISSING` where it has none for this prompt."""
+        if self.answer is not _MISSING:
+            return self.answer
+        return self.field_value(request.last) if self.listing is None else self.listing.answer(request, schema, text)
 
     def applies(self, text: str) -> bool:
         """Whether its conditions hold for this prompt."""
@@ -77,12 +91,37 @@ class Rule:
 
     def field_value(self, text: str) -> Any:
         """What it gives its field for this prompt; `_MISSING` leaves the field alone."""
+        if self.compute is not None:
+            return self._computed(COMPUTATIONS[self.compute], text)
         if self.pattern is None:
             return self.value
         found = [_TYPES[self.kind](match.group(self.group)) for match in self.pattern.finditer(text)]
         if not found:
             return self.otherwise
         return found if self.is_list else found[0]
+
+    def _computed(self, function: Callable[[str], Any], text: str) -> Any:
+        if self.pattern is None:
+            return function(text)
+        found = [match.group(self.group) for match in self.pattern.finditer(text)]
+        return function("\n".join(found)) if found else self.otherwise
+
+
+_WHOLE = {"answer", "compute", "list"}
+_KNOWN = _WHOLE | {"contains", "matches", "path", "pattern", "group", "as", "all", "value", "otherwise"}
+
+
+def _check(data: dict[str, Any]) -> None:
+    if unknown := set(data) - _KNOWN:
+        raise InvalidInputError("rule", f"takes only {', '.join(sorted(_KNOWN))}", sorted(unknown))
+    if not {"answer", "path", "compute", "list"} & set(data):
+        raise InvalidInputError(
+            "rule", "needs 'answer', 'compute' or 'list' (a whole answer) or 'path' (a field)", data
+        )
+    if data.get("as", "string") not in _TYPES:
+        raise InvalidInputError("rule as", f"must be one of {', '.join(_TYPES)}", data["as"])
+    if data.get("compute", "echo") not in COMPUTATIONS:
+        raise InvalidInputError("rule compute", f"must be one of {', '.join(COMPUTATIONS)}", data["compute"])
 
 
 def _compile(pattern: str | None) -> re.Pattern[str] | None:
@@ -113,10 +152,11 @@ class Answers:
     def __call__(self, request: ChatRequest) -> str:
         """The answer to this request."""
         rules = [rule for rule in self._rules if rule.applies(request.text)]
-        for rule in rules:
-            if rule.answer is not _MISSING:
-                return rule.answer if isinstance(rule.answer, str) else json.dumps(rule.answer)
         schema, text = _schema_and_text(request)
+        for rule in rules:
+            answer = rule.whole(request, schema, text) if rule.is_whole else _MISSING
+            if answer is not _MISSING:
+                return answer if isinstance(answer, str) else json.dumps(answer)
         if schema is None:
             return _plain_answer(rules, request)
         filled = fill_schema(schema, text)

@@ -25,7 +25,7 @@ from headrace.testing.provider.calls import CallLog, CallRecord
 from headrace.testing.provider.chat import BadChatRequestError, read_chat
 from headrace.testing.provider.delivery import Delivery
 from headrace.testing.provider.desk import Desk
-from headrace.testing.provider.faults import Fault, FaultKind, FaultScript
+from headrace.testing.provider.faults import Fault, FaultScript, Strike
 from headrace.testing.provider.latency import Latency
 from headrace.testing.provider.quota import Quota, QuotaChange
 from headrace.testing.provider.refusals import JSON_HEADERS, error_body
@@ -227,15 +227,15 @@ class ScriptedProvider:
             await connection.respond(400, JSON_HEADERS, error_body(str(error)))
             return
 
-        async def answer(headers: Mapping[str, str], kind: FaultKind | None, charge: Charge) -> bool:
-            reply = await reply_to(request, kind, answer=self.answer, default=self.rules)
+        async def answer(headers: Mapping[str, str], strike: Strike | None, charge: Charge) -> bool:
+            reply = await reply_to(request, strike, answer=self.answer, default=self.rules)
             identity = {
                 "id": f"chatcmpl-{request.key}-{len(self._calls.records)}",
                 "created": int(time.time()),
                 "model": request.model or self.model,
             }
             delivery = Delivery(connection, request, latency=self.latency, headers=headers, charge=charge)
-            return await delivery.deliver(reply, identity, kind)
+            return await delivery.deliver(reply, identity, strike)
 
         await self._desk.take(connection, request, answer)
 

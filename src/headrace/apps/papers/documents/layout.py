@@ -24,8 +24,8 @@ class PageText:
 
     text: str
     boxes: array[float]
-    #: Where lines begin whose letters are taller than those of running text.
-    tall: list[int]
+    #: Where lines begin whose letters are taller than those of running text, and how tall they are.
+    tall: dict[int, float]
 
 
 def page_lines(words: Sequence[Word], known: Sequence[float] = (), found: list[Gutter] | None = None) -> list[Line]:
@@ -58,13 +58,13 @@ def page_lines(words: Sequence[Word], known: Sequence[float] = (), found: list[G
 
 def page_text(lines: Sequence[Line], body: float) -> PageText:
     """Join the lines of a page. `body` is the height of the letters of running text in the document."""
-    page = PageText("", array("f"), [])
+    page = PageText("", array("f"), {})
     leading = _leading(lines)
     for index, line in enumerate(lines):
         if index:
             page.text += _between(lines[index - 1], line, leading)
         if line.size > 1.1 * body:
-            page.tall.append(len(page.text))
+            page.tall[len(page.text)] = round(line.size, 1)
         _add(page.boxes, line.boxes, len(page.text))
         page.text += line.text
     return page
@@ -89,7 +89,7 @@ def join_words(page: PageText, vocabulary: frozenset[str]) -> PageText:
             boxes[at], boxes[at + 1] = moved(int(boxes[at])), moved(int(boxes[at + 1]))
         edges = [0, *(edge for cut in cuts for edge in cut), len(page.text)]
         text = "".join(page.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
-        page = PageText(text, boxes, [moved(start) for start in page.tall])
+        page = PageText(text, boxes, {moved(start): size for start, size in page.tall.items()})
     return page
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Self
 
 from headrace.apps.papers.documents.boxes import Box, WordBoxes
+from headrace.apps.papers.documents.headings import find_sections
 from headrace.apps.papers.documents.sections import Section, section_at
 
 #: Larger files are not read.
@@ -94,20 +95,14 @@ class Document:
     def of_pages(
         cls, name: str, content: bytes, page_texts: Sequence[str], *, reader: str, notes: Sequence[str] = ()
     ) -> Self:
-        """Join the texts of pages.
+        """Join the texts of pages; sections are found by their headings.
 
         >>> document = Document.of_pages("a.txt", b"...", ["One.", "Two."], reader="mine 1.0")
         >>> document.text, document.page_of(6)
         ('One.\\n\\nTwo.', 2)
         """
-        text, pages = "", []
-        for number, page_text in enumerate(page_texts, start=1):
-            if text and page_text:
-                # A sentence may run over the end of a page; after its full stop a paragraph ends.
-                text += "\n\n" if text.endswith((".", "!", "?", ":")) else "\n"
-            pages.append(Page(number, len(text), len(text) + len(page_text)))
-            text += page_text
-        return cls(content_id(content), name, text, tuple(pages), reader, tuple(notes))
+        text, pages = joined_pages(page_texts)
+        return cls(content_id(content), name, text, pages, reader, tuple(notes), find_sections(text))
 
     def page_of(self, offset: int) -> int:
         """The number of the page that holds the character at `offset` (the gap after a page belongs to it)."""
@@ -125,6 +120,18 @@ class Document:
         []
         """
         return [] if self.word_boxes is None else self.word_boxes.between(start, end)
+
+
+def joined_pages(page_texts: Sequence[str]) -> tuple[str, tuple[Page, ...]]:
+    """The text of a document, and where its pages lie in it."""
+    text, pages = "", []
+    for number, page_text in enumerate(page_texts, start=1):
+        if text and page_text:
+            # A sentence may run over the end of a page; after its full stop a paragraph ends.
+            text += "\n\n" if text.endswith((".", "!", "?", ":")) else "\n"
+        pages.append(Page(number, len(text), len(text) + len(page_text)))
+        text += page_text
+    return text, tuple(pages)
 
 
 def content_id(content: bytes) -> str:

@@ -14,10 +14,20 @@ import pypdfium2.raw as pdfium_c
 from headrace.apps.papers.documents.boxes import Box, WordBoxes
 from headrace.apps.papers.documents.cleaning import words_of
 from headrace.apps.papers.documents.columns import Gutter
+from headrace.apps.papers.documents.headings import find_sections
 from headrace.apps.papers.documents.layout import PageText, body_size, join_words, page_lines, page_text
 from headrace.apps.papers.documents.lines import Line
 from headrace.apps.papers.documents.magic import foreign_type, is_pdf
-from headrace.apps.papers.documents.model import MAX_CHARS, MAX_PAGES, Document, Page, Reason, Unreadable
+from headrace.apps.papers.documents.model import (
+    MAX_CHARS,
+    MAX_PAGES,
+    Document,
+    Page,
+    Reason,
+    Unreadable,
+    content_id,
+    joined_pages,
+)
 from headrace.apps.papers.documents.pdf_words import page_words
 from headrace.apps.papers.documents.running import without_running_lines
 
@@ -64,12 +74,25 @@ class PdfReader:
         texts = [join_words(text, known) for text in texts]
         blank = [number for number, text in enumerate(texts, start=1) if not text.text]
         notes = [f"{len(blank)} of {len(texts)} pages hold no text (first: page {blank[0]})"] if blank else []
-        document = Document.of_pages(name, content, [text.text for text in texts], reader=self.name, notes=notes)
-        sized = tuple(
-            replace(page, width=width, height=height)
-            for page, (width, height) in zip(document.pages, pages.sizes, strict=True)
+        joined, spans = joined_pages([text.text for text in texts])
+        return Document(
+            content_id(content),
+            name,
+            joined,
+            tuple(replace(page, width=w, height=h) for page, (w, h) in zip(spans, pages.sizes, strict=True)),
+            self.name,
+            tuple(notes),
+            sections=find_sections(joined, _tall_lines(spans, texts)),
+            word_boxes=_boxes(spans, texts),
         )
-        return replace(document, pages=sized, word_boxes=_boxes(document.pages, texts))
+
+
+def _tall_lines(pages: Sequence[Page], texts: Sequence[PageText]) -> dict[int, float]:
+    return {
+        page.char_start + start: size
+        for page, text in zip(pages, texts, strict=True)
+        for start, size in text.tall.items()
+    }
 
 
 def _boxes(pages: Sequence[Page], texts: Sequence[PageText]) -> WordBoxes:

@@ -43,12 +43,13 @@ def default_readers() -> Readers:
     """The reader for each suffix: ours, and above them those of installed packages. Raises `ReaderPluginError`.
 
     >>> sorted(default_readers())
-    ['.markdown', '.md', '.pdf', '.text', '.txt']
+    ['.markdown', '.md', '.nxml', '.pdf', '.text', '.txt', '.xml']
     """
+    from headrace.apps.papers.documents.jats import JatsReader
     from headrace.apps.papers.documents.pdf import PdfReader
     from headrace.apps.papers.documents.plain import MarkdownReader, PlainTextReader
 
-    found: list[DocumentReader] = [PdfReader(), PlainTextReader(), MarkdownReader()]
+    found: list[DocumentReader] = [PdfReader(), PlainTextReader(), MarkdownReader(), JatsReader()]
     found += [_load(entry) for entry in sorted(entry_points(group=ENTRY_POINT_GROUP))]
     return {suffix: reader for reader in found for suffix in reader.suffixes}
 
@@ -85,7 +86,9 @@ def read_content(path: Path, name: str) -> bytes | Unreadable:
 def unsupported(name: str) -> Unreadable:
     """The answer for a type without a reader."""
     kind = Path(name).suffix.lower() or "without an ending"
-    return Unreadable(name, Reason.UNSUPPORTED_TYPE, f"no reader for files {kind}; convert it to PDF, text or Markdown")
+    return Unreadable(
+        name, Reason.UNSUPPORTED_TYPE, f"no reader for files {kind}; convert it to PDF, text, Markdown or JATS"
+    )
 
 
 def _read(reader: DocumentReader, name: str, content: bytes) -> Document | Unreadable:

@@ -5,28 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from headrace.apps.papers.documents.titles import SectionKind, kind_of
 
 if TYPE_CHECKING:
     from headrace.apps.papers.documents.model import Document
-
-
-class SectionKind(StrEnum):
-    """What a section is about, whatever its title."""
-
-    #: All that stands above the abstract: title, authors, where it was published.
-    TITLE = "title"
-    ABSTRACT = "abstract"
-    INTRODUCTION = "introduction"
-    METHODS = "methods"
-    RESULTS = "results"
-    DISCUSSION = "discussion"
-    CONCLUSION = "conclusion"
-    REFERENCES = "references"
-    FUNDING = "funding"
-    #: Acknowledgements, appendices, and every title that says nothing of this list.
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +38,30 @@ def section_at(sections: Sequence[Section], offset: int) -> Section | None:
 def sections_for(document: Document, hint: str | Iterable[str] | None) -> list[tuple[int, int]]:
     """Where to look for what a hint names, as stretches of the text in order; the whole document if nowhere.
 
-    A hint is a kind (`methods`), a word of a title (`participants`), or several of them. The stretches never overlap.
+    A hint is a kind (`methods`, or one of its usual titles), words of a title (`participants`), or several of these.
+    The stretches do not overlap.
+
+    >>> from headrace.apps.papers.documents.model import Document
+    >>> text = "Mills\\n\\nMethods\\nWe ran.\\n\\nResults\\nIt fell."
+    >>> paper = Document.of_pages("a.txt", b"", [text], reader="mine 1.0")
+    >>> sections_for(paper, "methods"), sections_for(paper, ["results", "methods"]), sections_for(paper, "cost")
+    ([(7, 24)], [(7, 40)], [(0, 40)])
     """
-    wanted = [hint] if isinstance(hint, str) else list(hint or ())
-    words = [word.casefold().strip() for word in wanted]
+    hints = [hint] if isinstance(hint, str) else list(hint or ())
+    chosen = {index for one in hints for index in _named(document.sections, one)}
     spans: list[tuple[int, int]] = []
-    for section in document.sections:
-        if not any(word and (section.kind == word or word in section.title.casefold()) for word in words):
-            continue
+    for index in sorted(chosen):
+        section = document.sections[index]
         if spans and spans[-1][1] >= section.char_start:
             spans[-1] = (spans[-1][0], section.char_end)
         else:
             spans.append((section.char_start, section.char_end))
     return spans or [(0, len(document.text))]
+
+
+def _named(sections: Sequence[Section], hint: str) -> list[int]:
+    word = hint.casefold().strip()
+    kind = SectionKind.TITLE if word == SectionKind.TITLE else kind_of(word)
+    of_kind = [index for index, section in enumerate(sections) if section.kind is kind is not SectionKind.OTHER]
+    # Results and discussion in one have one kind, but both words in their title.
+    return of_kind or [index for index, section in enumerate(sections) if word and word in section.title.casefold()]

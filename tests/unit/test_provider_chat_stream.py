@@ -1,0 +1,145 @@
+"""A streamed answer is the same however its bytes are cut, and a broken one is told from a whole one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.model.llm import Answer, FinishReason
+from headrace.model.provider_errors import (
+    BadOutputError,
+    OverloadedError,
+    ProviderError,
+    ProviderUnavailableError,
+    RateLimitedError,
+)
+from headrace.model.usage import Usage
+from headrace.providers.bounds import LARGEST_ANSWER
+from headrace.providers.chat import Reader
+from headrace.providers.chat_stream import AnswerStream
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 2}}
+
+
+def event(**fields: Any) -> bytes:
+    """One event on one line."""
+    return b"data: " + json.dumps({"id": "c1", "model": "m-1", **fields}, ensure_ascii=False).encode() + b"\n\n"
+
+
+def delta(text: str | None = None, reason: str | None = None, **fields: Any) -> bytes:
+    """An event with a part of the text."""
+    return event(choices=[{"index": 0, "delta": {"content": text, **fields}, "finish_reason": reason}])
+
+
+DONE = b"data: [DONE]\n\n"
+WHOLE = delta("Grüße, ") + delta("Welt 🌍") + delta(None, "stop") + event(choices=[], usage=USAGE) + DONE
+
+
+def read(*chunks: bytes) -> tuple[str, Answer]:
+    """The parts put together, and the answer."""
+    stream = AnswerStream("openai", Reader("openai", headers={"x-request-id": "req_1"}))
+    text = "".join([stream.feed(chunk) for chunk in chunks])
+    return text, stream.finish()
+
+
+@given(st.lists(st.integers(0, len(WHOLE)), max_size=30))
+def test_it_does_not_matter_where_bytes_are_cut(places: list[int]) -> None:
+    """Chunks end anywhere, also within a character: parts and answer are the same."""
+    edges = sorted({0, len(WHOLE), *places})
+    text, answer = read(*(WHOLE[start:end] for start, end in itertools.pairwise(edges)))
+
+    assert text == answer.text == "Grüße, Welt 🌍"
+    assert answer.usage == Usage(input_tokens=7, output_tokens=3, calls=1)
+    assert (answer.finish_reason, answer.model, answer.request_id) == (FinishReason.STOP, "m-1", "req_1")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        WHOLE.replace(b"\n\n", b"\r\n\r\n"),
+        WHOLE.replace(b"\n\n", b"\n"),  # no empty line between events
+        WHOLE.replace(b"data: ", b"data:"),
+        b": keep-alive\n\nevent: message\nid: 3\nretry: 10\n" + WHOLE,
+        WHOLE.removesuffix(DONE),  # servers that never say it is done
+        WHOLE.removesuffix(b"\n\n"),
+        WHOLE + event(choices=[{"delta": {"content": "behind the end"}}]),
+        WHOLE.replace(b'"usage": {"p', b'"usage": null, "x_groq": {"usage": {"p').replace(b"2}}}", b"2}}}}"),
+        delta("Gr\u00fc\u00dfe, ").replace(b', "model"', b',\ndata: "model"') + WHOLE[len(delta("Grüße, ")) :],
+    ],
+    ids=["crlf", "one newline", "no space", "comments", "no done", "no end of line", "behind", "groq", "two lines"],
+)
+def test_servers_keep_few_of_the_rules(raw: bytes) -> None:
+    """Forms that servers really send, and some that they may."""
+    text, answer = read(raw)
+
+    assert text == answer.text == "Grüße, Welt 🌍"
+    assert answer.usage.tokens == 10
+
+
+def test_a_server_that_says_nothing_of_tokens() -> None:
+    """What the call cost is unknown, not 0."""
+    _, answer = read(delta("hi"), delta(None, "stop"), DONE)
+
+    assert answer.usage == Usage(calls=1, unpriced=1)
+    assert answer.usage.cost is None
+
+
+def test_an_answer_that_ran_out_of_room_says_so() -> None:
+    """The finish reason is read as in a whole answer; a refusal is text that says so."""
+    assert read(delta("hi"), delta(None, "length"), DONE)[1].finish_reason is FinishReason.LENGTH
+    refused = read(event(choices=[{"delta": {"refusal": "No."}}]), delta(None, "stop"), DONE)
+    assert (refused[0], refused[1].text, refused[1].finish_reason) == ("No.", "No.", FinishReason.REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (delta("he"), ProviderUnavailableError),
+        (b"", ProviderUnavailableError),
+        (delta("he") + b"data: {not json}\n\n" + DONE, BadOutputError),
+        (delta("he") + b"data: [1]\n\n" + DONE, BadOutputError),
+        (delta("he") + b'data: {"choices": \xff}\n\n' + DONE, BadOutputError),
+        (delta("he") + b'data: {"choices": [', BadOutputError),
+        (DONE, BadOutputError),
+        (delta(None, "tool_calls", tool_calls=[{"id": "call_1"}]) + DONE, BadOutputError),
+        (delta("he") + event(error={"type": "overloaded_error"}), OverloadedError),
+        (delta("he") + event(error={"code": "rate_limit_exceeded"}), RateLimitedError),
+        (delta("he") + event(error={"code": 502, "message": "upstream"}), ProviderUnavailableError),
+        (delta("he") + event(error={"message": "who knows"}), ProviderUnavailableError),
+    ],
+)
+def test_a_broken_stream_may_have_been_paid(raw: bytes, kind: type[ProviderError]) -> None:
+    """Cut, not JSON, not UTF-8, empty, or an error in the midst of it: named, and counted as perhaps paid."""
+    with pytest.raises(ProviderError) as caught:
+        read(raw)
+
+    assert type(caught.value) is kind
+    assert caught.value.maybe_paid
+
+
+@pytest.mark.parametrize("chunk", [b"data: " + b"x" * 65_536, b"y" * 65_536, delta("z" * 65_536)])
+def test_a_stream_without_an_end_is_refused(chunk: bytes) -> None:
+    """Neither a line, nor an event, nor the text grows beyond the bound on an answer."""
+    stream = AnswerStream("openai", Reader("openai"))
+    with pytest.raises(BadOutputError, match=str(LARGEST_ANSWER)):
+        for _ in range(2 * LARGEST_ANSWER // 65_536):
+            stream.feed(chunk)
+
+
+@pytest.mark.parametrize("piece", [b"a" * 512, b"data: [1,\n", b"data: 1,\n"], ids=["line", "list", "lines"])
+def test_a_hostile_stream_takes_linear_time(piece: bytes) -> None:
+    """A line that comes in small pieces, or an event of many lines, is not read anew at each of them."""
+    stream = AnswerStream("openai", Reader("openai"))
+    stream.feed(b'data: {"choices": [\n')
+    begun_at = time.process_time()
+    with pytest.raises(BadOutputError):
+        for _ in range(2 * LARGEST_ANSWER // len(piece)):
+            stream.feed(piece)
+
+    assert time.process_time() - begun_at < 10
