@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from uuid import UUID
@@ -15,6 +16,7 @@ from headrace.llm.gateway import LLM
 from headrace.llm.ledger import Ledger
 from headrace.llm.models import Models
 from headrace.llm.quota import Quotas
+from headrace.model.errors import ConfigError
 from headrace.model.llm import LLMSettings
 from headrace.model.prices import Price
 from headrace.model.quota import Pool, pool_gate
@@ -45,7 +47,7 @@ def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: As
         ledger=Ledger(stores.calls, session_id),
         quotas=quotas,
         prices=_prices(list(chosen.values())),
-        observer=Observers(),
+        observer=_observers(settings, stack),
         tally=tally,
         hold_jobs=hold_jobs,
     )
@@ -73,3 +75,18 @@ def _prices(models: list[LLMSettings]) -> Prices:
 
     overrides: dict[str, Price] = {model.model: model.price for model in models if model.model and model.price}
     return PriceTable(overrides, then=GenaiPrices())
+
+
+def _observers(settings: Settings, stack: AsyncExitStack) -> Observers:
+    if not settings.telemetry.enabled:
+        return Observers()
+    try:
+        from headrace.telemetry.otel import open_otel
+    except ImportError as error:
+        raise ConfigError(
+            f"telemetry.enabled needs the extra headrace[otel] ({error}): pip install 'headrace[otel]'"
+        ) from None
+    otel = open_otel(settings.telemetry)
+    # In a thread: it sends what is left, and the endpoint may be slow.
+    stack.push_async_callback(asyncio.to_thread, otel.close)
+    return Observers([otel])
