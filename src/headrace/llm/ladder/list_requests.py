@@ -6,6 +6,7 @@ is asked again begins with the same messages, which providers read from their ca
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -47,7 +48,7 @@ def request_again(asked: CompletionRequest, sheet: Sheet[Any], *, attempt: int) 
 
     `attempt`: keeps a second ask from being the first one over again.
     """
-    said = "\n".join(slot.raw[:_LONGEST_ECHO] for slot in sheet.failed if slot.raw)
+    said = "\n".join(slot.raw[:_LONGEST_ECHO] for slot in sheet.wanted if slot.was_said)
     factor = _ROOM_FACTOR**attempt if sheet.needs_room else 1
     return replace(
         asked,
@@ -67,26 +68,25 @@ def _holder(item: type[BaseModel]) -> type[BaseModel]:
 
 
 def _words(sheet: Sheet[Any], attempt: int) -> Iterator[str]:
-    failed = sheet.failed
-    if not sheet.slots:
-        yield "That answer holds no list of items."
-    elif failed:
-        yield f"Of the {len(sheet.slots)} items of your answer these are not valid:"
-        yield from _listed(failed)
-    if sheet.has_rest and sheet.slots:
-        yield f"The list ended early: after item {len(sheet.slots)} go on with the items that follow."
-    if (sheet.has_rest or not all(slot.raw for slot in failed)) and (labels := _labels(sheet)):
-        yield f"These are kept, do not repeat them: {labels}."
-    what = _what(len(failed), has_rest=sheet.has_rest)
     again = f" (try {attempt})" if attempt > 1 else ""
-    yield f'Answer with {what}, complete and corrected, in this order, as JSON {{"{KEY}": […]}}, no more{again}.'
-
-
-def _what(failed: int, *, has_rest: bool) -> str:
-    if not failed:
-        return "just the items that follow" if has_rest else "all items"
-    these = "just this 1 item" if failed == 1 else f"just these {failed} items"
-    return f"{these}, then those that follow" if has_rest else these
+    form = f'as JSON {{"{KEY}": […]}} and nothing else{again}.'
+    if not sheet.slots:
+        yield f"That answer holds no list of items. Answer with all items, {form}"
+        return
+    if sheet.has_rest:
+        after = sheet.kept_until
+        yield f"The list of your answer ended early: {after} items are kept."
+        yield from _kept(sheet)
+        yield f"Answer with the items that follow, {form}\n{json.dumps({'continue_after': after})}"
+        return
+    wanted = sheet.wanted
+    yield f"Of the {len(sheet.slots)} items of your answer these are not valid:"
+    yield from _listed(wanted)
+    if not all(slot.was_said for slot in wanted):
+        yield from _kept(sheet)
+    these = "this 1 item" if len(wanted) == 1 else f"these {len(wanted)} items"
+    numbers = json.dumps({"only_items": [slot.index + 1 for slot in wanted]})
+    yield f"Answer with just {these}, complete and corrected, in this order, {form}\n{numbers}"
 
 
 def _listed(failed: Sequence[Slot[Any]]) -> Iterator[str]:
@@ -101,10 +101,11 @@ def _listed(failed: Sequence[Slot[Any]]) -> Iterator[str]:
         begin = end
 
 
-def _labels(sheet: Sheet[Any]) -> str:
+def _kept(sheet: Sheet[Any]) -> Iterator[str]:
+    """What new items are not to repeat."""
     kept = [slot.value for slot in sheet.slots if slot.value is not None]
-    labels = [label for value in kept[-_MOST_LABELS:] if (label := _label(value))]
-    return ", ".join(labels)
+    if labels := [label for value in kept[-_MOST_LABELS:] if (label := _label(value))]:
+        yield f"Kept, and not to be repeated: {', '.join(labels)}."
 
 
 def _label(value: BaseModel) -> str:

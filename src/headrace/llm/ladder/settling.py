@@ -75,4 +75,4 @@ def mark_room(sheet: Sheet[M], answer: Answer, *, has_closed: bool) -> None:
 
 
 def _wants_one(sheet: Sheet[M]) -> bool:
-    return len(sheet.failed) == 1 and not sheet.has_rest if sheet.slots else sheet.expected == 1
+    return len(sheet.wanted) == 1 and not sheet.has_rest if sheet.slots else sheet.expected == 1

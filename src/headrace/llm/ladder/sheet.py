@@ -30,6 +30,11 @@ class Slot(Generic[M]):
     errors: tuple[str, ...] = ()
     raw: str = ""
 
+    @property
+    def was_said(self) -> bool:
+        """Whether the model said all of it, though wrongly."""
+        return bool(self.raw) and CUT not in self.errors
+
     def result(self, *, is_final: bool = True) -> ItemResult[M]:
         """As the caller gets it."""
         return ItemResult(self.index, self.value, self.provenance, self.errors, self.raw, is_final)
@@ -52,6 +57,18 @@ class Sheet(Generic[M]):
         return [slot for slot in self.slots if slot.value is None]
 
     @property
+    def wanted(self) -> list[Slot[M]]:
+        """The places to ask for next; of a list that goes on only the one in which it broke off, if any."""
+        if not self.has_rest:
+            return self.failed
+        return self.slots[-1:] if self.slots and CUT in self.slots[-1].errors else []
+
+    @property
+    def kept_until(self) -> int:
+        """So many items stand before those that are wanted of a list that goes on."""
+        return len(self.slots) - len(self.wanted)
+
+    @property
     def has_too_many(self) -> bool:
         """Whether more valid items came than are to be."""
         return self.expected is not None and sum(slot.value is not None for slot in self.slots) > self.expected
@@ -63,8 +80,7 @@ class Sheet(Generic[M]):
 
     def take(self, element: Element) -> Slot[M]:
         """Put the next element of the answer in its place."""
-        slot: Slot[M] = Slot(len(self.slots))
-        self.slots.append(slot)
+        slot = self._added()
         self._fill(slot, element, None)
         return slot
 
@@ -76,7 +92,7 @@ class Sheet(Generic[M]):
         for slot in self._surplus():
             self.slots.remove(slot)
         while len(self.slots) < self.expected:
-            self.slots.append(Slot(len(self.slots), errors=(MISSING,)))
+            self._added().errors = (MISSING,)
 
     def number(self) -> None:
         """Number the places anew, where nobody was told of them yet."""
@@ -85,21 +101,29 @@ class Sheet(Generic[M]):
 
     def retake(self, elements: Sequence[Element], provenance: Provenance, *, is_list_closed: bool) -> None:
         """Put what was asked for again in the places of what failed, and what follows behind them."""
-        failed = self.failed
-        if self._are_others(elements, failed, is_list_closed=is_list_closed):
-            self.note([f"{len(failed)} items were asked for, and the answer held {len(elements)}"])
+        wanted = self.wanted
+        if self._are_others(elements, wanted, is_list_closed=is_list_closed):
+            self.note([f"{len(wanted)} items were asked for, and the answer held {len(elements)}"])
             return
         chosen = elements
-        if len(elements) == len(self.slots) != len(failed) and not self.has_rest:
-            chosen = [elements[self.slots.index(slot)] for slot in failed]  # all were given again
-        for slot, element in zip(failed, chosen, strict=False):
+        if len(elements) == len(self.slots) != len(wanted) and not self.has_rest:
+            chosen = [elements[self.slots.index(slot)] for slot in wanted]  # all were given again
+        for slot, element in zip(wanted, chosen, strict=False):
             self._fill(slot, element, provenance)
         if self.has_rest:
-            for element in chosen[len(failed) :]:
-                slot = Slot(len(self.slots))
-                self.slots.append(slot)
-                self._fill(slot, element, provenance)
-            self.has_rest = not is_list_closed
+            for element in chosen[len(wanted) :]:
+                self._fill(self._added(), element, provenance)
+            self._end_rest(is_list_closed=is_list_closed, is_over=not elements)
+
+    def _added(self) -> Slot[M]:
+        slot: Slot[M] = Slot(len(self.slots))
+        self.slots.append(slot)
+        return slot
+
+    def _end_rest(self, *, is_list_closed: bool, is_over: bool) -> None:
+        self.has_rest = not is_list_closed
+        if is_over and is_list_closed and self.slots and CUT in self.slots[-1].errors:
+            self.slots.pop()  # the model says that nothing follows: what was cut is none
 
     def note(self, errors: Sequence[str]) -> None:
         """Asking again gave nothing: add why."""
@@ -111,11 +135,11 @@ class Sheet(Generic[M]):
         for slot in self.failed:
             slot.value, slot.provenance = degrade(self.item, on_fail, slot.raw, slot.errors)
 
-    def _are_others(self, elements: Sequence[Element], failed: list[Slot[M]], *, is_list_closed: bool) -> bool:
+    def _are_others(self, elements: Sequence[Element], wanted: list[Slot[M]], *, is_list_closed: bool) -> bool:
         """Whether nobody can tell which of the items that were asked for these are."""
-        if len(elements) >= len(failed) or not is_list_closed:
+        if self.has_rest or len(elements) >= len(wanted) or not is_list_closed:
             return False
-        return any(slot.raw for slot in failed)
+        return any(slot.was_said for slot in wanted)
 
     def _fill(self, slot: Slot[M], element: Element, provenance: Provenance | None) -> None:
         slot.raw = element.text
