@@ -22,7 +22,7 @@ from headrace.model.usage import Usage
 from headrace.ports.call_observer import CallReport, Observers
 from headrace.ports.stores import Stores
 from headrace.stores.memory import open_memory_stores
-from tests.unit.llm_answers import WrittenProvider, llm_of, means_of, said
+from tests.unit.llm_answers import WrittenProvider, llm_of, means_of
 from tests.waiting import wait_until
 
 
