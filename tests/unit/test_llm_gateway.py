@@ -31,6 +31,7 @@ from headrace.model.usage import Usage, UsageMeter, current_meter
 from headrace.ports.stores import Stores
 from headrace.stores.memory import open_memory_stores, stores_over
 from headrace.stores.memory.call_store import MemoryCallStore
+from headrace.stores.memory.memo_retention import DatedMemoStore
 from headrace.stores.memory.notifier import MemoryNotifier
 from headrace.stores.memory.state import State
 from tests.unit.llm_answers import COST, WrittenProvider, llm_of, means_of, said
@@ -131,8 +132,8 @@ class RecordingCalls(MemoryCallStore):
 
     outages = 0
 
-    def __init__(self, state: State) -> None:
-        super().__init__(state)
+    def __init__(self, state: State, memo: DatedMemoStore) -> None:
+        super().__init__(state, memo)
         self.stored: list[StoredAnswer] = []
 
     async def settle_calls(self, settlements: Sequence[Settlement]) -> list[StoredAnswer | None]:
@@ -147,8 +148,9 @@ class RecordingCalls(MemoryCallStore):
 def recording_stores() -> tuple[Stores, RecordingCalls]:
     """Stores in memory whose ledger can be looked at."""
     state = State(SystemClock())
-    calls = RecordingCalls(state)
-    return replace(stores_over(state, MemoryNotifier()), calls=calls), calls
+    memo = DatedMemoStore(state)
+    calls = RecordingCalls(state, memo)
+    return replace(stores_over(state, MemoryNotifier()), calls=calls, memo=memo), calls
 
 
 async def test_a_paid_answer_outlives_a_store_that_restarts() -> None:

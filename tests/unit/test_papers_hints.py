@@ -94,7 +94,7 @@ async def test_of_two_values_of_a_long_document_the_one_of_the_section_counts(mo
     def script(prompt: str) -> dict[str, Any]:
         early = "We saw 60" in prompt
         shown = early or "In all 64" in prompt
-        silence = {"status": "not_reported", "sentences": []}
+        silence: dict[str, Any] = {"status": "not_reported", "sentences": []}
         values = (60, "green") if early else (64, "blue")
         return {"size": answer(values[0]) if shown else silence, "country": silence,
                 "colour": answer(values[1]) if shown else silence}  # fmt: skip

@@ -12,7 +12,16 @@ import httpx2
 import pytest
 
 from headrace.model.errors import InvalidInputError
-from headrace.testing.provider import Fault, FaultKind, Quota, QuotaChange, ScriptedProvider, Span, Stats
+from headrace.testing.provider import (
+    Fault,
+    FaultKind,
+    ProviderProcess,
+    Quota,
+    QuotaChange,
+    ScriptedProvider,
+    Span,
+    Stats,
+)
 from headrace.testing.provider.buckets import Lease, QuotaGate, Refusal, as_wait
 from headrace.testing.provider.limit_headers import go_duration
 
@@ -377,3 +386,35 @@ async def test_a_refused_call_uses_up_no_fault(client: httpx2.AsyncClient) -> No
 
         assert statuses == [200, 429, 500, 200]
         assert [call.attempt for call in provider.calls] == [1, 2, 3, 4]
+
+
+async def test_a_process_of_its_own_is_asked_and_changed_from_outside(client: httpx2.AsyncClient) -> None:
+    """The command line's quotas rule there; its counts are read and its quota is changed from this process."""
+    options = ["--quota", "requests_per_minute=1,burst=2m", "--quota-change", "after_calls=1:headers=none"]
+    with ProviderProcess(*options, "--quota", "retry_style=seconds") as provider:
+        headers = {"authorization": f"Bearer {provider.settings.api_key}"}
+        url = f"{provider.base_url}/chat/completions"
+        body = {"messages": [{"role": "user", "content": "Paper 7"}]}
+        answers = [await client.post(url, json=body, headers=headers) for _ in range(3)]
+        stats = provider.stats()
+        changed = provider.set_quota(requests_per_minute=5, concurrency=2)
+        with pytest.raises(InvalidInputError, match="takes only"):
+            provider.set_quota(speed=1)
+        calls, none = provider.calls("Paper 7"), provider.calls("Paper 8")
+        provider.forget_calls()
+        emptied = provider.stats()
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert ["x-ratelimit-limit-requests" in answer.headers for answer in answers] == [True, False, False]
+    assert "retry-after-ms" not in answers[2].headers
+    assert (stats.paid, stats.paid_again, stats.rate_limited) == (2, 1, 1)
+    assert (changed["requests_per_minute"], changed["concurrency"]) == (5, 2)
+    assert [(entry["calls"], entry["answered"]) for entry in calls] == [(3, 2)]
+    assert none == []
+    assert emptied.calls == 0
+
+
+def test_wrong_options_of_a_process_are_told() -> None:
+    """What the process complained of is in the error."""
+    with pytest.raises(InvalidInputError, match="speed"), ProviderProcess("--quota", "speed=3"):
+        pass

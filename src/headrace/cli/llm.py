@@ -12,7 +12,8 @@ from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, WholeType
-from headrace.engine.llm_queries import PoolView, list_pools, list_spend, settle_dead
+from headrace.engine.llm_exposition import expose_models
+from headrace.engine.llm_queries import PoolView, list_pools, list_spend, read_figures, settle_dead
 from headrace.model.budget import BudgetView
 from headrace.model.calls import CallState, CallView
 from headrace.model.money import show_money
@@ -29,8 +30,9 @@ def llm() -> None:
 
 
 @llm.command()
+@click.option("--prometheus", is_flag=True, show_default=False, help="Write the text format of Prometheus.")
 @json_option
-def pools(as_json: bool) -> None:
+def pools(prometheus: bool, as_json: bool) -> None:
     """Show the quotas of models: what flows, who waits, what was refused, what was spent today (UTC).
 
     A pool is one quota: of a provider, an account there, and a model. WAITS, 429 and FLOW are told by the processes
@@ -40,7 +42,13 @@ def pools(as_json: bool) -> None:
     Examples:
       headrace llm pools
       headrace llm pools --json
+      headrace llm pools --prometheus > /var/lib/node_exporter/headrace_llm.prom
     """
+    if prometheus and as_json:
+        raise click.UsageError("--json and --prometheus exclude each other")
+    if prometheus:
+        click.echo(expose_models(with_stores(read_figures)), nl=False)
+        return
     found = with_stores(list_pools)
     if as_json:
         print_json(found)

@@ -14,6 +14,7 @@ from headrace.ports.stores import Stores
 
 #: Under this name a session tells of its pools.
 _POOLS = "headrace.llm.pools"
+_HITS = ("headrace.llm.memo_hits", "headrace.llm.shared")
 #: Calls that one look at the ledger ends, of processes that are gone.
 _REAPED = 1_000
 
@@ -51,6 +52,27 @@ async def list_pools(stores: Stores) -> list[PoolView]:
     for told in _told(await stores.inspect.list_sessions()):
         _add(pools.setdefault(told["name"], PoolView(told["name"])), told)
     return [pools[name] for name in sorted(pools)]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFigures:
+    """What Prometheus is told of model calls."""
+
+    pools: list[PoolView]
+    #: today's calls by purpose (UTC)
+    purposes: list[SpendRow]
+    #: asks of live processes that cost nothing: their answers were stored, or an equal call was under way
+    memo_hits: int
+
+
+async def read_figures(stores: Stores) -> ModelFigures:
+    """Return the figures of model calls."""
+    pools = await list_pools(stores)
+    info = await stores.inspect.store_info()
+    sessions = await stores.inspect.list_sessions()
+    live = (session.stats for session in sessions if session.alive)
+    hits = sum(stats.get(name, 0) for stats in live for name in _HITS)
+    return ModelFigures(pools, await stores.budgets.list_spend(SpendGroup.PURPOSE, since=_day(info.now)), hits)
 
 
 async def list_spend(stores: Stores, by: SpendGroup, *, since: timedelta | None) -> list[SpendRow]:

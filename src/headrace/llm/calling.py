@@ -36,7 +36,6 @@ from headrace.ports.call_observer import CallObserver
 from headrace.ports.llm import Provider
 from headrace.ports.prices import Prices
 
-
 #: A pool's jobs are held for longer only where that adds so much.
 HOLD_AGAIN_SECONDS = 0.2
 

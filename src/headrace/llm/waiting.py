@@ -11,8 +11,9 @@ from headrace.model.parking import KEEP_SLOT
 
 #: Between two looks at an equal call elsewhere, or at a full pool: the first, and the longest.
 _FIRST_LOOK, _LONGEST_LOOK = timedelta(seconds=0.02), timedelta(seconds=0.5)
-#: Between two looks at a budget that is used up: somebody has to raise it.
-_BUDGET_LOOK = timedelta(seconds=15)
+#: Between two looks at a budget that is used up, the first and the longest: somebody has to raise it. A job's handler
+#: gives its slot up at once.
+_BUDGET_LOOK, _LONGEST_BUDGET_LOOK = timedelta(seconds=0.5), timedelta(seconds=15)
 _DAY_LOOK = timedelta(minutes=5)
 
 
@@ -30,6 +31,7 @@ class Patience:
     def __init__(self, *, keeps_slot: bool) -> None:
         self._left: timedelta | None = KEEP_SLOT if keeps_slot else None
         self._look = _FIRST_LOOK
+        self._budget_look = _LONGEST_BUDGET_LOOK if keeps_slot else _BUDGET_LOOK
 
     @property
     def left(self) -> timedelta | None:
@@ -45,7 +47,8 @@ class Patience:
         """Wait before the next look, for what the store refused. Raises MustWaitError."""
         match opening.verdict:
             case Verdict.OVER_BUDGET:
-                await self._pause(_BUDGET_LOOK, f"the budget of {opening.scope} to be raised")
+                wait, self._budget_look = self._budget_look, min(self._budget_look * 1.5, _LONGEST_BUDGET_LOOK)
+                await self._pause(wait, f"the budget of {opening.scope} to be raised")
             case Verdict.DAY_FULL:
                 await self._pause(_DAY_LOOK, "the pool's requests of another day")
             case Verdict.ENDED:

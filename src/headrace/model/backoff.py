@@ -74,7 +74,8 @@ class Backoff:
         """Return this policy with `policy` for errors of class `error`; None fails at once. The last word counts.
 
         `error` is an exception's class, or an `ErrorClass` or its word: that counts for every error that carries it as
-        its `error_class`. Raises InvalidInputError for another word.
+        its `error_class`. The first policy's `max_attempts` stays the most for all. Raises InvalidInputError for
+        another word.
 
         >>> Backoff().on("overloaded", Backoff.fixed("30s")).on("bad_output", None).never
         (<ErrorClass.BAD_OUTPUT: 'bad_output'>,)

@@ -116,6 +116,8 @@ class Answers:
     #: By the name of the group.
     rows: dict[str, list[RowResult]] = field(default_factory=dict)
     row_notes: dict[str, str] = field(default_factory=dict)
+    #: False for a weak model, whose rows nobody could trust.
+    rows_asked: bool = True
 
 
 def counted(usage: UsageLike) -> TokenCount:

@@ -5,6 +5,7 @@ HeadraceError
 │   ├── TemplateError            the template file breaks a rule (file, path, rule, value, fix)
 │   ├── NoDocumentsError         nothing to extract from
 │   ├── FolderError              the folder cannot be listed
+│   ├── DualError                the second of two extractions cannot be asked
 │   ├── OutputError              the results cannot be written where they should
 │   └── ReaderPluginError        an installed document reader cannot be used
 └── MissingSourceError           a worker does not find what the command noted for it
@@ -29,6 +30,12 @@ class NoDocumentsError(ConfigError):
 
 class FolderError(ConfigError):
     """The folder of documents cannot be listed. Name a folder that exists and that you may read."""
+
+    code = "invalid_input"
+
+
+class DualError(ConfigError):
+    """The second extraction cannot be asked. Name `prompts` or a configured model with --dual."""
 
     code = "invalid_input"
 

@@ -65,7 +65,13 @@ async def ask_plainly(
     for item in template.fields:
         fields[item.name] = await _field(questions, item, _Text(material, relevance, tuple(fields.values())))
     names = [group.name for group in template.rows]
-    return Answers(fields, questions.usage, rows={name: [] for name in names}, row_notes=dict.fromkeys(names, NO_ROWS))
+    return Answers(
+        fields,
+        questions.usage,
+        rows={name: [] for name in names},
+        row_notes=dict.fromkeys(names, NO_ROWS),
+        rows_asked=False,
+    )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.apps.papers.merge import merge_field
-from headrace.apps.papers.result import RowResult
+from headrace.apps.papers.result import FieldResult, RowResult
 from headrace.apps.papers.sameness import same_value
 from headrace.apps.papers.template import RowGroup, TemplateField
 
@@ -17,7 +17,7 @@ from headrace.apps.papers.template import RowGroup, TemplateField
 def merge_rows(group: RowGroup, rows: Sequence[RowResult]) -> list[RowResult]:
     """Each row once, in the order of their first appearance; fields of equal rows are merged like those of parts.
 
-    >>> from headrace.apps.papers.result import FieldResult, Status
+    >>> from headrace.apps.papers.result import Status
     >>> group = RowGroup(name="arm", description="An arm", fields=(
     ...     TemplateField(name="drug", type="text", description="What was given"),
     ...     TemplateField(name="size", type="integer", description="How many")))
@@ -57,6 +57,17 @@ def pair_rows(
 def says_something(row: RowResult) -> bool:
     """Whether any field of the row has a value, a quote, or a doubt."""
     return any(found.value is not None or found.quote or found.status == "unclear" for found in row.values())
+
+
+def row_name(group: RowGroup, row: RowResult) -> str:
+    """What people call a row: the values of its key; of a disputed one what the candidates say; else empty."""
+    return ", ".join(filter(None, (_shown(row[field.name]) for field in _key_fields(group))))
+
+
+def _shown(found: FieldResult) -> str:
+    said = [found.value, *(candidate.value for candidate in found.candidates)]
+    texts = ["; ".join(value) if isinstance(value, list) else str(value) for value in said if value is not None]
+    return " or ".join(dict.fromkeys(texts))
 
 
 def _is_same(group: RowGroup, row: RowResult, other: RowResult) -> bool:

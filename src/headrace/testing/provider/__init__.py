@@ -6,9 +6,11 @@ Start it in a test with `async with ScriptedProvider(...) as provider`, or as a 
 
 from headrace.testing.provider.calls import CallRecord, read_log
 from headrace.testing.provider.chat import ChatRequest
+from headrace.testing.provider.embeddings import embed
 from headrace.testing.provider.faults import Fault, FaultKind, Span
 from headrace.testing.provider.filler import fill_schema
 from headrace.testing.provider.latency import Latency
+from headrace.testing.provider.process import ProviderProcess
 from headrace.testing.provider.quota import Quota, QuotaChange
 from headrace.testing.provider.rules import Answers
 from headrace.testing.provider.server import ScriptedProvider
@@ -21,12 +23,14 @@ __all__ = [
     "Fault",
     "FaultKind",
     "Latency",
+    "ProviderProcess",
     "Quota",
     "QuotaChange",
     "ScriptedProvider",
     "Second",
     "Span",
     "Stats",
+    "embed",
     "fill_schema",
     "read_log",
 ]

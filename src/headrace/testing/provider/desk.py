@@ -47,17 +47,16 @@ class Desk:
 
     async def _fails(self, connection: HttpConnection, asked: Asked, strike: Strike | None, charge: Charge) -> bool:
         """Send an error where there is to be one. What fails at once costs a request and no tokens."""
-        headers = limit_headers(self._account.gate)
         if self._context_tokens is not None and asked.input_tokens > self._context_tokens:
             charge.settle(is_paid=False)
             body = error_body("the prompt is too long", code="context_length_exceeded", param="messages")
-            await connection.respond(400, {**JSON_HEADERS, **headers}, body)
+            await connection.respond(400, {**JSON_HEADERS, **limit_headers(self._account.gate)}, body)
             return True
         if strike is None:
             return False
         if strike.kind in _CHARGED_NOTHING:
             charge.settle(is_paid=False)
-        status = await fail(connection, strike.fault, headers)
+        status = await fail(connection, strike.fault, limit_headers(self._account.gate))
         self._account.tally.rate_limited += status == 429
         return status is not None
 

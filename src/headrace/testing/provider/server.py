@@ -8,7 +8,7 @@ import hmac
 import ipaddress
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -25,8 +25,10 @@ from headrace.testing.provider.calls import CallLog, CallRecord
 from headrace.testing.provider.chat import BadChatRequestError, read_chat
 from headrace.testing.provider.delivery import Delivery
 from headrace.testing.provider.desk import Desk
+from headrace.testing.provider.embeddings import embeddings_body, read_embeddings
 from headrace.testing.provider.faults import Fault, FaultScript, Strike
 from headrace.testing.provider.latency import Latency
+from headrace.testing.provider.pacing import Pace
 from headrace.testing.provider.quota import Quota, QuotaChange
 from headrace.testing.provider.refusals import JSON_HEADERS, error_body
 from headrace.testing.provider.replies import AnswerFunction, reply_to
@@ -34,6 +36,7 @@ from headrace.testing.provider.rules import Answers
 from headrace.testing.provider.tally import Stats
 from headrace.testing.provider.wire import HttpConnection, HttpRequest, RequestTooLargeError
 
+Endpoint = Callable[[HttpConnection, HttpRequest], Awaitable[None]]
 #: Clients may come all at once.
 _BACKLOG = 1_024
 
@@ -47,7 +50,8 @@ class ScriptedProvider:
             ...
             assert provider.count(containing="Paper 7") == 2
 
-    Serves `/v1/chat/completions` (whole and streamed), `/v1/models` and `/_calls`; all want the API key.
+    Serves `/v1/chat/completions` (whole and streamed), `/v1/embeddings`, `/v1/models`, `/_calls`, `/scripted/quota` and
+    `/scripted/stats`; all want the API key.
     """
 
     #: Called with a `ChatRequest`; returns text, a JSON-able value, or None for the default answer. May be async.
@@ -194,22 +198,40 @@ class ScriptedProvider:
         if not hmac.compare_digest(given, self.api_key.encode()):
             await connection.respond(401, JSON_HEADERS, error_body("incorrect API key", code="invalid_api_key"))
             return
-        match request.method, url.path:
-            case "POST", "/v1/chat/completions":
-                await self._chat(connection, request)
-            case "GET", "/v1/models":
-                models = {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "scripted"}]}
-                await connection.respond(200, JSON_HEADERS, json.dumps(models).encode())
-            case ("GET" | "DELETE") as method, "/_calls":
-                if method == "DELETE":
-                    self.forget_calls()
-                report = self._report(parse_qs(url.query).get("contains", [""])[0])
-                await connection.respond(200, JSON_HEADERS, json.dumps(report).encode())
-            case ("GET" | "POST" | "PUT" | "DELETE") as method, ("/scripted/quota" | "/scripted/stats") as path:
-                status, body = administer(self, method, path, request.body)
-                await connection.respond(status, JSON_HEADERS, body)
-            case method, path:
-                await connection.respond(404, JSON_HEADERS, error_body(f"no {method} {path} here"))
+        endpoint = self._endpoints.get(("*" if url.path.startswith("/scripted/") else request.method, url.path))
+        if endpoint is None:
+            await connection.respond(404, JSON_HEADERS, error_body(f"no {request.method} {url.path} here"))
+            return
+        try:
+            await endpoint(connection, request)
+        except BadChatRequestError as error:
+            await connection.respond(400, JSON_HEADERS, error_body(str(error)))
+
+    @property
+    def _endpoints(self) -> Mapping[tuple[str, str], Endpoint]:
+        return {
+            ("POST", "/v1/chat/completions"): self._chat,
+            ("POST", "/v1/embeddings"): self._embed,
+            ("GET", "/v1/models"): self._models,
+            ("GET", "/_calls"): self._tell_calls,
+            ("DELETE", "/_calls"): self._tell_calls,
+            ("*", "/scripted/quota"): self._administer,
+            ("*", "/scripted/stats"): self._administer,
+        }
+
+    async def _models(self, connection: HttpConnection, request: HttpRequest) -> None:
+        models = {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "scripted"}]}
+        await connection.respond(200, JSON_HEADERS, json.dumps(models).encode())
+
+    async def _tell_calls(self, connection: HttpConnection, request: HttpRequest) -> None:
+        if request.method == "DELETE":
+            self.forget_calls()
+        report = self._report(parse_qs(urlsplit(request.path).query).get("contains", [""])[0])
+        await connection.respond(200, JSON_HEADERS, json.dumps(report).encode())
+
+    async def _administer(self, connection: HttpConnection, request: HttpRequest) -> None:
+        status, body = administer(self, request.method, urlsplit(request.path).path, request.body)
+        await connection.respond(status, JSON_HEADERS, body)
 
     def _report(self, containing: str) -> dict[str, Any]:
         contents = self._calls.per_content(containing)
@@ -221,11 +243,7 @@ class ScriptedProvider:
         }
 
     async def _chat(self, connection: HttpConnection, raw: HttpRequest) -> None:
-        try:
-            request = read_chat(raw.body)
-        except BadChatRequestError as error:
-            await connection.respond(400, JSON_HEADERS, error_body(str(error)))
-            return
+        request = read_chat(raw.body)
 
         async def answer(headers: Mapping[str, str], strike: Strike | None, charge: Charge) -> bool:
             reply = await reply_to(request, strike, answer=self.answer, default=self.rules)
@@ -236,6 +254,18 @@ class ScriptedProvider:
             }
             delivery = Delivery(connection, request, latency=self.latency, headers=headers, charge=charge)
             return await delivery.deliver(reply, identity, strike)
+
+        await self._desk.take(connection, request, answer)
+
+    async def _embed(self, connection: HttpConnection, raw: HttpRequest) -> None:
+        request = read_embeddings(raw.body)
+
+        async def answer(headers: Mapping[str, str], strike: Strike | None, charge: Charge) -> bool:
+            body = json.dumps(embeddings_body(request, self.model)).encode()
+            await Pace(self.latency).first_token()
+            charge.settle()
+            await connection.respond(200, {**JSON_HEADERS, **headers}, body)
+            return True
 
         await self._desk.take(connection, request, answer)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from headrace.apps.papers.documents.rows import Row, rows_of
 from headrace.apps.papers.documents.words import Word, median
@@ -21,6 +21,8 @@ _MIN_GUTTER = 0.35
 _MIN_LINES, _MIN_LINES_KNOWN = 4, 1
 #: Between the columns of a row there is at least so much space, in heights of the letters, and so many common spaces.
 _MIN_GAP, _MIN_GAP_SPACES = 0.7, 2.2
+#: A line with less space than this at a strip runs across it.
+_MIN_SPACE_ACROSS = 0.6
 #: A column has at least this share of the page's width.
 _MIN_SHARE = 0.2
 #: So far from the gutter of other pages a gutter is taken for the same, in points.
@@ -32,15 +34,21 @@ _MAX_DEPTH = 12
 
 @dataclass(frozen=True, slots=True)
 class Gutter:
-    """An empty strip: its middle, and from where to where it reaches down the page."""
+    """An empty strip: how wide it is, and from where to where it reaches down the page."""
 
-    x: float
+    x0: float
+    x1: float
     top: float
     bottom: float
 
+    @property
+    def x(self) -> float:
+        """Its middle."""
+        return (self.x0 + self.x1) / 2
+
     def holds(self, other: Gutter) -> bool:
-        """Whether another one is a part of this one."""
-        near = abs(self.x - other.x) < 3 * _STEP
+        """Whether another one is hardly more than a part of this one."""
+        near = other.x0 - self.x1 < 2 * _STEP and self.x0 - other.x1 < 2 * _STEP
         return near and self.top <= other.top + 1 and self.bottom >= other.bottom - 1
 
 
@@ -54,7 +62,14 @@ def reading_regions(
     if not words:
         return []
     width = max(word.x1 for word in words) - min(word.x0 for word in words)
-    return _Page(width, known, [] if found is None else found).cut(list(words), 0)
+    gutters: list[Gutter] = []
+    regions = _Page(width, known, gutters).cut(list(words), 0)
+    if gutters:
+        # What is a gutter in one part of the page is one in others too, with less evidence.
+        regions = _Page(width, [*known, *(gutter.x for gutter in gutters)], []).cut(list(words), 0)
+    if found is not None:
+        found += gutters
+    return regions
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +95,7 @@ class _Page:
             return None
         rows = rows_of(words)
         size = median(word.size for word in words)
-        strips = sorted(_strips(words, size), key=lambda strip: strip.top - strip.bottom)
+        strips = sorted(_strips(words, size, self.known), key=lambda strip: strip.top - strip.bottom)
         looked_at: list[Gutter] = []
         for strip in strips:
             if any(other.holds(strip) for other in looked_at):
@@ -97,13 +112,14 @@ class _Page:
         for band in _prose_bands(strip, rows, size):
             left, right = zip(*(row.halves(strip.x) for row in band), strict=True)
             lefts, rights = [row for row in left if row.words], [row for row in right if row.words]
-            least = _MIN_LINES_KNOWN if any(abs(strip.x - x) <= _SAME_GUTTER for x in self.known) else _MIN_LINES
+            least = _MIN_LINES_KNOWN if _is_known(strip.x0, self.known, strip.x1) else _MIN_LINES
             if min(len(lefts), len(rights)) < least or _is_table(lefts, rights, size) or _is_river(left, right, size):
                 continue
             strict = least == _MIN_LINES
             if all(self._is_column(side, size, strict=strict) for side in (lefts, rights)):
                 top, bottom = (word.base for word in (_highest(band[0]), _lowest(band[-1])))
-                return Gutter(strip.x, top - 0.1, bottom + 0.1)
+                ends, begins = max(row.x1 for row in lefts), min(row.x0 for row in rights)
+                return Gutter(ends, begins, top - 0.1, bottom + 0.1)
         return None
 
     def _is_column(self, rows: Sequence[Row], size: float, *, strict: bool) -> bool:
@@ -116,44 +132,63 @@ class _Page:
         return sum(row.is_prose(size) for row in rows) >= 0.5 * len(rows)
 
 
-def _strips(words: Sequence[Word], size: float) -> Iterator[Gutter]:
+def _strips(words: Sequence[Word], size: float, known: Sequence[float]) -> Iterator[Gutter]:
     """Strips that no word crosses, between the words that do."""
-    left, right = min(word.x0 for word in words), max(word.x1 for word in words)
+    left, right = min(word.x0 for word in words) + 4 * size, max(word.x1 for word in words) - 4 * size
     top, bottom = min(word.base for word in words), max(word.base for word in words)
     half = _MIN_GUTTER * size / 2
-    crossing: list[list[float]] = [[] for _ in range(int((right - left) / _STEP) + 1)]
+    crossing: list[list[float]] = [[top - size] for _ in range(max(0, int((right - left) / _STEP) + 1))]
     for word in sorted(words, key=lambda word: word.base):
         first = max(0, int((word.x0 - half - left) / _STEP) + 1)
         for index in range(first, min(len(crossing) - 1, int((word.x1 + half - left) / _STEP)) + 1):
             crossing[index].append(word.base)
+    before: dict[tuple[float, float], Gutter] = {}
     for index, bases in enumerate(crossing):
         x = left + index * _STEP
-        for above, below in zip([top - 1, *bases], [*bases, bottom + 1], strict=True):
-            if below - above >= 1.2 * size and not right - x < 4 * size and not x - left < 4 * size:
-                yield Gutter(x, above + 0.1, below - 0.1)
+        least = (1.6 if _is_known(x, known) else 3.5) * size
+        now: dict[tuple[float, float], Gutter] = {}
+        for above, below in pairwise([*bases, bottom + size]):
+            if below - above >= least:
+                # Neighbours between the same lines are one strip.
+                begun = before.pop((above, below), None)
+                now[above, below] = Gutter(begun.x0 if begun else x, x, above + 0.1, below - 0.1)
+        yield from before.values()
+        before = now
+    yield from before.values()
+
+
+def _is_known(x0: float, known: Sequence[float], x1: float | None = None) -> bool:
+    return any(x0 - _SAME_GUTTER <= x <= (x0 if x1 is None else x1) + _SAME_GUTTER for x in known)
 
 
 def _prose_bands(strip: Gutter, rows: Sequence[Row], size: float) -> Iterator[list[Row]]:
-    """The rows beside a strip, without runs of at least three rows of a table that spans it."""
-    inside = [row for row in rows if strip.top <= row.base <= strip.bottom]
+    """The rows beside a strip, without lines that run across it and without a table that spans it."""
     band: list[Row] = []
-    cells: list[Row] = []
-    for row in inside:
-        if _spans_as_table(row, strip.x, size):
-            cells.append(row)
-            continue
-        if len(cells) >= 3:
-            if band:
-                yield band
+    inside = (row for row in rows if strip.top <= row.base <= strip.bottom)
+    for (across, as_cells), group in groupby(inside, lambda row: _crossing(row, strip.x, size)):
+        some = list(group)
+        # A few rows of short pieces are ends of paragraphs; from three on they are a table.
+        if not across and not (as_cells and len(some) >= 3):
+            band += some
+        elif band:
+            yield band
             band = []
-        else:
-            band += cells
-        cells = []
-        band.append(row)
-    if len(cells) < 3:
-        band += cells
     if band:
         yield band
+
+
+def _crossing(row: Row, x: float, size: float) -> tuple[bool, bool]:
+    """Whether a row runs across a strip, and whether it does so as cells of a table."""
+    return _runs_across(row, x), _spans_as_table(row, x, size)
+
+
+def _runs_across(row: Row, x: float) -> bool:
+    """Whether a line goes on over the strip: no word of it crosses, but the gap is a space like others."""
+    left, right = row.halves(x)
+    if not left.words or not right.words:
+        return False
+    before, after = max(left.words, key=lambda word: word.x1), right.words[0]
+    return after.x0 - before.x1 < _MIN_SPACE_ACROSS * max(before.size, after.size)
 
 
 def _spans_as_table(row: Row, x: float, size: float) -> bool:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from headrace.apps.papers.documents.cleaning import line_end_cuts
 from headrace.apps.papers.documents.columns import Gutter, reading_regions
@@ -70,27 +70,24 @@ def page_text(lines: Sequence[Line], body: float) -> PageText:
     return page
 
 
-def join_words(page: PageText, vocabulary: frozenset[str]) -> PageText:
-    """Undo hyphens at line ends; the boxes move along."""
-    while cuts := line_end_cuts(page.text, vocabulary):
+def join_words(text: str, known: frozenset[str], *offsets: array[int]) -> str:
+    """Undo hyphens at line ends, also between columns and pages; the offsets move along. `known` are written words.
+
+    >>> starts = array("L", [0, 8])
+    >>> join_words("co-\\nact so", frozenset(), starts), starts.tolist()
+    ('coact so', [0, 6])
+    """
+    while cuts := line_end_cuts(text, known):
         starts = [start for start, _ in cuts]
-        removed = [0]
-        for start, end in cuts:
-            removed.append(removed[-1] + end - start)
-
-        def moved(offset: int, cuts: Sequence[tuple[int, int]] = cuts, starts: Sequence[int] = starts,
-                  removed: Sequence[int] = removed) -> int:  # fmt: skip
-            index = bisect_right(starts, offset)
-            inside = max(0, cuts[index - 1][1] - offset) if index else 0
-            return offset - removed[index] + inside
-
-        boxes = array("f", page.boxes)
-        for at in range(0, len(boxes), 6):
-            boxes[at], boxes[at + 1] = moved(int(boxes[at])), moved(int(boxes[at + 1]))
-        edges = [0, *(edge for cut in cuts for edge in cut), len(page.text)]
-        text = "".join(page.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
-        page = PageText(text, boxes, {moved(start): size for start, size in page.tall.items()})
-    return page
+        removed = [0, *accumulate(end - start for start, end in cuts)]
+        for some in offsets:
+            for at, offset in enumerate(some):
+                index = bisect_right(starts, offset)
+                inside = max(0, cuts[index - 1][1] - offset) if index else 0
+                some[at] = offset - removed[index] + inside
+        edges = [0, *(edge for cut in cuts for edge in cut), len(text)]
+        text = "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
+    return text
 
 
 def body_size(pages: Sequence[Sequence[Line]]) -> float:

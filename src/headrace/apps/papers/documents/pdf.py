@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -70,39 +71,41 @@ class PdfReader:
         kept = without_running_lines(pages.lines)
         body = body_size(kept)
         texts = [page_text(lines, body) for lines in kept]
-        known = words_of("\n".join(text.text for text in texts))
-        texts = [join_words(text, known) for text in texts]
         blank = [number for number, text in enumerate(texts, start=1) if not text.text]
         notes = [f"{len(blank)} of {len(texts)} pages hold no text (first: page {blank[0]})"] if blank else []
-        joined, spans = joined_pages([text.text for text in texts])
+        text, spans, tall, boxes = _joined(texts)
         return Document(
             content_id(content),
             name,
-            joined,
+            text,
             tuple(replace(page, width=w, height=h) for page, (w, h) in zip(spans, pages.sizes, strict=True)),
             self.name,
             tuple(notes),
-            sections=find_sections(joined, _tall_lines(spans, texts)),
-            word_boxes=_boxes(spans, texts),
+            sections=find_sections(text, tall),
+            word_boxes=boxes,
         )
 
 
-def _tall_lines(pages: Sequence[Page], texts: Sequence[PageText]) -> dict[int, float]:
-    return {
-        page.char_start + start: size
-        for page, text in zip(pages, texts, strict=True)
-        for start, size in text.tall.items()
-    }
-
-
-def _boxes(pages: Sequence[Page], texts: Sequence[PageText]) -> WordBoxes:
+def _joined(texts: Sequence[PageText]) -> tuple[str, list[Page], dict[int, float], WordBoxes]:
+    """The text of all pages with broken words joined, and where its pages, tall lines and words are."""
+    text, pages = joined_pages([page.text for page in texts])
+    page_starts, page_ends = (
+        array("L", ends) for ends in zip(*((p.char_start, p.char_end) for p in pages), strict=True)
+    )
+    tall = array("L", (page.char_start + at for page, own in zip(pages, texts, strict=True) for at in own.tall))
+    starts, ends = (
+        array("L", (p.char_start + int(at) for p, own in zip(pages, texts, strict=True) for at in own.boxes[first::6]))
+        for first in (0, 1)
+    )
+    text = join_words(text, words_of(text), page_starts, page_ends, tall, starts, ends)
     boxes = WordBoxes()
-    for page, text in zip(pages, texts, strict=True):
-        for at in range(0, len(text.boxes), 6):
-            start, end = (page.char_start + int(offset) for offset in text.boxes[at : at + 2])
-            if start < end:
-                boxes.add(start, end, Box(page.number, *text.boxes[at + 2 : at + 6]))
-    return boxes
+    corners = ((n, own.boxes[at + 2 : at + 6]) for n, own in enumerate(texts, 1) for at in range(0, len(own.boxes), 6))
+    for start, end, (number, corner) in zip(starts, ends, corners, strict=True):
+        if start < end:
+            boxes.add(start, end, Box(number, *corner))
+    sizes = (size for own in texts for size in own.tall.values())
+    joined = [Page(page.number, *span) for page, *span in zip(pages, page_starts, page_ends, strict=True)]
+    return text, joined, dict(zip(tall, sizes, strict=True)), boxes
 
 
 def _read_pages(name: str, content: bytes) -> _Pages | Unreadable:
@@ -148,5 +151,5 @@ def _look_again(pdf: pdfium.PdfDocument, pages: _Pages) -> None:
     if not known:
         return
     for index, found in enumerate(pages.gutters):
-        if len(found) < len(known):
+        if not found:
             pages.lines[index] = page_lines(page_words(pdf[index]), known)
