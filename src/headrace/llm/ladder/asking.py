@@ -14,8 +14,10 @@ from headrace.model.usage import Usage
 class Asking(Protocol):
     """One value's exchange with a model: it adds up what it costs, and spends the repairs it may."""
 
-    #: repairs that are spent
-    repairs: int
+    @property
+    def repairs(self) -> int:
+        """Repairs that are spent."""
+        ...
 
     @property
     def usage(self) -> Usage:
