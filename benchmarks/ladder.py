@@ -184,8 +184,10 @@ def script(wrong: float) -> list[Fault]:
     return faults
 
 
-async def run(*, calls: int, items: int, faults: Sequence[Fault], style: AnswerStyle, streams: bool) -> Outcome:
-    """Make the calls and return what came of them."""
+async def run(
+    *, calls: int, items: int, faults: Sequence[Fault], style: AnswerStyle, streams: bool, in_flight: int = IN_FLIGHT
+) -> Outcome:
+    """Make the calls and return what came of them. One in flight: the same faults strike the same calls each time."""
     rules = Answers([{"contains": "places", "list": {"count": "(\\d+) places", "item": TEMPLATE}}])
     outcome = Outcome([[] for _ in range(calls)], [""] * calls, Bill())
     with tempfile.TemporaryDirectory() as directory:
@@ -206,7 +208,7 @@ async def run(*, calls: int, items: int, faults: Sequence[Fault], style: AnswerS
                         outcome.items[number] = await _items(exchange, request, items, style, streams=streams)
                         outcome.first_answers[number] = answers[0]
 
-                await asyncio.gather(*(one_after_another() for _ in range(IN_FLIGHT)))
+                await asyncio.gather(*(one_after_another() for _ in range(in_flight)))
                 outcome.seconds = time.perf_counter() - began
             outcome.share_wrong = sum(call.fault is not None for call in provider.calls) / len(provider.calls)
     return outcome

@@ -12,7 +12,8 @@ async def test_items_are_valid_cheaply_and_valid_ones_stay_untouched() -> None:
     """At least 99.5 % after two repairs, at most 10 % of the cost for asking again, and no valid item said again."""
     twin = await run(calls=CALLS, items=ITEMS, faults=(), style=AnswerStyle.STRICT_SCHEMA, streams=False)
     for style, streams in ((AnswerStyle.STRICT_SCHEMA, False), (AnswerStyle.JSON, True)):
-        outcome = await run(calls=CALLS, items=ITEMS, faults=every_fifth(CALLS), style=style, streams=streams)
+        faults = every_fifth(CALLS)
+        outcome = await run(calls=CALLS, items=ITEMS, faults=faults, style=style, streams=streams, in_flight=1)
         figures = figures_of(outcome, twin, {})
 
         assert figures["items_in_all"] == CALLS * ITEMS
