@@ -131,7 +131,7 @@ def make_paper(seed: int) -> Paper:
     for title, kind, amount in PARTS:
         paragraphs = [[sentence() for _ in range(chance.randint(3, 7))] for _ in range(amount)]
         if kind == "references":
-            paragraphs = [[f"Example {chr(65 + n)}, Mill {next(numbers)} and flour. Journal, {1990 + n}."]
+            paragraphs = [[f"Example {chr(65 + n)}, Mill {next(numbers)} and flour; Journal, {1990 + n}."]
                           for n in range(12)]  # fmt: skip
         rows = [[f"Site {chr(65 + n)}{next(numbers)}", *(f"{chance.uniform(1, 99):.2f}" for _ in range(4))]
                 for n in range(9)]  # fmt: skip
@@ -305,7 +305,9 @@ class Renderer:
             self._end_page()
             top = 780
         self._canvas.setFont("Vera", 9)
-        self._canvas.drawString(50, top - 20, "Table 1. What every site of the comparison yielded, and what it lost, in kg")
+        self._canvas.drawString(
+            50, top - 20, "Table 1. What every site of the comparison yielded, and what it lost, in kg"
+        )
         for index, row in enumerate(rows, start=2):
             y = top - 10 - 14 * index
             for column, cell in enumerate(row):
