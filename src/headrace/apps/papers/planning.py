@@ -129,7 +129,8 @@ class Planner:
     template: Template
     llm: LanguageModel
     second: Second | None = None
-    _estimate: Estimate = field(default_factory=lambda: Estimate.of_plans(()))
+    # Nothing costs nothing, which is known.
+    _estimate: Estimate = field(default=Estimate((), 0, 0, 0, 0, cost_nano=0, duration=timedelta()))
 
     async def estimate(self, documents: Sequence[FoundDocument]) -> Estimate:
         """Read the documents and plan them; a model that can forecast says what is remembered, the money and the time.
