@@ -65,7 +65,8 @@ def _of_result(template: Template, row: Row) -> Iterator[Problem]:
         yield Problem(row.name, "rows", f"{group}: {note}")
     disputed = row.result.count(Status.NEEDS_REVIEW)
     if disputed:
-        yield Problem(row.name, "disagreement", f"two extractions differ in {disputed} fields; decide between them")
+        fields = "1 field" if disputed == 1 else f"{disputed} fields"
+        yield Problem(row.name, "disagreement", f"two extractions differ in {fields}; decide between them")
 
 
 def _named(template: Template, result: DocumentResult, cell: Cell) -> str:
