@@ -305,7 +305,9 @@ class Renderer:
             self._end_page()
             top = 780
         self._canvas.setFont("Vera", 9)
-        self._canvas.drawString(50, top - 20, "Table 1. What every site of the comparison yielded, and what it lost, in kg")
+        self._canvas.drawString(
+            50, top - 20, "Table 1. What every site of the comparison yielded, and what it lost, in kg"
+        )
         for index, row in enumerate(rows, start=2):
             y = top - 10 - 14 * index
             for column, cell in enumerate(row):
