@@ -131,7 +131,7 @@ def make_paper(seed: int) -> Paper:
     for title, kind, amount in PARTS:
         paragraphs = [[sentence() for _ in range(chance.randint(3, 7))] for _ in range(amount)]
         if kind == "references":
-            paragraphs = [[f"Example {chr(65 + n)}, Mill {next(numbers)} and flour. Journal, {1990 + n}."]
+            paragraphs = [[f"Example {chr(65 + n)}, Mill {next(numbers)} and flour; Journal, {1990 + n}."]
                           for n in range(12)]  # fmt: skip
         rows = [[f"Site {chr(65 + n)}{next(numbers)}", *(f"{chance.uniform(1, 99):.2f}" for _ in range(4))]
                 for n in range(9)]  # fmt: skip

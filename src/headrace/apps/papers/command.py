@@ -20,7 +20,7 @@ from headrace.apps.papers.run import Run, RunOptions, collect, follow, open_run
 
 EXTRACT_HELP = """Extract the fields of a template from every document below DIR.
 
-Writes results.xlsx and results.jsonl into the folder OUT. Every value comes with its quote, page and offsets.
+Writes results.xlsx, results.jsonl and run.json into the folder OUT. Every value comes with its quote, page and offsets.
 
 Ctrl-C, a crash or a reboot loses nothing: the same command goes on and pays for nothing twice. Documents added later
 are extracted by the same command; a changed template extracts anew.
@@ -43,6 +43,8 @@ def papers() -> None:
 @click.option("--out", required=True, metavar="OUT", type=click.Path(path_type=Path), help="Folder for the results.")
 @click.option("--key", metavar="K", help="Name of the run. [default: the output]")
 @click.option("--concurrency", type=click.IntRange(1, 1000), default=10, help="Documents extracted at once.")
+@click.option("--dual", metavar="prompts|MODEL", help="Extract twice: in two wordings, or with a second model.")
+@click.option("--pilot", metavar="N", type=click.IntRange(1), help="Only N documents, always the same ones.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document about the run instead of text.")
 def extract(*, as_json: bool, **options: Any) -> int:
     """Run the extraction and return the exit code."""
@@ -62,7 +64,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
     async with app:
         run = await open_run(app, task, options)
         await _watch(app, run, concurrency=options.concurrency, quiet=quiet)
-        report = build_report(run, await collect(run))
+        report = build_report(run, await collect(run), await run.batch.view())
     files = await asyncio.to_thread(write_report, report, options.out)
     summary = {**report.summary(), "batch_id": str(run.batch.id), "files": [str(file) for file in files]}
     if not quiet:
@@ -182,6 +184,10 @@ class Rate:
         return str(timedelta(seconds=round(((progress.total or 0) - progress.done) / self._rate)))
 
 
+def _money(summary: dict[str, Any]) -> str:
+    return "what they cost is unknown" if summary["usd"] is None else f"{summary['usd']:.4f} US dollars"
+
+
 def _tell(summary: dict[str, Any]) -> None:
     fields = summary["fields"]
     click.echo(
@@ -189,7 +195,12 @@ def _tell(summary: dict[str, Any]) -> None:
         f"{summary['failed']} failed, {summary['duplicates']} duplicates\n"
         f"{fields['found']} fields found, {fields['not_reported']} not reported, {fields['unclear']} unclear, "
         f"{fields['not_applicable']} not applicable\n"
-        f"{summary['usage']['calls']} model calls paid, {summary['usage']['reused']} answers reused"
+        f"{summary['usage']['calls']} model calls paid, {summary['usage']['reused']} answers reused, "
+        f"{_money(summary)}"
     )
+    for group, count in summary["rows"].items():
+        click.echo(f"{count} rows of {group}")
+    if summary["disagreements"]:
+        click.echo(f"{summary['disagreements']} disagreements for a person to decide")
     for file in summary["files"]:
         click.echo(f"written: {file}")

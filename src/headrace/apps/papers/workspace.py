@@ -1,6 +1,7 @@
 """What jobs refer to instead of carrying: the template and the places of documents, kept in small files.
 
     <directory>/papers/<run id>/template.json
+    <directory>/papers/<run id>/parameters.json                 {"dual": …}
     <directory>/papers/<run id>/documents/<document id>.json    {"path": …, "name": …}
 
 Every file is written once, under a temporary name, and renamed: two commands that start together write the same.
@@ -27,17 +28,28 @@ class Source:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What beside the template decides what a run asks."""
+
+    #: `prompts` or the name of a configured model; None: every question is asked once.
+    dual: str | None = None
+
+
 class Workspace:
     """The files of all runs under one directory."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def save(self, run_id: str, template: Template, documents: tuple[FoundDocument, ...]) -> None:
-        """Note a template and documents for the jobs of a run."""
+    def save(
+        self, run_id: str, template: Template, documents: tuple[FoundDocument, ...], *, parameters: Parameters
+    ) -> None:
+        """Note template, parameters and documents for the jobs of a run."""
         folder = self._root / run_id / "documents"
         folder.mkdir(parents=True, exist_ok=True)
         write_once(self._root / run_id / "template.json", template.model_dump_json())
+        write_once(self._root / run_id / "parameters.json", json.dumps(asdict(parameters)))
         for document in documents:
             source = Source(str(document.path.resolve()), document.name)
             write_once(folder / f"{document.document_id}.json", json.dumps(asdict(source)), replace=True)
@@ -45,6 +57,14 @@ class Workspace:
     def template(self, run_id: str) -> Template:
         """Return the template of a run. Raises MissingSourceError."""
         return Template.model_validate_json(self._read(Path(run_id, "template.json")))
+
+    def parameters(self, run_id: str) -> Parameters:
+        """Return the parameters of a run; those of a run that an earlier version noted are the defaults."""
+        try:
+            text = (self._root / run_id / "parameters.json").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return Parameters()
+        return Parameters(**json.loads(text))
 
     def source(self, run_id: str, document_id: str) -> Source:
         """Return where a document lies. Raises MissingSourceError."""
