@@ -180,6 +180,8 @@ class World:
     random: Random
     pool: Pool
     left: int = 0
+    #: answered calls of each process
+    answered: Counter[int] = field(default_factory=Counter)
 
     async def run(self, calls: int, *, concurrency: int = 100) -> float:
         """Let every process ask with so many workers until all calls are answered; return when the supply ended."""
@@ -208,6 +210,7 @@ class World:
         except Refused as error:
             reservation.refuse(error.retry_after, error.hint)
             return False
+        self.answered[self.quotas.index(quotas)] += 1
         reservation.settle(usage, hint, per_token=timedelta(seconds=work.per_token))
         return True
 

@@ -2,6 +2,7 @@
 
     <directory>/papers/<run id>/template.json
     <directory>/papers/<run id>/parameters.json                 {"dual": …}
+    <directory>/papers/<run id>/estimate.json                   where one was asked for
     <directory>/papers/<run id>/documents/<document id>.json    {"path": …, "name": …}
 
 Every file is written once, under a temporary name, and renamed: two commands that start together write the same.
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from headrace.apps.papers.documents import FoundDocument
 from headrace.apps.papers.errors import MissingSourceError
+from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.template import Template
 
 
@@ -65,6 +67,18 @@ class Workspace:
         except FileNotFoundError:
             return Parameters()
         return Parameters(**json.loads(text))
+
+    def save_estimate(self, run_id: str, estimate: Estimate) -> None:
+        """Note what a run was estimated to take; a later estimate replaces it."""
+        (self._root / run_id).mkdir(parents=True, exist_ok=True)
+        write_once(self._root / run_id / "estimate.json", estimate.encode(), replace=True)
+
+    def estimate(self, run_id: str) -> Estimate | None:
+        """Return what a run was estimated to take, if it was."""
+        try:
+            return Estimate.decode((self._root / run_id / "estimate.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
 
     def source(self, run_id: str, document_id: str) -> Source:
         """Return where a document lies. Raises MissingSourceError."""

@@ -18,8 +18,12 @@ LOG = logging.getLogger("headrace.llm")
 
 #: What is leased and not used for so long is given back.
 IDLE_SECONDS = 0.15
-#: While more is wanted than there is, the limiter is asked no more often than this.
-PACE_SECONDS = 0.05
+#: The limiter is asked again after this part of a lease's time: all processes have their turn, and none the same pace.
+PACE, PACE_JITTER = 0.4, 0.5
+#: It is asked no more often than this.
+LEAST_SECONDS = 0.01
+#: How often it is asked whether the call that went ahead elsewhere was let through.
+DOUBT_SECONDS = 0.1
 #: While a pool is closed for long, somebody may have opened it.
 LOOK_SECONDS = 2.0
 #: After this long a limiter that was away is asked again.
@@ -158,7 +162,8 @@ class Pump:
         state.balance.add(lease.units)
         state.serve()
         short = any(lease.units[key] < units - _NOTHING for key, units in wanted.items())
-        self._ask_at = now + max(PACE_SECONDS, lease.wait) if short or not wanted else now
+        pace = max(LEAST_SECONDS, PACE * state.slice_seconds) * state.random.uniform(1 - PACE_JITTER, 1 + PACE_JITTER)
+        self._ask_at = now + max(pace, lease.wait if short else 0.0)
         self.learner.note(scarce=short)
         if lease.grows:
             await self.learner.grow()
@@ -194,7 +199,7 @@ class Pump:
     async def _go_ahead(self) -> None:
         """Send one call, if no other process does, and see whether it is refused."""
         state = self._state
-        self._ask_at = state.loop.time() + 2 * PACE_SECONDS
+        self._ask_at = state.loop.time() + DOUBT_SECONDS
         if state.door.probe is not None:
             return
         lease = await self._central.lease({}, {})

@@ -44,7 +44,7 @@ class State:
         self.loop = asyncio.get_running_loop()
         self.tempo, self.door = Tempo(limits), Door(random)
         self.balance, self.line, self.demand, self.counts = Balance(), Line(), Demand(), Counts()
-        self.ended = False
+        self.ended, self.random = False, random
         self.used_at = 0.0
 
     @property

@@ -327,16 +327,16 @@ BEGIN
       AS w (id, state, key, pool, provider, model, purpose, job, batch, run, tenant, scope_list, prompt, most, nano,
         input, output, cached, answered, cost, unpriced, priced_by, fault, request_id, number)
     ORDER BY w.id, w.state = 'orphaned', w.number
-  ), was AS MATERIALIZED (
-    SELECT c.* FROM {schema}.calls AS c WHERE c.id = ANY(ids)
+  ), orphans AS MATERIALIZED (
+    SELECT c.* FROM {schema}.calls AS c WHERE c.id = ANY(ids) AND c.state = 'orphaned'
   ), removed AS (
-    DELETE FROM {schema}.calls AS c USING was AS w WHERE c.id = w.id AND w.state = 'prepared'
+    DELETE FROM {schema}.calls AS c WHERE c.id = ANY(ids) AND c.state = 'prepared'
   ), ended AS (
     UPDATE {schema}.calls AS c SET state = s.state, ended_at = clock, input_tokens = s.input, output_tokens = s.output,
       cached_tokens = s.cached, answered = s.answered, cost_nano = s.cost, unpriced = s.unpriced,
       priced_by = s.priced_by, error = s.fault, request_id = s.request_id
-    FROM said AS s JOIN was AS w ON w.id = s.id
-    WHERE c.id = s.id AND (w.state IN ('sent', 'received') OR w.state = 'orphaned' AND s.state = 'settled')
+    FROM said AS s
+    WHERE c.id = s.id AND (c.state IN ('sent', 'received') OR c.state = 'orphaned' AND s.state = 'settled')
     RETURNING c.*
   ), added AS (
     INSERT INTO {schema}.calls AS c (id, job_id, batch_id, run_id, opened_at, ended_at, prompt_tokens, most_tokens,
@@ -346,7 +346,7 @@ BEGIN
       s.answered, s.unpriced, (clock AT TIME ZONE 'UTC')::date, s.state, s.key, s.pool, s.provider, s.model, s.purpose,
       s.tenant, string_to_array(s.scope_list, E'\x1f'), s.priced_by, s.fault, s.request_id
     FROM said AS s
-    WHERE NOT EXISTS (SELECT FROM was AS w WHERE w.id = s.id)
+    WHERE NOT EXISTS (SELECT FROM {schema}.calls AS c WHERE c.id = s.id)
       AND (s.input, s.output, s.cached, s.answered, s.cost, s.unpriced) <> (0, 0, 0, 0, 0, 0)
     ORDER BY s.id
     ON CONFLICT (id) DO NOTHING
@@ -354,7 +354,7 @@ BEGIN
   ), changes AS (
     SELECT 1 AS sign, e.* FROM ended AS e
     UNION ALL SELECT 1, a.* FROM added AS a
-    UNION ALL SELECT -1, w.* FROM was AS w JOIN ended AS e ON e.id = w.id WHERE w.state = 'orphaned'
+    UNION ALL SELECT -1, o.* FROM orphans AS o JOIN ended AS e ON e.id = o.id
   )
   INSERT INTO {schema}.spend AS s (scope, error, day, settled, orphaned, answered, input_tokens, output_tokens,
     cached_tokens, cost_nano, unpriced, lost_tokens, lost_nano, lost_unpriced)
