@@ -25,7 +25,7 @@ from headrace.llm.quota import Quotas, QuotaWait, Reservation
 from headrace.llm.sizes import Sizes
 from headrace.llm.spool import Spool
 from headrace.llm.switches import MemoUse
-from headrace.llm.waiting import MustWaitError, Patience
+from headrace.llm.waiting import BudgetLooks, MustWaitError, Patience
 from headrace.model.calls import NewCall, Opening, Verdict
 from headrace.model.ids import uuid7
 from headrace.model.llm import Answer, CompletionRequest, FinishReason
@@ -59,11 +59,12 @@ class Caller:
         self._sizes = Sizes(endpoint.expected_tokens)
         self._held_until = 0.0
         self._has_prices = False
+        self._looks = BudgetLooks()
 
     async def buy(self, ask: Ask, watcher: Watcher) -> Asked:
         """The answer to a request, from the memo or from the provider. Raises ProviderError, MustWaitError."""
         await self._load_prices()
-        patience = Patience(keeps_slot=ask.keeps_slot)
+        patience = Patience(self._looks, keeps_slot=ask.keeps_slot)
         asked_at = time.time_ns()
         while True:
             call = self._new_call(ask)
@@ -125,6 +126,7 @@ class Caller:
                 raise
             paid = await self._paid_before(call, opening) if streamed or opening.answer is not None else None
             if opening.verdict is Verdict.OPENED and paid is None:
+                self._looks.opened()
                 return reservation or await self._await_quota(call, patience)
             if reservation is not None:
                 reservation.refund()
