@@ -31,6 +31,7 @@ from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, TaskCall, new_batch
 
 if TYPE_CHECKING:
+    from headrace.budgets import Budgets
     from headrace.dead_letters import DeadLetters
     from headrace.engine.worker import Worker
     from headrace.llm.gateway import LLM
@@ -473,9 +474,18 @@ class App:
 
     @property
     def llm(self) -> LLM:
-        """The model: `extract`, `complete`. Answers are stored before they are used and never paid twice."""
-        llm: LLM = self.runtime.llm()
-        return llm
+        """The model: `extract`, `extract_items`, `stream_items`, `complete`, `embed`, `using`.
+
+        Answers are stored before they are used, and never paid twice; quotas and budgets are kept over all processes.
+        """
+        return self.runtime.llm()
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """How much model calls may cost, by day, tenant, batch or run: `set`, `show`, `remove`."""
+        from headrace.budgets import Budgets
+
+        return Budgets(lambda: self.runtime)
 
     @cached_property
     def dead_letters(self) -> DeadLetters:

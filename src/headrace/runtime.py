@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.engine.batches import Batches
 from headrace.engine.client import Client
@@ -16,6 +17,9 @@ from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
 from headrace.settings import Settings
 
+if TYPE_CHECKING:
+    from headrace.llm.gateway import LLM
+
 
 @dataclass(slots=True)
 class Runtime:
@@ -23,8 +27,8 @@ class Runtime:
 
     settings: Settings
     stores: Stores
-    #: The model behind `app.llm`, made on first use by the wiring.
-    llm: Any
+    #: Makes the gateway behind `app.llm` on first use.
+    llm: Callable[[], LLM]
     close_others: Any
     #: The buckets of rate limits: in a server beside the store, or the store's own.
     limiter: Limiter

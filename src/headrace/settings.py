@@ -21,6 +21,7 @@ from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.llm import LLMSettings
 from headrace.model.names import check_name
 from headrace.model.queue import QueueRule
+from headrace.model.telemetry import TelemetrySettings
 from headrace.model_settings import ModelSettings, check_models
 
 T = TypeVar("T")
@@ -165,6 +166,7 @@ class Settings:
     #: further models by their names, `[llm.models.NAME]`
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     limits: LimitsSettings = LimitsSettings()
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
 
@@ -408,6 +410,9 @@ def _check_rules(settings: Settings) -> None:
     _require(queue.max_pool_size >= 4, "queue.max_pool_size", "must be at least 4", queue.max_pool_size)
     _check_store(queue)
     _check_limits(settings)
+    endpoint = settings.telemetry.endpoint
+    rule = "must be a URL such as http://127.0.0.1:4318"
+    _require(not endpoint or endpoint.startswith(("http://", "https://")), "telemetry.endpoint", rule, repr(endpoint))
     _require(0 <= queue.max_retries <= 99, "queue.max_retries", "must be from 0 to 99", queue.max_retries)
     check_models(
         {"llm": settings.llm} | {f"llm.models.{name}": table for name, table in settings.models.items()}, _require

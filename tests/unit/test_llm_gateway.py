@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field, RootModel
 
+from headrace.clock import SystemClock
+from headrace.llm.endpoint import Endpoint
+from headrace.llm.gateway import LLM
+from headrace.llm.models import Models
 from headrace.llm.results import Provenance
+from headrace.model.calls import Settlement
 from headrace.model.errors import InvalidInputError, StoreUnavailableError
 from headrace.model.llm import AnswerStyle, FinishReason, Message, StoredAnswer
-from headrace.model.provider_errors import BadOutputError, RateLimitedError, RefusedError
+from headrace.model.provider_errors import (
+    BadOutputError,
+    ProviderUnavailableError,
+    RateLimitedError,
+    RefusedError,
+)
+from headrace.model.quota import Pool
 from headrace.model.usage import Usage, UsageMeter, current_meter
-from headrace.stores.memory.memo_store import MemoryMemoStore
-from tests.unit.llm_answers import COST, WrittenProvider, llm_of, said
+from headrace.ports.stores import Stores
+from headrace.stores.memory import open_memory_stores, stores_over
+from headrace.stores.memory.call_store import MemoryCallStore
+from headrace.stores.memory.memo_retention import DatedMemoStore
+from headrace.stores.memory.notifier import MemoryNotifier
+from headrace.stores.memory.state import State
+from tests.unit.llm_answers import COST, OnePrice, WrittenProvider, llm_of, means_of, said
 from tests.waiting import wait_until
 
 GOOD = '{"plants": 60, "variety": "Rosada"}'
@@ -78,10 +95,10 @@ async def test_words_and_fences_around_the_object_are_passed_over() -> None:
 
 async def test_an_equal_ask_costs_nothing() -> None:
     """The answer is taken from the memo, also by another LLM over the same memo, as after a restart."""
-    memo = MemoryMemoStore()
+    stores = open_memory_stores()
     provider = WrittenProvider([GOOD])
-    first = await llm_of(provider, memo).extract_detailed(Trial, prompt="?")
-    again = await llm_of(provider, memo).extract_detailed(Trial, prompt="?")
+    first = await llm_of(provider, stores).extract_detailed(Trial, prompt="?")
+    again = await llm_of(provider, stores).extract_detailed(Trial, prompt="?")
 
     assert again.value == first.value
     assert again.usage == Usage(reused=1)
@@ -103,49 +120,59 @@ async def test_another_ask_is_another_call(changes: dict[str, Any]) -> None:
 
 async def test_the_answer_is_stored_before_it_is_read() -> None:
     """What was paid lies in the memo even where it turns out useless."""
-    memo = RecordingMemo()
+    stores, calls = recording_stores()
     with pytest.raises(BadOutputError):
-        await llm_of(WrittenProvider(["one", "two", "three"]), memo).extract(Trial, prompt="?")
+        await llm_of(WrittenProvider(["one", "two", "three"]), stores).extract(Trial, prompt="?")
 
-    assert [answer.answer.text for answer in memo.stored] == ["one", "two", "three"]
+    assert [answer.answer.text for answer in calls.stored] == ["one", "two", "three"]
 
 
-class RecordingMemo(MemoryMemoStore):
-    """A memo that shows what it was given, and is out of order for a while."""
+class RecordingCalls(MemoryCallStore):
+    """A ledger that shows which answers it was given, and is out of order for a while."""
 
-    def __init__(self, outages: int = 0) -> None:
-        super().__init__()
+    outages = 0
+
+    def __init__(self, state: State, memo: DatedMemoStore) -> None:
+        super().__init__(state, memo)
         self.stored: list[StoredAnswer] = []
-        self._outages = outages
 
-    async def store_answer(self, key: str, answer: StoredAnswer) -> StoredAnswer:
+    async def settle_calls(self, settlements: Sequence[Settlement]) -> list[StoredAnswer | None]:
         """Fail while out of order, then store."""
-        if self._outages:
-            self._outages -= 1
+        if self.outages:
+            self.outages -= 1
             raise StoreUnavailableError
-        self.stored.append(answer)
-        return await super().store_answer(key, answer)
+        self.stored += [settlement.answer for settlement in settlements if settlement.answer is not None]
+        return await super().settle_calls(settlements)
+
+
+def recording_stores() -> tuple[Stores, RecordingCalls]:
+    """Stores in memory whose ledger can be looked at."""
+    state = State(SystemClock())
+    memo = DatedMemoStore(state)
+    calls = RecordingCalls(state, memo)
+    return replace(stores_over(state, MemoryNotifier()), calls=calls, memo=memo), calls
 
 
 async def test_a_paid_answer_outlives_a_store_that_restarts() -> None:
     """Storing is tried again before the answer is given up."""
-    memo = RecordingMemo(outages=1)
+    stores, calls = recording_stores()
+    calls.outages = 1
     provider = WrittenProvider([GOOD])
-    await llm_of(provider, memo).extract(Trial, prompt="?")
+    await llm_of(provider, stores).extract(Trial, prompt="?")
 
-    assert len(memo.stored) == 1
+    assert len(calls.stored) == 1
     assert len(provider.requests) == 1
 
 
 async def test_the_answer_stored_first_stands() -> None:
     """Where another process stored an answer in the meantime, that one is used: all see the same."""
-    memo = MemoryMemoStore()
+    stores = open_memory_stores()
     provider = WrittenProvider(["late"])
     provider.gate.clear()
-    llm = llm_of(provider, memo)
+    llm = llm_of(provider, stores)
     asking = asyncio.create_task(llm.complete("?"))
     await wait_until(lambda: provider.requests)
-    await memo.store_answer(provider.requests[0].memo_key("written"), StoredAnswer("written", said("early")))
+    await stores.memo.store_answer(provider.requests[0].memo_key("written"), StoredAnswer("written", said("early")))
     provider.gate.set()
 
     assert await asking == "early"
@@ -178,11 +205,11 @@ async def test_a_wrong_answer_is_repaired_by_naming_its_errors(style: AnswerStyl
 
 async def test_after_two_repairs_it_ends_and_the_end_costs_nothing_twice() -> None:
     """Three wrong answers are a permanent error that names the errors; the same ask again makes no call."""
-    memo = MemoryMemoStore()
+    stores = open_memory_stores()
     provider = WrittenProvider(["{}"] * 3)
     for _ in range(2):
         with pytest.raises(BadOutputError) as caught:
-            await llm_of(provider, memo).extract(Trial, prompt="?")
+            await llm_of(provider, stores).extract(Trial, prompt="?")
 
     assert len(provider.requests) == 3
     assert len({request.memo_key("written") for request in provider.requests}) == 3
@@ -192,11 +219,11 @@ async def test_after_two_repairs_it_ends_and_the_end_costs_nothing_twice() -> No
 
 async def test_a_cut_answer_is_asked_for_again_with_more_room() -> None:
     """A cut answer is never mended, not even where it could be read; the paid cut one stays in the memo."""
-    memo = MemoryMemoStore()
+    stores = open_memory_stores()
     cut = said(GOOD, FinishReason.LENGTH)
     provider = WrittenProvider([cut, cut, GOOD])
     for _ in range(2):
-        value = await llm_of(provider, memo).extract(Trial, prompt="?", max_tokens=100)
+        value = await llm_of(provider, stores).extract(Trial, prompt="?", max_tokens=100)
         assert value.plants == 60
 
     assert [request.max_tokens for request in provider.requests] == [100, 356, 712]
@@ -216,11 +243,11 @@ async def test_an_answer_cut_at_the_provider_s_own_limit_is_asked_for_shorter() 
 @pytest.mark.parametrize("style", list(AnswerStyle))
 async def test_a_refusal_is_permanent_and_paid_once(style: AnswerStyle) -> None:
     """The model declines: no repair, and the same ask again is refused from the memo."""
-    memo = MemoryMemoStore()
+    stores = open_memory_stores()
     provider = WrittenProvider([said("I cannot.", FinishReason.REFUSED)], style)
     for _ in range(2):
         with pytest.raises(RefusedError, match=r"I cannot\.") as caught:
-            await llm_of(provider, memo).extract(Trial, prompt="?")
+            await llm_of(provider, stores).extract(Trial, prompt="?")
 
     assert len(provider.requests) == 1
     assert not caught.value.transient
@@ -228,7 +255,7 @@ async def test_a_refusal_is_permanent_and_paid_once(style: AnswerStyle) -> None:
 
 async def test_an_answer_that_is_none_is_asked_for_again(meter: UsageMeter) -> None:
     """A body that held no answer spends a repair, its cost is counted, and nothing is stored for it."""
-    useless = BadOutputError(errors=["a tool call instead of text"], usage=COST)
+    useless = BadOutputError(errors=["a tool call instead of text"], usage=replace(COST, cost_nano=0))
     provider = WrittenProvider([useless, GOOD])
     extraction = await llm_of(provider).extract_detailed(Trial, prompt="?")
 
@@ -242,14 +269,23 @@ async def test_an_answer_that_is_none_is_asked_for_again(meter: UsageMeter) -> N
 
 async def test_a_transient_fault_is_the_job_s_affair() -> None:
     """Nothing is retried here: the error goes out as it came, and nothing is stored."""
-    limited = RateLimitedError(retry_after=timedelta(seconds=2))
-    provider = WrittenProvider([limited, "yes"])
+    away = ProviderUnavailableError()
+    provider = WrittenProvider([away, "yes"])
     llm = llm_of(provider)
-    with pytest.raises(RateLimitedError) as caught:
+    with pytest.raises(ProviderUnavailableError) as caught:
         await llm.complete("?")
 
-    assert caught.value is limited
+    assert caught.value is away
     assert await llm.complete("?") == "yes"
+
+
+async def test_a_full_quota_is_waited_for_and_is_no_error() -> None:
+    """A 429 closes the pool; the call is made again when that is over, and its asker hears nothing of it."""
+    provider = WrittenProvider([RateLimitedError(retry_after=timedelta(milliseconds=20)), "yes"])
+    llm = llm_of(provider)
+
+    assert await llm.complete("?") == "yes"
+    assert len(provider.requests) == 2
 
 
 async def test_equal_asks_at_one_time_are_one_call(meter: UsageMeter) -> None:
@@ -269,17 +305,17 @@ async def test_equal_asks_at_one_time_are_one_call(meter: UsageMeter) -> None:
 
 async def test_a_cancelled_asker_loses_no_paid_answer(meter: UsageMeter) -> None:
     """The call goes on without it; its answer is stored, counted and there for the next asker."""
-    memo = RecordingMemo()
+    stores, calls = recording_stores()
     provider = WrittenProvider([GOOD])
     provider.gate.clear()
-    llm = llm_of(provider, memo)
+    llm = llm_of(provider, stores)
     asking = asyncio.create_task(llm.extract(Trial, prompt="?"))
     await wait_until(lambda: provider.requests)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
     provider.gate.set()
-    await wait_until(lambda: memo.stored)
+    await wait_until(lambda: calls.stored)
 
     assert (await llm.extract_detailed(Trial, prompt="?")).usage == Usage(reused=1)
     assert meter.total == COST + Usage(reused=1)
@@ -301,17 +337,17 @@ async def test_a_cancelled_asker_leaves_the_others_alone() -> None:
 
 async def test_closing_waits_for_answers_under_way() -> None:
     """What is paid and under way is stored before the provider is let go."""
-    memo = RecordingMemo()
+    stores, calls = recording_stores()
     provider = WrittenProvider(["yes"])
     provider.gate.clear()
-    llm = llm_of(provider, memo)
+    llm = llm_of(provider, stores)
     asking = asyncio.create_task(llm.complete("?"))
     await wait_until(lambda: provider.requests)
     closing = asyncio.create_task(llm.aclose())
     provider.gate.set()
     await closing
 
-    assert len(memo.stored) == 1
+    assert len(calls.stored) == 1
     assert provider.is_closed
     assert await asking == "yes"
     await llm.aclose()
@@ -387,9 +423,8 @@ def test_nothing_is_opened_before_the_first_use() -> None:
         opened.append(1)
         return WrittenProvider([])
 
-    from headrace.llm.gateway import LLM
-
-    llm = LLM(open_provider, MemoryMemoStore())
+    endpoint = Endpoint(open=open_provider, pool=Pool("written"), prices=OnePrice())
+    llm = LLM(Models({"": endpoint}, means_of(open_memory_stores())))
     assert opened == []
     assert (llm.style, llm.model_name) == (AnswerStyle.STRICT_SCHEMA, "written-1")
     assert opened == [1]

@@ -19,7 +19,7 @@ from headrace.llm.validation import InvalidAnswerError
 from headrace.model.llm import AnswerStyle, CompletionRequest, FinishReason
 from headrace.model.provider_errors import BadOutputError
 from headrace.model.usage import Usage
-from headrace.stores.memory.memo_store import MemoryMemoStore
+from headrace.stores.memory import open_memory_stores
 from tests.unit.llm_answers import WrittenProvider, llm_of, said
 
 TEXT = "Each of the 60 plants was watered. The variety Rosada did best."
@@ -237,11 +237,11 @@ async def test_only_the_wrong_field_is_asked_for_again(wrong: str, told: str) ->
 
 async def test_a_field_is_repaired_twice_at_most_and_the_end_costs_nothing_twice() -> None:
     """Three wrong answers name the field; the same ask again makes no call."""
-    memo = MemoryMemoStore()
+    stores = open_memory_stores()
     provider = plain(["many"] * 3)
     for _ in range(2):
         with pytest.raises(BadOutputError, match="plants: the answer must hold a number"):
-            await llm_of(provider, memo).extract(Count, prompt=TEXT)
+            await llm_of(provider, stores).extract(Count, prompt=TEXT)
 
     assert len({request.memo_key("written") for request in provider.requests}) == len(provider.requests) == 3
 
@@ -286,10 +286,10 @@ async def test_of_a_cut_answer_only_what_surely_ended_counts() -> None:
 
 async def test_an_equal_plain_ask_costs_nothing() -> None:
     """Each field's answer is in the memo for itself."""
-    memo = MemoryMemoStore()
+    stores = open_memory_stores()
     provider = plain(["60"])
-    await llm_of(provider, memo).extract(Count, prompt=TEXT)
-    again = await llm_of(provider, memo).extract_detailed(Count, prompt=TEXT)
+    await llm_of(provider, stores).extract(Count, prompt=TEXT)
+    again = await llm_of(provider, stores).extract_detailed(Count, prompt=TEXT)
 
     assert again.usage == Usage(reused=1)
 

@@ -40,6 +40,7 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("llm", "style"): "plain",
     ("llm", "provider"): "openai",
     ("llm", "charge"): "split",
+    ("telemetry", "endpoint"): "http://127.0.0.1:4318",
     ("limits", "url"): "redis://limits",
 }
 #: What has to be said as well for a value to be allowed.

@@ -173,7 +173,7 @@ def _skew(skew: timedelta) -> Finding:
 
 
 async def _workers(stores: Stores, _: Settings) -> list[Finding]:
-    live = [session for session in await stores.inspect.list_sessions() if session.alive]
+    live = [session for session in await stores.inspect.list_sessions() if session.alive and session.queues]
     if not live:
         return [Finding("workers", Status.WARN, "none is alive", "headrace worker MODULE:app")]
     hosts = {session.hostname for session in live}

@@ -38,6 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "limits": Entry(
         "headrace.cli.limits:limits", "Caps, rate limits, breakers and shares; change them while workers run."
     ),
+    "llm": Entry("headrace.cli.llm:llm", "Model calls: quotas, spending, orphaned calls and budgets."),
     "dlq": Entry("headrace.cli.dlq:dlq", "Dead letters: what failed, grouped by its error, and running it again."),
     "schedule": Entry("headrace.cli.schedule:schedule", "What runs by the clock: list, pause, run now, forget."),
     "migrate": Entry("headrace.cli.migrate:migrate", "Apply the migrations that the configured database lacks."),

@@ -40,7 +40,8 @@ def workers(everyone: bool, as_json: bool) -> None:
       headrace workers --all --json
     """
     now, sessions = with_stores(_read)
-    chosen = [session for session in sessions if session.alive or everyone]
+    # A process that only calls models has a session as well, and serves no queue.
+    chosen = [session for session in sessions if session.queues and (session.alive or everyone)]
     if as_json:
         print_json([_document(session, now) for session in chosen])
     elif not chosen:

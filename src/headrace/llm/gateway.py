@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from headrace.llm.asking import Asker, Exchange
+from headrace.llm.asking import Asker
+from headrace.llm.embedding import embed
+from headrace.llm.exchange import Exchange
 from headrace.llm.json_mode import extract_json
+from headrace.llm.models import Models
 from headrace.llm.plain import extract_plain
 from headrace.llm.prompts import conversation
 from headrace.llm.results import Completion, Extraction
 from headrace.llm.schema import plain_schema
 from headrace.llm.strict import extract_strict
+from headrace.llm.switches import MemoUse, Switches
+from headrace.model.budget import check_tenant
 from headrace.model.errors import InvalidInputError
 from headrace.model.llm import AnswerStyle, CompletionRequest, FinishReason, Message
-from headrace.ports.llm import Provider
-from headrace.ports.memo_store import MemoStore
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -27,8 +30,6 @@ _STRATEGIES = {
     AnswerStyle.JSON: extract_json,
     AnswerStyle.PLAIN: extract_plain,
 }
-#: How long closing waits for answers that are paid and under way.
-_LINGER = timedelta(seconds=5)
 
 
 class LLM:
@@ -38,12 +39,32 @@ class LLM:
     from there at no cost, after any crash and in any process. Calls are never retried here beyond repairs: transient
     `ProviderError`s are for the job's retry policy.
 
-    `open_provider` is called once, on first use. Safe for any number of coroutines.
+    Before a call its quota and its part of the budgets are reserved. Inside a job's handler it waits for them at most
+    2 s; then the handler leaves its slot and runs again later, from its first line (see docs/explanation/parking.md).
+    Elsewhere it waits as long as it takes. A 429 is such a wait, and never an error.
+
+    Safe for any number of coroutines.
     """
 
-    def __init__(self, open_provider: Callable[[], Provider], memo: MemoStore) -> None:
-        self._open_provider, self._memo = open_provider, memo
-        self._opened: Asker | None = None
+    def __init__(self, models: Models, model: str = "", switches: Switches | None = None) -> None:
+        """`model`: the name of a configured model; empty: the default one."""
+        self._models, self._model, self._switches = models, model, switches or Switches()
+
+    def using(self, model: str | None = None, *, tenant: str | None = None, memo: MemoUse | str | None = None) -> LLM:
+        """The same with another model, for a tenant, or with another use of stored answers; None keeps what is.
+
+        `model`: NAME of `[llm.models.NAME]`. `tenant`: calls count against the budget `tenant:NAME`, and share stored
+        answers with the tenant's calls alone. `memo`: "use" (an equal ask costs nothing), "fresh" (buy a new answer
+        and keep that) or "bypass" (neither read nor keep). Raises InvalidInputError.
+
+            summary = await app.llm.using("strong", tenant="acme").complete("Summarise: …")
+        """
+        switches = self._switches
+        if tenant is not None:
+            switches = replace(switches, tenant=check_tenant(tenant))
+        if memo is not None:
+            switches = replace(switches, memo=_memo_use(memo))
+        return LLM(self._models, self._model if model is None else self._models.check(model), switches)
 
     @property
     def style(self) -> AnswerStyle:
@@ -54,6 +75,16 @@ class LLM:
     def model_name(self) -> str:
         """The model's name. Raises ConfigError where the model is not configured rightly."""
         return self._asker.provider.model
+
+    @property
+    def provider_name(self) -> str:
+        """The provider's name. Raises ConfigError where the model is not configured rightly."""
+        return self._asker.provider.name
+
+    @property
+    def pool(self) -> str:
+        """The name of the quota that the model uses: for `pools=` of tasks, and `headrace llm pools`."""
+        return self._asker.endpoint.pool.name
 
     async def extract(  # noqa: PLR0913 # the public call: each parameter is one thing users set
         self,
@@ -98,7 +129,7 @@ class LLM:
         """The same as `extract`, with tokens, calls, reused answers and provenance beside the value."""
         plain_schema(model)  # a model that is none is told before anything is asked
         request = self._request(conversation(prompt, system), max_tokens, temperature, sample)
-        return await _STRATEGIES[self.style](self._asker, model, request)
+        return await _STRATEGIES[self.style](self._exchange(), model, request)
 
     async def complete(  # noqa: PLR0913 # see extract
         self,
@@ -146,7 +177,7 @@ class LLM:
         """The same as `complete`, with tokens, whether the answer was reused and whether it was cut."""
         turns = conversation(prompt, system, messages)
         stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
-        exchange = Exchange(self._asker)
+        exchange = self._exchange()
         answer = await exchange.send(self._request(turns, max_tokens, temperature, sample, stops))
         return Completion(
             text=answer.text,
@@ -155,18 +186,26 @@ class LLM:
             truncated=answer.finish_reason is FinishReason.LENGTH,
         )
 
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """A vector for each text, in their order, from a model that makes embeddings.
+
+        Usually another model than the one that answers: configure it as `[llm.models.NAME]`, and take `using("NAME")`.
+        Raises InvalidInputError, ProviderError.
+
+            near, far = await app.llm.using("embedder").embed(["Frost Keep", "Icehold"])
+        """
+        return await embed(self._exchange, self.model_name, texts)
+
     async def aclose(self) -> None:
-        """Let paid answers under way arrive (5 s at most), then release the provider. Allowed twice."""
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.aclose(_LINGER)
-            await opened.provider.aclose()
+        """Let paid answers under way arrive (5 s at most), then release the providers. Allowed twice."""
+        await self._models.aclose()
 
     @property
     def _asker(self) -> Asker:
-        if self._opened is None:
-            self._opened = Asker(self._open_provider(), self._memo)
-        return self._opened
+        return self._models.asker(self._model)
+
+    def _exchange(self) -> Exchange:
+        return self._models.exchange(self._model, self._switches)
 
     def _request(
         self,
@@ -188,3 +227,10 @@ class LLM:
             stop=stop,
             sample=sample,
         )
+
+
+def _memo_use(value: object) -> MemoUse:
+    try:
+        return MemoUse(str(value))
+    except ValueError:
+        raise InvalidInputError("memo", 'must be "use", "fresh" or "bypass"', value) from None

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from headrace.llm.asking import Asker, Exchange
+from headrace.llm.exchange import Exchange
 from headrace.llm.repair import ask_until_valid
 from headrace.llm.results import Extraction
 from headrace.llm.schema import plain_schema, schema_name
@@ -21,9 +21,8 @@ M = TypeVar("M", bound=BaseModel)
 _INSTRUCTION = "Answer with one JSON object that follows this JSON schema, and with nothing else:"
 
 
-async def extract_json(asker: Asker, model: type[M], request: CompletionRequest) -> Extraction[M]:
+async def extract_json(exchange: Exchange, model: type[M], request: CompletionRequest) -> Extraction[M]:
     """One ask in JSON mode, with the schema in the system message: what equal asks share stands first."""
-    exchange = Exchange(asker)
     asked = replace(
         request, messages=_with_schema(request, model), json_mode=True, schema=None, schema_name=schema_name(model)
     )

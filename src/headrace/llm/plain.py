@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError, create_model
 
-from headrace.llm.asking import Asker, Exchange
 from headrace.llm.coercion import Value, coerce
+from headrace.llm.exchange import Exchange
 from headrace.llm.fields import Kind, Question, questions
 from headrace.llm.repair import ask_until_valid
 from headrace.llm.results import Extraction, Provenance
@@ -55,12 +55,12 @@ class _Field:
     said: str = ""
 
 
-async def extract_plain(asker: Asker, model: type[M], request: CompletionRequest) -> Extraction[M]:
+async def extract_plain(exchange: Exchange, model: type[M], request: CompletionRequest) -> Extraction[M]:
     """One ask for each field; a field whose value is not valid is asked for again, twice at most.
 
     Raises BadOutputError naming the fields, RefusedError, ProviderError.
     """
-    fields = [_Field(question, Exchange(asker)) for question in questions(model)]
+    fields = [_Field(question, exchange.another()) for question in questions(model)]
     for one in fields:
         await _ask(one, request)
     while True:

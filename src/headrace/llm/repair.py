@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from headrace.llm.asking import Exchange
+from headrace.llm.exchange import Exchange
 from headrace.llm.results import Provenance
 from headrace.llm.validation import InvalidAnswerError
 from headrace.model.llm import CompletionRequest, FinishReason, Message

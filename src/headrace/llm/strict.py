@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from headrace.llm.asking import Asker, Exchange
+from headrace.llm.exchange import Exchange
 from headrace.llm.json_mode import extract_json
 from headrace.llm.repair import ask_until_valid
 from headrace.llm.results import Extraction
@@ -19,13 +19,12 @@ from headrace.model.llm import CompletionRequest
 M = TypeVar("M", bound=BaseModel)
 
 
-async def extract_strict(asker: Asker, model: type[M], request: CompletionRequest) -> Extraction[M]:
+async def extract_strict(exchange: Exchange, model: type[M], request: CompletionRequest) -> Extraction[M]:
     """One ask with the schema beside it. A model no strict schema can say is asked for in JSON mode."""
     try:
         schema = strict_schema(model)
     except NotStrictError:
-        return await extract_json(asker, model, request)
-    exchange = Exchange(asker)
+        return await extract_json(exchange, model, request)
     asked = replace(request, schema=schema, schema_name=schema_name(model))
     value, provenance = await ask_until_valid(exchange, asked, partial(read_json, model))
     return Extraction(value, exchange.usage, provenance)

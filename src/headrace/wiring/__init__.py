@@ -39,6 +39,7 @@ from headrace.settings import Settings
 
 if TYPE_CHECKING:
     from headrace.app import App
+    from headrace.llm.gateway import LLM
     from headrace.stores.redis import RedisSite
 
 __all__ = [
@@ -68,7 +69,7 @@ async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | N
         await stack.aclose()
         raise
     return Runtime(
-        settings, stores, llm=_llm(settings, stores, stack), close_others=stack.aclose, limiter=limiter,
+        settings, stores, llm=_llm(settings, stores, limiter, stack), close_others=stack.aclose, limiter=limiter,
         queue_rules={} if queue_rules is None else queue_rules,
     )  # fmt: skip
 
@@ -208,18 +209,14 @@ class Keeper(Loop):
         await asyncio.to_thread(self._ensure)
 
 
-def _llm(settings: Settings, stores: Stores, stack: AsyncExitStack) -> Callable[[], Any]:
-    """Return a function that makes the model on first use: its client is heavy to import."""
+def _llm(settings: Settings, stores: Stores, limiter: Limiter, stack: AsyncExitStack) -> Callable[[], LLM]:
+    """Return a function that makes the gateway on first use: what it needs is heavy to import."""
 
     @cache
-    def make() -> Any:
-        from headrace.llm.gateway import LLM
-        from headrace.providers import open_provider
+    def make() -> LLM:
+        from headrace.wiring.gateway import open_gateway
 
-        chosen = settings.llm_settings()
-        llm = LLM(lambda: open_provider(chosen, settings.directory), stores.memo)
-        stack.push_async_callback(llm.aclose)
-        return llm
+        return open_gateway(settings, stores, limiter, stack)
 
     return make
 

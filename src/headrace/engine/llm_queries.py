@@ -1,0 +1,110 @@
+"""What command line and HTTP service show of model calls: pools as they stand, and what was spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from headrace.engine.dead_processes import expire_gone
+from headrace.model.session import SessionView
+from headrace.model.spend import SpendGroup, SpendRow
+from headrace.ports.stores import Stores
+
+#: Under this name a session tells of its pools.
+_POOLS = "headrace.llm.pools"
+_HITS = ("headrace.llm.memo_hits", "headrace.llm.shared")
+#: Calls that one look at the ledger ends, of processes that are gone.
+_REAPED = 1_000
+
+
+@dataclass(slots=True)
+class PoolView:
+    """One pool over all live processes. Counts of processes are since each began."""
+
+    name: str
+    #: calls in flight by the ledger, and by what the processes say
+    in_flight: int = 0
+    waiting: int = 0
+    #: calls that had to wait, and how long together
+    waits: int = 0
+    waited: timedelta = timedelta()
+    #: 429s
+    refused: int = 0
+    overloaded: int = 0
+    #: for how much longer nothing passes
+    closed: timedelta = timedelta()
+    #: units per second that flow, by dimension, where the limits are known or learnt
+    flows: dict[str, float] = field(default_factory=dict)
+    #: the flow as a part of what the limits allow
+    learnt: float = 1.0
+    #: today's calls and spending (UTC); None: nothing was called
+    today: SpendRow | None = None
+
+
+async def list_pools(stores: Stores) -> list[PoolView]:
+    """Return the pools that were used today or by a live process, by name."""
+    await settle_dead(stores)
+    info = await stores.inspect.store_info()
+    rows = await stores.budgets.list_spend(SpendGroup.POOL, since=_day(info.now))
+    pools = {row.name: PoolView(row.name, in_flight=row.in_flight, today=row) for row in rows}
+    for told in _told(await stores.inspect.list_sessions()):
+        _add(pools.setdefault(told["name"], PoolView(told["name"])), told)
+    return [pools[name] for name in sorted(pools)]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFigures:
+    """What Prometheus is told of model calls."""
+
+    pools: list[PoolView]
+    #: today's calls by purpose (UTC)
+    purposes: list[SpendRow]
+    #: asks of live processes that cost nothing: their answers were stored, or an equal call was under way
+    memo_hits: int
+
+
+async def read_figures(stores: Stores) -> ModelFigures:
+    """Return the figures of model calls."""
+    pools = await list_pools(stores)
+    info = await stores.inspect.store_info()
+    sessions = await stores.inspect.list_sessions()
+    live = (session.stats for session in sessions if session.alive)
+    hits = sum(stats.get(name, 0) for stats in live for name in _HITS)
+    return ModelFigures(pools, await stores.budgets.list_spend(SpendGroup.PURPOSE, since=_day(info.now)), hits)
+
+
+async def list_spend(stores: Stores, by: SpendGroup, *, since: timedelta | None) -> list[SpendRow]:
+    """Return what was spent, dearest first; `since`: only of so much time, in whole days (UTC)."""
+    await settle_dead(stores)
+    if since is None:
+        return await stores.budgets.list_spend(by)
+    info = await stores.inspect.store_info()
+    return await stores.budgets.list_spend(by, since=_day(info.now, since))
+
+
+async def settle_dead(stores: Stores) -> None:
+    """End what dead processes left in the ledger, so that it is told as it is."""
+    await expire_gone(stores)
+    while await stores.calls.reap_calls(limit=_REAPED) >= _REAPED:
+        pass
+
+
+def _day(now: datetime | None, before: timedelta = timedelta()) -> date | None:
+    return None if now is None else (now - before).date()
+
+
+def _told(sessions: Iterable[SessionView]) -> Iterable[dict[str, Any]]:
+    return (pool for session in sessions if session.alive for pool in session.stats.get(_POOLS, ()))
+
+
+def _add(pool: PoolView, told: dict[str, Any]) -> None:
+    pool.waiting += told["waiting"]
+    pool.waits += told["waits"]
+    pool.waited += timedelta(seconds=told["waited_seconds"])
+    pool.refused += told["refused"]
+    pool.overloaded += told["overloaded"]
+    pool.closed = max(pool.closed, timedelta(seconds=told["closed_seconds"]))
+    pool.flows = dict(told["flows"])
+    pool.learnt = min(pool.learnt, told["learnt"])

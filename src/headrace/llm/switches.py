@@ -1,0 +1,26 @@
+"""How a call uses the memo, and whose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MemoUse(StrEnum):
+    """What becomes of stored answers."""
+
+    #: an answer that is stored stands, and costs nothing
+    USE = "use"
+    #: buy a new answer and store it in the place of the old one
+    FRESH = "fresh"
+    #: neither read nor store: every ask is paid for
+    BYPASS = "bypass"
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What holds for all calls of one `LLM`."""
+
+    memo: MemoUse = MemoUse.USE
+    #: whose memo and budget; None: everybody's memo, no budget of a tenant
+    tenant: str | None = None

@@ -1,0 +1,89 @@
+"""Waits of a call: for its quota, a budget, a place in its pool, or an equal call that is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import timedelta
+
+from headrace.model.calls import Opening, Verdict
+from headrace.model.parking import KEEP_SLOT
+
+#: Between two looks at an equal call elsewhere, or at a full pool: the first, and the longest.
+_FIRST_LOOK, _LONGEST_LOOK = timedelta(seconds=0.02), timedelta(seconds=0.5)
+#: Between two looks at a budget that is used up: the first, what each call refused since adds, and the longest.
+_BUDGET_LOOK, _EACH_REFUSED, _LONGEST_BUDGET_LOOK = timedelta(seconds=3), timedelta(seconds=0.05), timedelta(seconds=30)
+_DAY_LOOK = timedelta(minutes=5)
+
+
+class MustWaitError(Exception):
+    """A call has to wait longer than its caller may keep a slot; stays within the gateway."""
+
+    def __init__(self, wait: timedelta, reason: str) -> None:
+        super().__init__(reason)
+        self.wait, self.reason = wait, reason
+
+
+class BudgetLooks:
+    """When calls look again at a budget that had no room for them: the more there are, the later.
+
+    Somebody has to raise it, and may be waited for in thousands of jobs, whose looks cost a claim each.
+    """
+
+    def __init__(self) -> None:
+        self._refused = 0
+
+    def refused(self) -> timedelta:
+        """Count a call that was refused, and return when it looks again."""
+        self._refused += 1
+        return min(_BUDGET_LOOK + self._refused * _EACH_REFUSED, _LONGEST_BUDGET_LOOK)
+
+    def opened(self) -> None:
+        """There is room again."""
+        self._refused = 0
+
+
+class Patience:
+    """How long one call may wait where it stands: as long as it takes, or in a slot `KEEP_SLOT` in all."""
+
+    def __init__(self, looks: BudgetLooks, *, keeps_slot: bool) -> None:
+        self._left: timedelta | None = KEEP_SLOT if keeps_slot else None
+        self._look = _FIRST_LOOK
+        self._looks = looks
+
+    @property
+    def left(self) -> timedelta | None:
+        """How long it may wait still; None: as long as it takes."""
+        return self._left
+
+    def spend(self, waited: float) -> None:
+        """Take in that it waited for so many seconds."""
+        if self._left is not None:
+            self._left = max(self._left - timedelta(seconds=waited), timedelta())
+
+    async def after(self, opening: Opening) -> None:
+        """Wait before the next look, for what the store refused. Raises MustWaitError."""
+        match opening.verdict:
+            case Verdict.OVER_BUDGET:
+                await self._pause(self._looks.refused(), f"the budget of {opening.scope} to be raised")
+            case Verdict.DAY_FULL:
+                await self._pause(_DAY_LOOK, "the pool's requests of another day")
+            case Verdict.ENDED:
+                # An answer of the store was lost, and its call ended meanwhile: another call, under an id of its own.
+                raise MustWaitError(_FIRST_LOOK, "its turn")
+            case Verdict.POOL_FULL:
+                await self._look_again("a place among the calls in flight")
+            case _:
+                await self._look_again("an equal call that is under way")
+
+    async def _look_again(self, reason: str) -> None:
+        wait, self._look = self._look, min(self._look * 1.5, _LONGEST_LOOK)
+        await self._pause(wait, reason)
+
+    async def _pause(self, wait: timedelta, reason: str) -> None:
+        # Jitter: what waits for the same thing must not come back at once.
+        wait *= random.uniform(0.7, 1.3)  # noqa: S311 - not for security
+        if self._left is not None and wait > self._left:
+            raise MustWaitError(max(wait, _LONGEST_LOOK), reason)
+        await asyncio.sleep(wait.total_seconds())
+        self.spend(wait.total_seconds())
