@@ -2,8 +2,8 @@
 
     python benchmarks/gateway.py [--rounds 6] [--in-flight 64] [--latency 1.0] [--json FILE]
 
-Both arms ask one scripted provider in a process of its own. They take turns, round by round, so that both see one
-machine; each keeps `--in-flight` calls under way. Calls differ, so that the memo answers none. Shown: the time of a call
+Both arms ask one scripted provider in its own process. They take turns, round by round, so that both see one machine;
+each keeps `--in-flight` calls under way. Calls differ, so that the memo answers none. Shown: the time of a call
 (median, p95), and what the gateway's median adds to the bare one's. The store is the embedded PostgreSQL, which commits
 the attempt before the call and the answer after it.
 """

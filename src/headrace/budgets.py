@@ -19,7 +19,7 @@ _MOST = 10**15
 class Budgets:
     """How much money and how many tokens a day, a tenant, a batch or a run may use.
 
-    At a budget's limit work pauses, and does not fail: jobs leave their slots and look again about every 15 s, so that
+    At a budget's limit work pauses, and does not fail: jobs leave their slots and look again after 3 to 30 s, so that
     raising the budget lets them go on. Scopes: "day" (each day anew, UTC), "tenant:NAME" (`app.llm.using(tenant=…)`),
     "batch:ID" and "run:ID".
 

@@ -17,6 +17,7 @@ C = "tests/conformance"
 LOCKS = "tests/integration/test_postgres_lock_order.py"
 OUTAGES = "tests/integration/test_postgres_outages.py"
 RACES = "tests/integration/test_postgres_races.py"
+LEDGERS = "tests/integration/test_postgres_calls.py"
 NOW = "coalesce(%(now)s::timestamptz, now())"
 
 
@@ -323,4 +324,109 @@ HINTS = (
     ),
 )  # fmt: skip
 
-MUTANTS = (*FENCE, *SESSIONS, *BATCHES, *KEYS, *LEADER, *RACING, *SCHEDULES, *HINTS)
+CALLS = f"{STORE}/migrations/0009_pre_calls.sql"
+ALIVE = f"AND NOT EXISTS (SELECT FROM {{schema}}.sessions AS s\n    WHERE s.id = c.session AND s.expires_at > {NOW})"
+NO_UNIQUE_CALL = Edit(CALLS, "CREATE UNIQUE INDEX calls_held", "CREATE INDEX calls_held")
+LEDGER = (
+    Mutant(
+        "one call of a key", "a live call holds nothing",
+        (Edit(CALLS, "    ELSIF held[i] THEN\n", "    ELSIF held[i] AND false THEN\n"), NO_UNIQUE_CALL),
+        (f"{C}/test_call_store_open.py::test_a_live_call_holds_its_key",),
+    ),
+    Mutant(
+        "one call of a key", "openers do not wait for their rivals for a key",
+        (Edit(CALLS, "SELECT '{schema} call ' || k.key FROM unnest(keys) AS k (key)",
+              "SELECT '{schema} call ' || gen_random_uuid()"), NO_UNIQUE_CALL),
+        (f"{C}/test_call_store_races.py::test_of_many_openers_of_one_key_one_opens_it",
+         f"{LEDGERS}::test_a_rival_for_a_key_waits_for_the_first"),
+    ),
+    Mutant(
+        "one call of a key", "stored answers are not looked for",
+        (Edit(CALLS, "    FROM unnest(ids, keys, freshes) WITH ORDINALITY AS w (id, key, fresh, number)\n",
+              "    FROM unnest(ids, keys, ARRAY(SELECT true FROM unnest(ids))) WITH ORDINALITY"
+              " AS w (id, key, fresh, number)\n"),),
+        (f"{C}/test_call_store_open.py::test_an_answer_that_is_stored_stands",),
+    ),
+    Mutant(
+        "one call of a key", "a call that was opened before is not known again",
+        (Edit(CALLS, "CASE WHEN states[i] = ANY(live) THEN 'opened' ELSE 'ended' END", "'ended'"),),
+        (f"{C}/test_call_store_open.py::test_opening_again_under_the_same_id_is_its_own",),
+    ),
+    Mutant(
+        "session expiry", "the call of a dead session holds its key",
+        (Edit(CALLS, "FILTER (WHERE o.id IS NULL AND a.key IS NULL AND h.id IS NOT NULL AND s.id IS NULL)",
+              "FILTER (WHERE false)"),),
+        (f"{C}/test_call_store_open.py::test_a_dead_session_does_not_hold_a_key",),
+    ),
+    Mutant(
+        "session expiry", "calls of the living are reaped",
+        (sql("reap_calls", ALIVE, ""),
+         Edit(CALLS, "WHERE s.id = c.session AND s.expires_at > clock)", "WHERE false)")),
+        (f"{C}/test_call_store_settle.py::test_the_reaper_ends_calls_of_dead_sessions",),
+    ),
+    Mutant(
+        "budgets and pools", "what is in flight reserves nothing",
+        (Edit(CALLS, "b.cost_nano - p.nano - coalesce(r.nano, 0)", "b.cost_nano - p.nano"),),
+        (f"{C}/test_budget_store.py::test_a_budget_may_be_used_up_to_its_limit",),
+    ),
+    Mutant(
+        "budgets and pools", "calls of one list do not count against one another",
+        (Edit(CALLS, "nano_rooms[b] := nano_rooms[b] - coalesce(most_nanos[i], 0);", ""),),
+        (f"{C}/test_call_store_open.py::test_calls_of_one_list_are_taken_in_order",),
+    ),
+    Mutant(
+        "budgets and pools", "openers do not wait for their rivals for a budget",
+        (Edit(CALLS, "UNION ALL SELECT '{schema} budget ' || b.scope FROM unnest(budgeted) AS b (scope)", ""),),
+        (f"{LEDGERS}::test_what_rivals_for_a_budget_left_is_counted",),
+    ),
+    Mutant(
+        "budgets and pools", "openers do not wait for their rivals for a pool",
+        (Edit(CALLS, "UNION ALL SELECT '{schema} pool ' || p.pool FROM unnest(limited) AS p (pool)", ""),),
+        (f"{LEDGERS}::test_what_rivals_for_a_pool_left_is_counted",),
+    ),
+    Mutant(
+        "budgets and pools", "calls that ended do not count for their day",
+        (Edit(CALLS, "f.opened_today + e.calls", "f.opened_today"),),
+        (f"{C}/test_call_store_open.py::test_the_calls_of_a_day_are_counted",),
+    ),
+    Mutant(
+        "paid once", "a settled call is settled again",
+        (Edit(CALLS, "(c.state IN ('sent', 'received') OR", "(c.state IN ('sent', 'received', 'settled') OR"),),
+        (f"{C}/test_call_store_settle.py::test_a_call_is_settled_once",),
+    ),
+    Mutant(
+        "paid once", "an orphan that is settled stays counted",
+        (Edit(CALLS, "    UNION ALL SELECT -1, o.* FROM orphans AS o JOIN ended AS e ON e.id = o.id\n", ""),),
+        (f"{C}/test_call_store_settle.py::test_a_late_answer_settles_an_orphan",),
+    ),
+    Mutant(
+        "paid once", "an answer takes the place of the one that stands",
+        (Edit(CALLS, "      WHERE excluded.key = ANY(replaced);", "      WHERE true;"),),
+        (f"{C}/test_call_store_settle.py::test_the_first_answer_stands_and_costs_of_both_count",),
+    ),
+    Mutant(
+        "paid once", "a prepared call that was removed is sent",
+        (sql("send_calls", "SELECT l.id FROM live AS l", "SELECT u.id FROM unnest(%(ids)s::uuid[]) AS u (id)"),),
+        (f"{C}/test_call_store_open.py::test_a_prepared_call_of_a_dead_session_is_removed",),
+    ),
+    Mutant(
+        "paid once", "a call that was given up goes on spooling",
+        (sql("spool_items", "WHERE c.id = %(call)s AND c.state IN ('prepared', 'sent', 'received') FOR",
+             "WHERE c.id = %(call)s FOR"),
+         sql("spool_items", "l.state <> 'received'", "l.state = 'sent'")),
+        (f"{C}/test_call_store_spool.py::test_only_a_live_call_spools",),
+    ),
+    Mutant(
+        "names once", "names are taken though others came since the caller looked",
+        (Edit(CALLS, "  IF FOUND THEN\n    RETURN;\n  END IF;\n  WITH wanted", "  WITH wanted"),),
+        (f"{C}/test_name_store.py::test_names_that_were_not_seen_come_first",),
+    ),
+    Mutant(
+        "names once", "numbers are given again",
+        (Edit(CALLS, "last + f.place, claimed",
+              "(SELECT count(*) FROM {schema}.known_names AS k WHERE k.scope = claimed) + f.place, claimed"),),
+        (f"{C}/test_name_store.py::test_names_are_given_back",),
+    ),
+)  # fmt: skip
+
+MUTANTS = (*FENCE, *SESSIONS, *BATCHES, *KEYS, *LEADER, *RACING, *SCHEDULES, *HINTS, *LEDGER)

@@ -100,7 +100,7 @@ def means_of(stores: Stores) -> Means:
         return await session.id()
 
     return Means(
-        ledger=Ledger(stores.calls, session_id), quotas=Quotas(stores.limiter), prices=OnePrice(), observer=Observers(),
+        ledger=Ledger(stores.calls, session_id), quotas=Quotas(stores.limiter), observer=Observers(),
         tally=Tally(), hold_jobs=_hold_nothing,
     )  # fmt: skip
 
@@ -113,7 +113,8 @@ def llm_of(
     limits = limits or PoolLimits(requests_per_minute=6_000_000)
     endpoints = {
         name: Endpoint(
-            open=lambda chosen=chosen: chosen, pool=Pool(f"written:{chosen.model}", limits), name=name,
+            open=lambda chosen=chosen: chosen, pool=Pool(f"written:{chosen.model}", limits), prices=OnePrice(),
+            name=name,
             escalate_to=None if name else escalate_to,
         )
         for name, chosen in {"": provider, **(others or {})}.items()

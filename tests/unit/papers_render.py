@@ -24,23 +24,50 @@ FONTS = Path(reportlab.__file__).parent / "fonts"
 for _name in ("Vera", "VeraBd"):
     pdfmetrics.registerFont(TTFont(_name, str(FONTS / f"{_name}.ttf")))
 
-SUBJECTS = (
-    "The mills of the northern valley|All farmers who took part|Plots with the specific treatment|Both groups of wheels"
-    "|The efficient double-blind comparison|Our first measurements|Samples from the long-term archive|The control group"
-    "|Most of the participants|A reflected beam of light|The affiliated laboratories|Half of the investigated sites"
-).split("|")
-VERBS = (
-    "yielded|showed|needed|gave|reached|were followed by|differed by|confirmed|stabilised at|were compared with"
-).split("|")
-OBJECTS = (
-    "a difference in the flow of water|significant improvements of the harvest|no effect on the final concentration"
-    "|an unexpected modification of temperature|more than the predefined threshold|a considerable amount of flour"
-    "|the qualification of the personnel|well-known characteristics of the instrument"
-).split("|")
-ENDS = (
-    "after the intervention had been discontinued|in the randomised part of the programme|although the conditions varied"
-    "|as the manufacturer had specified|when the measurements were repeated in spring|which nobody had anticipated"
-).split("|")
+SUBJECTS = [
+    "The mills of the northern valley",
+    "All farmers who took part",
+    "Plots with the specific treatment",
+    "Both groups of wheels",
+    "The efficient double-blind comparison",
+    "Our first measurements",
+    "Samples from the long-term archive",
+    "The control group",
+    "Most of the participants",
+    "A reflected beam of light",
+    "The affiliated laboratories",
+    "Half of the investigated sites",
+]
+VERBS = [
+    "yielded",
+    "showed",
+    "needed",
+    "gave",
+    "reached",
+    "were followed by",
+    "differed by",
+    "confirmed",
+    "stabilised at",
+    "were compared with",
+]
+OBJECTS = [
+    "a difference in the flow of water",
+    "significant improvements of the harvest",
+    "no effect on the final concentration",
+    "an unexpected modification of temperature",
+    "more than the predefined threshold",
+    "a considerable amount of flour",
+    "the qualification of the personnel",
+    "well-known characteristics of the instrument",
+]
+ENDS = [
+    "after the intervention had been discontinued",
+    "in the randomised part of the programme",
+    "although the conditions varied",
+    "as the manufacturer had specified",
+    "when the measurements were repeated in spring",
+    "which nobody had anticipated",
+]
 PARTS = (
     ("Abstract", "abstract", 1),
     ("Introduction", "introduction", 3),
@@ -131,7 +158,7 @@ def make_paper(seed: int) -> Paper:
     for title, kind, amount in PARTS:
         paragraphs = [[sentence() for _ in range(chance.randint(3, 7))] for _ in range(amount)]
         if kind == "references":
-            paragraphs = [[f"Example {chr(65 + n)}, Mill {next(numbers)} and flour. Journal, {1990 + n}."]
+            paragraphs = [[f"Example {chr(65 + n)}, Mill {next(numbers)} and flour; Journal, {1990 + n}."]
                           for n in range(12)]  # fmt: skip
         rows = [[f"Site {chr(65 + n)}{next(numbers)}", *(f"{chance.uniform(1, 99):.2f}" for _ in range(4))]
                 for n in range(9)]  # fmt: skip
@@ -173,8 +200,8 @@ class Renderer:
     def render(self) -> tuple[bytes, list[Quote]]:
         """Return the PDF and its quotes."""
         style = self.style
-        top = self._wide([_Line([_Word(w, "VeraBd", 16) for w in line], True, size=16)
-                          for line in self._broken(self.paper.title.split(), "VeraBd", 16, A4[0] - 100)], 790)  # fmt: skip
+        title = self._broken(self.paper.title.split(), "VeraBd", 16, A4[0] - 100)
+        top = self._wide([_Line([_Word(word, "VeraBd", 16) for word in line], True, size=16) for line in title], 790)
         top = self._wide([_Line([_Word(word, "Vera", 10) for word in self.paper.authors.split()], True)], top - 6) - 14
         pending: list[_Line] = []
         for number, part in enumerate(self.paper.parts, start=1):
@@ -305,7 +332,9 @@ class Renderer:
             self._end_page()
             top = 780
         self._canvas.setFont("Vera", 9)
-        self._canvas.drawString(50, top - 20, "Table 1. What every site of the comparison yielded, and what it lost, in kg")
+        self._canvas.drawString(
+            50, top - 20, "Table 1. What every site of the comparison yielded, and what it lost, in kg"
+        )
         for index, row in enumerate(rows, start=2):
             y = top - 10 - 14 * index
             for column, cell in enumerate(row):

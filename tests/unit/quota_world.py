@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from headrace.llm.quota import Quotas, QuotaWait, Reservation
+from headrace.model.errors import StoreUnavailableError
 from headrace.model.quota import NO_HINT, Dimension, Estimate, Pool, PoolLimits, QuotaHint
 from headrace.model.usage import Usage
 from headrace.ports.limiter import Limiter
@@ -42,10 +43,13 @@ class FarLimiter:
     def __init__(self, limiter: Limiter, random: Random, *, seconds: float = 0.002) -> None:
         self._limiter, self._random, self._seconds = limiter, random, seconds
         self.asked: Counter[str] = Counter()
+        self.away = False
 
     def __getattr__(self, name: str) -> Any:
         async def call(*arguments: Any, **options: Any) -> Any:
             self.asked[name] += 1
+            if self.away:
+                raise StoreUnavailableError("nobody listens there")
             await asyncio.sleep(self._seconds * self._random.uniform(0.5, 1))
             answer = await getattr(self._limiter, name)(*arguments, **options)
             await asyncio.sleep(self._seconds * self._random.uniform(0.5, 1))
@@ -180,6 +184,8 @@ class World:
     random: Random
     pool: Pool
     left: int = 0
+    #: answered calls of each process
+    answered: Counter[int] = field(default_factory=Counter)
 
     async def run(self, calls: int, *, concurrency: int = 100) -> float:
         """Let every process ask with so many workers until all calls are answered; return when the supply ended."""
@@ -208,6 +214,7 @@ class World:
         except Refused as error:
             reservation.refuse(error.retry_after, error.hint)
             return False
+        self.answered[self.quotas.index(quotas)] += 1
         reservation.settle(usage, hint, per_token=timedelta(seconds=work.per_token))
         return True
 
@@ -229,8 +236,9 @@ def in_world(
 ) -> World:
     """Run a scenario on virtual time and return the world as it ended."""
     loop, random = VirtualLoop(None), Random(seed)
-    limiter = FarLimiter(open_memory_stores(LoopClock(loop)).limiter, random)
-    quotas = [Quotas(limiter, random=Random(seed + number)) for number in range(processes)]
+    clock = LoopClock(loop)
+    limiter = FarLimiter(open_memory_stores(clock).limiter, random)
+    quotas = [Quotas(limiter, random=Random(seed + number), now=clock.now) for number in range(processes)]
     world = World(
         loop=loop, provider=Provider(loop=loop, random=random, flows=flows, **provider), limiter=limiter,
         quotas=quotas, work=work or Workload(), random=random, pool=Pool("fake:main:small", limits),

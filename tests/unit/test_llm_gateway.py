@@ -34,7 +34,7 @@ from headrace.stores.memory.call_store import MemoryCallStore
 from headrace.stores.memory.memo_retention import DatedMemoStore
 from headrace.stores.memory.notifier import MemoryNotifier
 from headrace.stores.memory.state import State
-from tests.unit.llm_answers import COST, WrittenProvider, llm_of, means_of, said
+from tests.unit.llm_answers import COST, OnePrice, WrittenProvider, llm_of, means_of, said
 from tests.waiting import wait_until
 
 GOOD = '{"plants": 60, "variety": "Rosada"}'
@@ -423,7 +423,7 @@ def test_nothing_is_opened_before_the_first_use() -> None:
         opened.append(1)
         return WrittenProvider([])
 
-    endpoint = Endpoint(open=open_provider, pool=Pool("written"))
+    endpoint = Endpoint(open=open_provider, pool=Pool("written"), prices=OnePrice())
     llm = LLM(Models({"": endpoint}, means_of(open_memory_stores())))
     assert opened == []
     assert (llm.style, llm.model_name) == (AnswerStyle.STRICT_SCHEMA, "written-1")

@@ -42,7 +42,7 @@ def pools(prometheus: bool, as_json: bool) -> None:
     Examples:
       headrace llm pools
       headrace llm pools --json
-      headrace llm pools --prometheus > /var/lib/node_exporter/headrace_llm.prom
+      headrace llm pools --prometheus
     """
     if prometheus and as_json:
         raise click.UsageError("--json and --prometheus exclude each other")

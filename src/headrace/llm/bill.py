@@ -69,7 +69,7 @@ class Bill:
         """A usage with its money, and the table that says so; without a known price it says that."""
         cost = None if usage.unpriced else self.prices.cost(self.call.provider, self.call.model, usage)
         if cost is None:
-            return replace(usage, unpriced=usage.calls), ""
+            return replace(usage, unpriced=usage.unpriced or usage.calls), ""
         return replace(usage, cost_nano=cost.nano), cost.source
 
     def _report(self, answer: Answer | None, error: ProviderError | None = None, *, reused: bool = False) -> None:

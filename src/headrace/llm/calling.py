@@ -25,7 +25,7 @@ from headrace.llm.quota import Quotas, QuotaWait, Reservation
 from headrace.llm.sizes import Sizes
 from headrace.llm.spool import Spool
 from headrace.llm.switches import MemoUse
-from headrace.llm.waiting import MustWaitError, Patience
+from headrace.llm.waiting import BudgetLooks, MustWaitError, Patience
 from headrace.model.calls import NewCall, Opening, Verdict
 from headrace.model.ids import uuid7
 from headrace.model.llm import Answer, CompletionRequest, FinishReason
@@ -34,7 +34,6 @@ from headrace.model.quota import Estimate
 from headrace.model.usage import Usage
 from headrace.ports.call_observer import CallObserver
 from headrace.ports.llm import Provider
-from headrace.ports.prices import Prices
 
 #: A pool's jobs are held for longer only where that adds so much.
 HOLD_AGAIN_SECONDS = 0.2
@@ -46,7 +45,6 @@ class Means:
 
     ledger: Ledger
     quotas: Quotas
-    prices: Prices
     observer: CallObserver
     tally: counting.Tally
     #: told that jobs of a pool need not start for a time
@@ -60,14 +58,17 @@ class Caller:
         self._endpoint, self.provider, self._means = endpoint, provider, means
         self._sizes = Sizes(endpoint.expected_tokens)
         self._held_until = 0.0
+        self._has_prices = False
+        self._looks = BudgetLooks()
 
     async def buy(self, ask: Ask, watcher: Watcher) -> Asked:
         """The answer to a request, from the memo or from the provider. Raises ProviderError, MustWaitError."""
-        patience = Patience(keeps_slot=ask.keeps_slot)
+        await self._load_prices()
+        patience = Patience(self._looks, keeps_slot=ask.keeps_slot)
         asked_at = time.time_ns()
         while True:
             call = self._new_call(ask)
-            bill = Bill(ask, call, self._means.prices, self._means.observer, asked_at)
+            bill = Bill(ask, call, self._endpoint.prices, self._means.observer, asked_at)
             opened = await self._open(call, patience, streamed=ask.manner is Manner.STREAM)
             if isinstance(opened, Answer):
                 self._means.tally[counting.MEMO_HITS] += 1
@@ -82,11 +83,17 @@ class Caller:
                 self._means.tally[counting.RATE_LIMITED] += 1
                 await self._hold_jobs(error.retry_after)
 
+    async def _load_prices(self) -> None:
+        """Ask for a price once in a thread: the first time a list is read, which takes a while."""
+        if not self._has_prices:
+            await asyncio.to_thread(self._endpoint.prices.cost, self.provider.name, self.provider.model, Usage(calls=1))
+            self._has_prices = True
+
     def estimate(self, request: CompletionRequest) -> Estimate:
         """What a call will use at most, as far as can be told."""
         most = 0 if request.schema_name == EMBEDDING else self._sizes.max_tokens(request)
         room = Usage(self._sizes.input_tokens(request), most, calls=1)
-        cost = self._means.prices.cost(self.provider.name, request.model, room)
+        cost = self._endpoint.prices.cost(self.provider.name, request.model, room)
         return Estimate(room.input_tokens, room.output_tokens, None if cost is None else cost.nano)
 
     def _new_call(self, ask: Ask) -> NewCall:
@@ -119,6 +126,7 @@ class Caller:
                 raise
             paid = await self._paid_before(call, opening) if streamed or opening.answer is not None else None
             if opening.verdict is Verdict.OPENED and paid is None:
+                self._looks.opened()
                 return reservation or await self._await_quota(call, patience)
             if reservation is not None:
                 reservation.refund()
@@ -191,24 +199,29 @@ class Caller:
             raise
         usage = answer.usage
         took = timedelta(microseconds=(time.time_ns() - bill.sent_at) / 1_000)
-        reservation.settle(usage, answer.hint, per_token=took / usage.output_tokens if usage.output_tokens else None)
+        # A provider that does not say what was used may have used all that was reserved.
+        used = self._most(bill.call) if usage.unpriced else usage
+        reservation.settle(used, answer.hint, per_token=took / usage.output_tokens if usage.output_tokens else None)
         self._sizes.learn(ask.request, usage.input_tokens, usage.output_tokens)
         settlement = bill.answered(answer)
         stands = await self._means.ledger.settle(settlement)
         return Asked(answer if stands is None else stands.answer, settlement.usage)
 
     @staticmethod
-    def _end(call: NewCall, reservation: Reservation, error: ProviderError) -> None:
+    def _most(call: NewCall) -> Usage:
+        return Usage(call.estimate.input_tokens, call.estimate.max_tokens, calls=1)
+
+    def _end(self, call: NewCall, reservation: Reservation, error: ProviderError) -> None:
         """Charge the quota of a call that ended with an error with what the provider charged."""
         used = error.usage if isinstance(error, BadOutputError) else Usage()
         if isinstance(error, RateLimitedError):
             reservation.refuse(error.retry_after, error.hint)
         elif isinstance(error, OverloadedError):
             reservation.overload(error.retry_after, error.hint)
-        elif used.calls:
+        elif used.calls and not used.unpriced:
             reservation.settle(used, error.hint)
-        elif error.maybe_paid:
-            reservation.settle(Usage(call.estimate.input_tokens, call.estimate.max_tokens), error.hint)
+        elif used.calls or error.maybe_paid:
+            reservation.settle(self._most(call), error.hint)
         else:
             reservation.refund(error.hint)
 

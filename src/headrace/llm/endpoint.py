@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headrace.model.quota import Pool
 from headrace.ports.llm import Provider
+from headrace.ports.prices import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,7 @@ class Endpoint:
     #: opens the provider; called once, on first use
     open: Callable[[], Provider]
     pool: Pool
+    prices: Prices
     #: its name among the configured models; empty: the default one
     name: str = ""
     #: length of answers, in tokens, assumed for calls that give no `max_tokens`

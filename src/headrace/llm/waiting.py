@@ -11,9 +11,8 @@ from headrace.model.parking import KEEP_SLOT
 
 #: Between two looks at an equal call elsewhere, or at a full pool: the first, and the longest.
 _FIRST_LOOK, _LONGEST_LOOK = timedelta(seconds=0.02), timedelta(seconds=0.5)
-#: Between two looks at a budget that is used up, the first and the longest: somebody has to raise it. A job's handler
-#: gives its slot up at once.
-_BUDGET_LOOK, _LONGEST_BUDGET_LOOK = timedelta(seconds=0.5), timedelta(seconds=15)
+#: Between two looks at a budget that is used up: the first, what each call refused since adds, and the longest.
+_BUDGET_LOOK, _EACH_REFUSED, _LONGEST_BUDGET_LOOK = timedelta(seconds=3), timedelta(seconds=0.05), timedelta(seconds=30)
 _DAY_LOOK = timedelta(minutes=5)
 
 
@@ -25,13 +24,32 @@ class MustWaitError(Exception):
         self.wait, self.reason = wait, reason
 
 
+class BudgetLooks:
+    """When calls look again at a budget that had no room for them: the more there are, the later.
+
+    Somebody has to raise it, and may be waited for in thousands of jobs, whose looks cost a claim each.
+    """
+
+    def __init__(self) -> None:
+        self._refused = 0
+
+    def refused(self) -> timedelta:
+        """Count a call that was refused, and return when it looks again."""
+        self._refused += 1
+        return min(_BUDGET_LOOK + self._refused * _EACH_REFUSED, _LONGEST_BUDGET_LOOK)
+
+    def opened(self) -> None:
+        """There is room again."""
+        self._refused = 0
+
+
 class Patience:
     """How long one call may wait where it stands: as long as it takes, or in a slot `KEEP_SLOT` in all."""
 
-    def __init__(self, *, keeps_slot: bool) -> None:
+    def __init__(self, looks: BudgetLooks, *, keeps_slot: bool) -> None:
         self._left: timedelta | None = KEEP_SLOT if keeps_slot else None
         self._look = _FIRST_LOOK
-        self._budget_look = _LONGEST_BUDGET_LOOK if keeps_slot else _BUDGET_LOOK
+        self._looks = looks
 
     @property
     def left(self) -> timedelta | None:
@@ -47,8 +65,7 @@ class Patience:
         """Wait before the next look, for what the store refused. Raises MustWaitError."""
         match opening.verdict:
             case Verdict.OVER_BUDGET:
-                wait, self._budget_look = self._budget_look, min(self._budget_look * 1.5, _LONGEST_BUDGET_LOOK)
-                await self._pause(wait, f"the budget of {opening.scope} to be raised")
+                await self._pause(self._looks.refused(), f"the budget of {opening.scope} to be raised")
             case Verdict.DAY_FULL:
                 await self._pause(_DAY_LOOK, "the pool's requests of another day")
             case Verdict.ENDED:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 #: What a refusal leaves of a flow.
 DECREASE = 0.7
+#: Where the flow between two refusals is known, they leave it, but no less than this part of the last.
+MOST_DECREASE = 0.6
 #: Where the provider's own flow could be told from the time between two refusals: a little below it.
-BELOW = 0.97
+BELOW = 0.98
 #: A refusal lowers a flow at least by this.
 LEAST_DECREASE = 0.95
 #: How fast a flow grows that was never refused: by this per second.
@@ -18,7 +20,7 @@ START_GROWTH = 2.5
 #: The part of the way back to just below the refused flow that is made up per second.
 RETURN = 0.7
 #: Near the refused flow it grows by this part of it per second …
-CREEP = 0.002
+CREEP = 0.003
 #: … and once it is above by this, faster and faster: the limit has risen.
 ABOVE, RISE = 1.03, 0.5
 #: So far above it what was refused says nothing any more.
@@ -48,7 +50,7 @@ def cut(learnt: Learnt, *, between: float | None = None) -> Learnt:
     """
     if between is None:
         return Learnt(max(LEAST_FLOW, DECREASE * learnt.flow), learnt.flow)
-    least = DECREASE * learnt.flow
+    least = MOST_DECREASE * learnt.flow
     refused = min(learnt.flow, max(between, least))
     return Learnt(max(LEAST_FLOW, least, min(LEAST_DECREASE * learnt.flow, BELOW * refused)), refused)
 
@@ -61,7 +63,7 @@ def grow(learnt: Learnt, seconds: float, *, ceiling: float | None = None) -> Lea
     >>> grow(Learnt(10.0), 1.0)
     Learnt(flow=25.0, refused=None)
     >>> grow(Learnt(100.0, refused=100.0), 1.0).flow
-    100.2
+    100.3
     """
     refused = learnt.refused
     if refused is None:
@@ -79,7 +81,7 @@ def grow(learnt: Learnt, seconds: float, *, ceiling: float | None = None) -> Lea
 #: Answers that are needed to know how long a token takes.
 ENOUGH = 20
 #: Smoothing of what is usual, and of the last answers.
-SLOWLY, QUICKLY = 0.02, 0.2
+SLOWLY, QUICKLY = 0.01, 0.2
 #: So many times slower than usual is no chance.
 TOLERANCE = 1.7
 
@@ -103,7 +105,7 @@ class TokenTime:
         """
         if self.answers == 0:
             return TokenTime(seconds, seconds, 1)
-        slowly = max(SLOWLY, 1 / (self.answers + 1))
+        slowly = SLOWLY if self.answers >= ENOUGH else 1 / (self.answers + 1)
         return TokenTime(
             self.usual + slowly * (seconds - self.usual),
             self.lately + QUICKLY * (seconds - self.lately),

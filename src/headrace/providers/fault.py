@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Bodies of errors are read no deeper than this: they are small, or not what we understand.
+#: Of a message: enough to sort by and to quote from; the page of a proxy is longer.
 _LONGEST_MESSAGE = 2_000
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from headrace.providers.openai_client import Incoming, Received, SdkClient
 
 _OFFICIAL = "https://api.openai.com/v1"
-
-T = TypeVar("T")
 
 
 class OpenAIProvider:

@@ -46,7 +46,6 @@ def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: As
     means = Means(
         ledger=Ledger(stores.calls, session_id),
         quotas=quotas,
-        prices=_prices(list(chosen.values())),
         observer=_observers(settings, stack),
         tally=tally,
         hold_jobs=hold_jobs,
@@ -64,17 +63,18 @@ def _endpoint(model: LLMSettings, settings: Settings) -> Endpoint:
     return Endpoint(
         open=lambda: open_provider(model, settings.directory),
         pool=Pool(model.pool_name, model.limits),
+        prices=_prices(model),
         name=model.name,
         expected_tokens=model.expected_tokens,
         escalate_to=model.escalate_to,
     )
 
 
-def _prices(models: list[LLMSettings]) -> Prices:
+def _prices(model: LLMSettings) -> Prices:
     from headrace.providers.prices import GenaiPrices, PriceTable
 
-    overrides: dict[str, Price] = {model.model: model.price for model in models if model.model and model.price}
-    return PriceTable(overrides, then=GenaiPrices())
+    own: dict[str, Price] = {model.model: model.price} if model.model and model.price else {}
+    return PriceTable(own, then=GenaiPrices(base_url=model.base_url))
 
 
 def _observers(settings: Settings, stack: AsyncExitStack) -> Observers:

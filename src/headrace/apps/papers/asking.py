@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from datetime import timedelta
+from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -83,6 +84,58 @@ class LanguageModel(Protocol):
         temperature: float = 0.0,
     ) -> CompletionLike:
         """The continuation of a conversation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAsk:
+    """One ask as it would be made: of `extract_detailed` where `shape` is given, else of `complete_detailed`."""
+
+    shape: type[BaseModel] | None = None
+    system: str | None = None
+    prompt: str | None = None
+    messages: tuple[Mapping[str, str], ...] = ()
+    stop: str | None = None
+    max_tokens: int | None = None
+    temperature: float = 0.0
+    #: How long the answer will be, as far as the template tells.
+    expected_output_tokens: int = 0
+
+
+class Foreseen(Protocol):
+    """What asks would take. The totals leave out what is remembered, which costs nothing."""
+
+    @property
+    def remembered(self) -> Sequence[bool]:
+        """For each ask, in their order: whether its answer was paid before."""
+        ...
+
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def cost_nano(self) -> int | None:
+        """In 1e-9 US dollars; None: the price is not known."""
+        ...
+
+    @property
+    def duration(self) -> timedelta | None:
+        """At the pace that quotas and latency allow; None: not known."""
+        ...
+
+    @property
+    def binding(self) -> str | None:
+        """The limit that decides the duration, in words; None: not known."""
+        ...
+
+
+@runtime_checkable
+class Forecast(Protocol):
+    """The part of a gateway that tells beforehand; a language model may have it."""
+
+    async def estimate(self, asks: Sequence[PlannedAsk]) -> Foreseen:
+        """What these asks would take, without making any."""
         ...
 
 

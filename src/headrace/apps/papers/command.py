@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 import time
 from datetime import timedelta
@@ -13,14 +12,20 @@ from typing import Any
 
 import click
 
-from headrace import App, Progress
+from headrace import App
+from headrace.apps.papers.bars import dollars, new_bar
 from headrace.apps.papers.errors import OutputError
+from headrace.apps.papers.estimate import Estimate
+from headrace.apps.papers.foresight import Meter, estimate_run
 from headrace.apps.papers.job import register
 from headrace.apps.papers.run import Run, RunOptions, collect, follow, open_run
 
+#: What a run takes is looked at so often.
+LOOK_SECONDS = 2.0
+
 EXTRACT_HELP = """Extract the fields of a template from every document below DIR.
 
-Writes results.xlsx and results.jsonl into the folder OUT. Every value comes with its quote, page and offsets.
+Writes results.xlsx, results.jsonl and run.json into the folder OUT. Every value comes with its quote, page and offsets.
 
 Ctrl-C, a crash or a reboot loses nothing: the same command goes on and pays for nothing twice. Documents added later
 are extracted by the same command; a changed template extracts anew.
@@ -29,6 +34,8 @@ are extracted by the same command; a changed template extracts anew.
 Examples:
   headrace papers extract papers/ --template trial.yaml --out results/
   headrace papers extract papers/ --template trial.yaml --out results/ --concurrency 4 --json
+  headrace papers extract papers/ --template trial.yaml --out results/ --estimate
+  headrace papers extract papers/ --template trial.yaml --out results/ --dual prompts
 """
 
 
@@ -43,13 +50,42 @@ def papers() -> None:
 @click.option("--out", required=True, metavar="OUT", type=click.Path(path_type=Path), help="Folder for the results.")
 @click.option("--key", metavar="K", help="Name of the run. [default: the output]")
 @click.option("--concurrency", type=click.IntRange(1, 1000), default=10, help="Documents extracted at once.")
+@click.option("--dual", metavar="prompts|MODEL", help="Extract twice: in two wordings, or with a second model.")
+@click.option("--pilot", metavar="N", type=click.IntRange(1), help="Only N documents, always the same ones.")
+@click.option("--estimate", is_flag=True, help="Only tell calls, tokens, money, time and the binding limit.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document about the run instead of text.")
-def extract(*, as_json: bool, **options: Any) -> int:
+def extract(*, as_json: bool, estimate: bool, **options: Any) -> int:
     """Run the extraction and return the exit code."""
+    if estimate:
+        foreseen = asyncio.run(estimate_folder(RunOptions(**options)))
+        click.echo(json.dumps(foreseen.to_json()) if as_json else "\n".join(_in_words(foreseen)))
+        return 0
     summary = asyncio.run(extract_folder(RunOptions(**options), quiet=as_json))
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     return 1 if summary["failed"] else 0
+
+
+async def estimate_folder(options: RunOptions) -> Estimate:
+    """Tell what the extraction would take; nothing is asked and nothing submitted."""
+    app = App()
+    task = register(app)
+    async with app:
+        return await estimate_run(app, task, options)
+
+
+def _in_words(estimate: Estimate) -> list[str]:
+    seconds = None if estimate.duration is None else round(estimate.duration.total_seconds())
+    return [
+        f"{len(estimate.documents)} documents to extract, {estimate.done_before} done before, "
+        f"{estimate.unreadable} unreadable",
+        f"calls: {estimate.calls}, and {estimate.reused} answers that were paid before",
+        f"tokens: {estimate.input_tokens} of prompts, about {estimate.output_tokens} of answers",
+        f"money: {dollars(estimate)}",
+        f"time: {'unknown' if seconds is None else timedelta(seconds=seconds)}",
+        f"binding limit: {estimate.binding or 'unknown'}",
+        "Nothing was asked. The lengths of answers are typical ones; from 5 % of the documents on they are measured.",
+    ]
 
 
 async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
@@ -62,7 +98,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
     async with app:
         run = await open_run(app, task, options)
         await _watch(app, run, concurrency=options.concurrency, quiet=quiet)
-        report = build_report(run, await collect(run))
+        report = build_report(run, await collect(run), await run.batch.view())
     files = await asyncio.to_thread(write_report, report, options.out)
     summary = {**report.summary(), "batch_id": str(run.batch.id), "files": [str(file) for file in files]}
     if not quiet:
@@ -84,11 +120,15 @@ def check_folder(out: Path) -> None:
 
 async def _watch(app: App, run: Run, *, concurrency: int | None, quiet: bool) -> None:
     """Follow the run with a bar on a terminal, and with a line now and then elsewhere."""
-    bar = None if quiet else _bar()
+    bar = None if quiet else new_bar()
+    meter, estimate, looked_at = Meter(app, run), None, -LOOK_SECONDS
     try:
         async for progress in follow(app, run, concurrency=concurrency):
-            if bar is not None:
-                bar.show(progress)
+            if bar is None:
+                continue
+            if time.monotonic() - looked_at >= LOOK_SECONDS:
+                estimate, looked_at = await meter.look(), time.monotonic()
+            bar.show(progress, estimate)
     except asyncio.CancelledError:
         if not quiet:
             click.echo("\nInterrupted. Nothing is lost: the same command goes on from here.", err=True)
@@ -98,88 +138,8 @@ async def _watch(app: App, run: Run, *, concurrency: int | None, quiet: bool) ->
             bar.close()
 
 
-def _bar() -> TerminalBar | PlainLines:
-    return TerminalBar() if sys.stderr.isatty() else PlainLines()
-
-
-class TerminalBar:
-    """A live bar with counts, rate and the time left."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
-
-        self._bar = RichProgress(
-            TextColumn("extracting"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[counts]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._task = self._bar.add_task("extracting", total=None, counts="")
-        self._rate = Rate()
-        self._bar.start()
-
-    def show(self, progress: Progress) -> None:
-        """Draw the bar anew."""
-        rate = self._rate.of(progress.done)
-        counts = f"{progress.failed} failed · {progress.running} running · {rate:.1f}/s"
-        self._bar.update(self._task, total=progress.total, completed=progress.done, counts=counts)
-
-    def close(self) -> None:
-        """Leave the last state on the screen."""
-        self._bar.stop()
-
-
-class PlainLines:
-    """A line at every change of whole tenths, for logs."""
-
-    def __init__(self) -> None:
-        self._rate = Rate()
-        self._shown: int | None = None
-
-    def show(self, progress: Progress) -> None:
-        """Write a line when there is news."""
-        tenth = progress.percent // 10
-        if tenth == self._shown:
-            return
-        self._shown = tenth
-        rate = self._rate.of(progress.done)
-        click.echo(
-            f"{progress.done} of {progress.total} documents ({progress.percent} %), {progress.failed} failed, "
-            f"{rate:.1f}/s, left: {self._rate.left(progress)}",
-            err=True,
-        )
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-class Rate:
-    """Documents per second of this command, from what it has seen end."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._first: int | None = None
-        self._rate = 0.0
-
-    def of(self, done: int) -> float:
-        """Return the rate, given how many are done by now."""
-        if self._first is None:
-            self._first = done
-        elapsed = time.monotonic() - self._began
-        self._rate = (done - self._first) / elapsed if elapsed > 0 else 0.0
-        return self._rate
-
-    def left(self, progress: Progress) -> str:
-        """Return the time until all are done at this rate, in words."""
-        if not self._rate:
-            return "unknown"
-        return str(timedelta(seconds=round(((progress.total or 0) - progress.done) / self._rate)))
+def _money(summary: dict[str, Any]) -> str:
+    return "what they cost is unknown" if summary["usd"] is None else f"{summary['usd']:.4f} US dollars"
 
 
 def _tell(summary: dict[str, Any]) -> None:
@@ -189,7 +149,12 @@ def _tell(summary: dict[str, Any]) -> None:
         f"{summary['failed']} failed, {summary['duplicates']} duplicates\n"
         f"{fields['found']} fields found, {fields['not_reported']} not reported, {fields['unclear']} unclear, "
         f"{fields['not_applicable']} not applicable\n"
-        f"{summary['usage']['calls']} model calls paid, {summary['usage']['reused']} answers reused"
+        f"{summary['usage']['calls']} model calls paid, {summary['usage']['reused']} answers reused, "
+        f"{_money(summary)}"
     )
+    for group, count in summary["rows"].items():
+        click.echo(f"{count} rows of {group}")
+    if summary["disagreements"]:
+        click.echo(f"{summary['disagreements']} disagreements for a person to decide")
     for file in summary["files"]:
         click.echo(f"written: {file}")

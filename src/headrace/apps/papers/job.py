@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace import App, Backoff, Context, Task
 from headrace.apps.papers.documents import Unreadable, read_document
+from headrace.apps.papers.dual import second_of
 from headrace.apps.papers.extract import extract_document
 from headrace.apps.papers.workspace import Workspace
 
@@ -41,7 +42,8 @@ def register(app: App) -> Task[..., dict[str, Any]]:
         if document.document_id != document_id:
             return unreadable_row("changed", "the file changed after it was selected; run the command again")
         ctx.progress()
-        result = await extract_document(document, template, app.llm)
+        second = second_of(app.llm, workspace.parameters(run_id).dual)
+        result = await extract_document(document, template, app.llm, second=second)
         return {"result": result.to_json()}
 
     return papers_extract_single

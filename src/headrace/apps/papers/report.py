@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headrace import BatchItem, __version__
 from headrace.apps.papers.documents import FoundDocument
+from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.jsonl import write_jsonl
 from headrace.apps.papers.output.model import Problem, Report, Row, RunRecord
 from headrace.apps.papers.output.xlsx import write_xlsx
-from headrace.apps.papers.result import DocumentResult, Status
+from headrace.apps.papers.record import askings, run_json
+from headrace.apps.papers.result import Cell, DocumentResult, Status
+from headrace.apps.papers.rows import row_name
 from headrace.apps.papers.run import Run
+from headrace.apps.papers.template import Template
+from headrace.model.batch import BatchView
 
 
-def build_report(run: Run, items: Mapping[str, BatchItem]) -> Report:
-    """Join the selection of a run with what became of each document."""
+def build_report(run: Run, items: Mapping[str, BatchItem], view: BatchView | None = None) -> Report:
+    """Join the selection of a run with what became of each document; `view` knows when it began and ended."""
     rows = tuple(_row(document, items.get(document.document_id)) for document in run.selection.documents)
-    return Report(run.template, rows, _problems(run, rows), _record(run, rows))
+    return Report(run.template, rows, _problems(run, rows), _record(run, rows, view))
 
 
 def _row(document: FoundDocument, item: BatchItem | None) -> Row:
@@ -42,42 +48,67 @@ def _problems(run: Run, rows: tuple[Row, ...]) -> tuple[Problem, ...]:
         for row in rows
         for name in row.duplicates
     ]
-    return (*ours, *files, *repeats, *_missing(run, rows))
+    extracted = [problem for row in rows for problem in _of_result(run.template, row)]
+    return (*ours, *files, *repeats, *extracted)
 
 
-def _missing(run: Run, rows: tuple[Row, ...]) -> list[Problem]:
-    required = [field.name for field in run.template.fields if field.required]
-    return [
-        Problem(
-            row.name, "required_field_missing", f"{name} is required and its status is {result.fields[name].status}"
-        )
-        for row in rows
-        if (result := row.result) is not None
-        for name in required
-        if result.fields[name].status is not Status.FOUND
-    ]
+def _of_result(template: Template, row: Row) -> Iterator[Problem]:
+    """What a person should know of an extracted document."""
+    if row.result is None:
+        return
+    for cell in row.result.cells():
+        field = template.field_at(cell.group, cell.field)
+        if field.required and cell.found.status not in (Status.FOUND, Status.NEEDS_REVIEW):
+            message = f"{_named(template, row.result, cell)} is required and its status is {cell.found.status}"
+            yield Problem(row.name, "required_field_missing", message)
+    for group, note in row.result.row_notes.items():
+        yield Problem(row.name, "rows", f"{group}: {note}")
+    disputed = row.result.count(Status.NEEDS_REVIEW)
+    if disputed:
+        fields = "1 field" if disputed == 1 else f"{disputed} fields"
+        yield Problem(row.name, "disagreement", f"two extractions differ in {fields}; decide between them")
 
 
-def _record(run: Run, rows: tuple[Row, ...]) -> RunRecord:
+def _named(template: Template, result: DocumentResult, cell: Cell) -> str:
+    if not cell.group:
+        return cell.field
+    name = row_name(template.group(cell.group), result.rows[cell.group][cell.row - 1])
+    return f"{cell.field} of {cell.group} {cell.row}" + (f" ({name})" if name else "")
+
+
+def _record(run: Run, rows: tuple[Row, ...], view: BatchView | None) -> RunRecord:
     results = [row.result for row in rows if row.result is not None]
+    asked = askings(results)
     return RunRecord(
         tool=f"headrace {__version__}",
         run_id=run.id,
         batch_id=str(run.batch.id),
         written_at=datetime.now(UTC),
-        models=tuple(sorted({result.model for result in results})),
-        prompt_versions=tuple(sorted({result.prompt_version for result in results})),
+        models=tuple(sorted({asking.model for asking in asked})),
+        prompt_versions=tuple(sorted({asking.prompt_version for asking in asked})),
         readers=tuple(sorted({result.reader for result in results})),
         input_files=len(rows) + run.selection.duplicate_count + len(run.selection.problems),
         duplicates=run.selection.duplicate_count,
         skipped=len(run.selection.problems),
+        begun_at=view.created_at.astimezone(UTC) if view is not None else None,
+        ended_at=view.closed_at.astimezone(UTC) if view is not None and view.closed_at is not None else None,
+        asked=asked,
+        parameters={
+            "folder": str(run.options.folder),
+            "template": str(run.options.template),
+            "key": run.options.key,
+            "dual": run.options.dual,
+            "pilot": run.options.pilot,
+        },
     )
 
 
 def write_report(report: Report, out: Path) -> tuple[Path, ...]:
-    """Write `results.xlsx` and `results.jsonl` into the folder `out`; return their paths."""
+    """Write `results.xlsx`, `results.jsonl` and `run.json` into the folder `out`; return their paths."""
     out.mkdir(parents=True, exist_ok=True)
-    files = (out / "results.xlsx", out / "results.jsonl")
+    files = (out / "results.xlsx", out / "results.jsonl", out / "run.json")
     write_xlsx(files[0], report)
     write_jsonl(files[1], report)
+    with written_whole(files[2]) as temporary:
+        temporary.write_text(json.dumps(run_json(report), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     return files

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headrace import App, Batch, BatchItem, ConflictError, Progress, Task
 from headrace.apps.papers.documents import FoundDocument, Selection, scan_folder
+from headrace.apps.papers.dual import second_of
 from headrace.apps.papers.job import QUEUE, payload, workspace_of
 from headrace.apps.papers.template import Template, load_template
+from headrace.apps.papers.workspace import Parameters
 
 #: Another command that is adding documents to the same run is waited for this long; then its round is sealed as it is.
 PATIENCE_SECONDS = 3.0
@@ -31,6 +34,15 @@ class RunOptions:
     key: str | None = None
     #: Documents extracted at once in this process; None leaves the work to workers elsewhere.
     concurrency: int | None = 10
+    #: Extract twice and compare: `prompts` for two wordings, or the name of a second configured model.
+    dual: str | None = None
+    #: Only so many documents, always the same ones; None: all.
+    pilot: int | None = None
+
+    @property
+    def parameters(self) -> Parameters:
+        """What of it decides what is asked."""
+        return Parameters(dual=self.dual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +54,49 @@ class Run:
     selection: Selection
     batch: Batch
     out: Path
+    options: RunOptions
 
 
 async def open_run(app: App, task: Task[..., Any], options: RunOptions) -> Run:
     """Submit the documents of a folder that the run does not have yet; equal commands share one batch.
 
-    Raises TemplateError, FolderError, NoDocumentsError before anything is stored.
+    Raises TemplateError, FolderError, NoDocumentsError, DualError before anything is stored.
     """
-    template = load_template(options.template)
-    selection = await asyncio.to_thread(scan_folder, options.folder)
-    run_id = _run_id(options, template)
-    await asyncio.to_thread(workspace_of(app).save, run_id, template, selection.documents)
+    template, selection = await select(options)
+    if options.dual is not None:
+        second_of(app.llm, options.dual)
+    run_id = run_id_of(options, template)
+    save = partial(workspace_of(app).save, parameters=options.parameters)
+    await asyncio.to_thread(save, run_id, template, selection.documents)
     batch = await app.submit(task, [], key=run_id, spread=True)
     await _add_new(batch, run_id, selection.documents)
     if (await batch.view()).closed_at is not None and (await batch.progress()).failed:
         with suppress(ConflictError):  # an equal command was quicker
             await batch.retry_failed()
-    return Run(run_id, template, selection, batch, options.out)
+    return Run(run_id, template, selection, batch, options.out, options)
 
 
-def _run_id(options: RunOptions, template: Template) -> str:
+async def select(options: RunOptions) -> tuple[Template, Selection]:
+    """The template of a run and its documents. Raises TemplateError, FolderError, NoDocumentsError."""
+    template = load_template(options.template)
+    selection = await asyncio.to_thread(scan_folder, options.folder)
+    if options.pilot is None:
+        return template, selection
+    chosen = {document.document_id for document in pilot_of(selection.documents, options.pilot)}
+    documents = tuple(document for document in selection.documents if document.document_id in chosen)
+    return template, replace(selection, documents=documents)
+
+
+def pilot_of(documents: Sequence[FoundDocument], count: int) -> list[FoundDocument]:
+    """So many documents, chosen by their content: the same ones whatever they are called."""
+    return sorted(documents, key=lambda document: _digest(["pilot", document.document_id]))[:count]
+
+
+def run_id_of(options: RunOptions, template: Template) -> str:
+    """The id of a run: its name, its template, and what else decides what is asked."""
     name = options.key if options.key is not None else str(options.out.resolve())
-    return hashlib.sha256(f"{name}\n{template.digest}".encode()).hexdigest()[:32]
+    dual = "" if options.dual is None else f"\ndual: {options.dual}"
+    return hashlib.sha256(f"{name}\n{template.digest}{dual}".encode()).hexdigest()[:32]
 
 
 async def _add_new(batch: Batch, run_id: str, documents: tuple[FoundDocument, ...]) -> None:

@@ -1,6 +1,8 @@
 """What jobs refer to instead of carrying: the template and the places of documents, kept in small files.
 
     <directory>/papers/<run id>/template.json
+    <directory>/papers/<run id>/parameters.json                 {"dual": …}
+    <directory>/papers/<run id>/estimate.json                   where one was asked for
     <directory>/papers/<run id>/documents/<document id>.json    {"path": …, "name": …}
 
 Every file is written once, under a temporary name, and renamed: two commands that start together write the same.
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from headrace.apps.papers.documents import FoundDocument
 from headrace.apps.papers.errors import MissingSourceError
+from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.template import Template
 
 
@@ -27,17 +30,28 @@ class Source:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What beside the template decides what a run asks."""
+
+    #: `prompts` or the name of a configured model; None: every question is asked once.
+    dual: str | None = None
+
+
 class Workspace:
     """The files of all runs under one directory."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def save(self, run_id: str, template: Template, documents: tuple[FoundDocument, ...]) -> None:
-        """Note a template and documents for the jobs of a run."""
+    def save(
+        self, run_id: str, template: Template, documents: tuple[FoundDocument, ...], *, parameters: Parameters
+    ) -> None:
+        """Note template, parameters and documents for the jobs of a run."""
         folder = self._root / run_id / "documents"
         folder.mkdir(parents=True, exist_ok=True)
         write_once(self._root / run_id / "template.json", template.model_dump_json())
+        write_once(self._root / run_id / "parameters.json", json.dumps(asdict(parameters)))
         for document in documents:
             source = Source(str(document.path.resolve()), document.name)
             write_once(folder / f"{document.document_id}.json", json.dumps(asdict(source)), replace=True)
@@ -45,6 +59,26 @@ class Workspace:
     def template(self, run_id: str) -> Template:
         """Return the template of a run. Raises MissingSourceError."""
         return Template.model_validate_json(self._read(Path(run_id, "template.json")))
+
+    def parameters(self, run_id: str) -> Parameters:
+        """Return the parameters of a run; those of a run that an earlier version noted are the defaults."""
+        try:
+            text = (self._root / run_id / "parameters.json").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return Parameters()
+        return Parameters(**json.loads(text))
+
+    def save_estimate(self, run_id: str, estimate: Estimate) -> None:
+        """Note what a run was estimated to take; a later estimate replaces it."""
+        (self._root / run_id).mkdir(parents=True, exist_ok=True)
+        write_once(self._root / run_id / "estimate.json", estimate.encode(), replace=True)
+
+    def estimate(self, run_id: str) -> Estimate | None:
+        """Return what a run was estimated to take, if it was."""
+        try:
+            return Estimate.decode((self._root / run_id / "estimate.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
 
     def source(self, run_id: str, document_id: str) -> Source:
         """Return where a document lies. Raises MissingSourceError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -11,7 +11,7 @@ from typing import TypeVar
 from headrace.llm.quota.values import gate_name
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.learning import Learnt
-from headrace.model.limits import LONGEST_CLOSING, Rate
+from headrace.model.limits import LONGEST_CLOSING, Level, Rate
 from headrace.ports.limiter import Limiter, Taken
 
 T = TypeVar("T")
@@ -58,11 +58,20 @@ class Central:
         }  # fmt: skip
         #: what is declared again when the limiter does not know it
         self._rates: Mapping[str, Rate] = {}
+        self._whole: Mapping[str, float] = {}
 
-    async def declare(self, rates: Mapping[str, Rate]) -> None:
-        """Set the rates of dimensions; levels stay."""
+    async def declare(self, rates: Mapping[str, Rate], whole: Mapping[str, float]) -> None:
+        """Set the rates of dimensions; levels stay. Those in `whole` are filled where they are not known."""
         self._rates = {self._prefix + key: rate for key, rate in rates.items()}
+        self._whole = {self._prefix + key: units for key, units in whole.items()}
+        await self._declare()
+
+    async def _declare(self) -> None:
+        known = await soon(self._limiter.levels(list(self._whole))) if self._whole else {}
         await soon(self._limiter.declare({**self._fixed, **self._rates}))
+        fill = {name: units for name, units in self._whole.items() if name not in known}
+        if fill:
+            await soon(self._limiter.give_back(fill))
 
     async def lease(self, wanted: Mapping[str, float], least: Mapping[str, float], *, grow: bool = False) -> Lease:
         """Take units by dimension, of each up to what is wanted, but of none less than its least.
@@ -97,7 +106,8 @@ class Central:
 
     async def trust(self) -> None:
         """Let calls flow again, beginning with empty buckets."""
-        await self._take(dict.fromkeys(self._rates, _ALL), {})
+        flowing = [name for name in self._rates if name not in self._whole]
+        await self._take(dict.fromkeys(flowing, _ALL), {})
         await soon(self._limiter.open_bucket(self._doubt))
         await self.leave_trying()
 
@@ -105,6 +115,11 @@ class Central:
         """Return for how many seconds the pool is closed."""
         levels = await soon(self._limiter.levels([self._gate]))
         return levels[self._gate].closed.total_seconds() if self._gate in levels else 0.0
+
+    async def levels(self, keys: Collection[str]) -> Mapping[str, Level]:
+        """Return how buckets stand, those of them that are known."""
+        levels = await soon(self._limiter.levels([self._prefix + key for key in keys]))
+        return {name.removeprefix(self._prefix): level for name, level in levels.items()}
 
     async def may_cut(self) -> bool:
         """Take the right to lower what was learnt: once per closing."""
@@ -139,7 +154,7 @@ class Central:
         taken = await soon(self._limiter.take(wanted, some=True, least=least))
         if not taken.unknown:
             return taken
-        await soon(self._limiter.declare({**self._fixed, **self._rates}))
+        await self._declare()
         missing = {name: units for name, units in wanted.items() if name in taken.unknown}
         more = await soon(self._limiter.take(missing, some=True, least=least))
         return Taken({**taken.units, **more.units}, max(taken.wait, more.wait), more.unknown)

@@ -78,7 +78,8 @@ class Door:
     def _wait(self, told: timedelta | None, *, longer: bool) -> float:
         least = max(LEAST_WAIT, LONGER * self._last if longer else 0.0)
         if told is None:
-            wait = max(FIRST_WAIT, 2 * self._last if longer else 0.0) * self._random.uniform(0.75, 1.25)
+            twice = min(max(FIRST_WAIT, 2 * self._last if longer else 0.0), LONGEST_WAIT)
+            wait = twice * self._random.uniform(0.75, 1.25)
         else:
             wait = told.total_seconds()
         return max(wait, min(least, LONGEST_WAIT))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from random import Random
 
 from headrace.llm.quota.line import Waiter
 from headrace.llm.quota.pump import Pump
 from headrace.llm.quota.reservation import Reservation
-from headrace.llm.quota.state import State
+from headrace.llm.quota.state import State, Tools
 from headrace.llm.quota.tempo import Tempo
 from headrace.llm.quota.values import PoolStats, QuotaWait
 from headrace.model.quota import Estimate, Pool, PoolLimits, QuotaHint, used_units
@@ -20,9 +19,9 @@ from headrace.ports.limiter import Limiter
 class LocalPool:
     """Reserves from the lease or waits in line; what becomes of calls changes the lease and the door."""
 
-    def __init__(self, pool: Pool, limiter: Limiter, random: Random) -> None:
+    def __init__(self, pool: Pool, limiter: Limiter, tools: Tools) -> None:
         self.name = pool.name
-        self._state = State(pool.name, pool.limits, ending=self, random=random)
+        self._state = State(pool.name, pool.limits, ending=self, tools=tools)
         self._pump = Pump(self._state, limiter)
 
     @property
@@ -32,9 +31,10 @@ class LocalPool:
 
     def relimit(self, limits: PoolLimits) -> None:
         """Heed other limits from now on."""
-        self._state.limits, self._state.tempo = limits, Tempo(limits)
-        self._state.line.reprice(self._state.needs)
-        self._pump.learner.restart()
+        state = self._state
+        state.limits, state.tempo = limits, Tempo(limits, state.today)
+        state.line.reprice(state.needs)
+        self._pump.relimit()
 
     def closed_for(self) -> timedelta:
         """Return for how much longer nothing passes."""
@@ -57,7 +57,7 @@ class LocalPool:
         if self._state.line or not self._state.passes(needs):
             return None
         reservation = self._state.grant(needs)
-        self._pump.kick()
+        self._pump.used()
         return reservation
 
     async def reserve(self, estimate: Estimate, longest: timedelta | None) -> Reservation:
@@ -115,7 +115,7 @@ class LocalPool:
     def refuse(self, one: Reservation, told: timedelta | None, hint: QuotaHint, *, overloaded: bool = False) -> None:
         """Close the pool; what was reserved is not given back: many providers count refused calls too."""
         state = self._state
-        state.counts.in_flight -= 1
+        state.end_one()
         state.counts.overloaded += overloaded
         state.counts.refused += not overloaded
         told = max(filter(None, (told, hint.retry_after)), default=told)
@@ -128,14 +128,11 @@ class LocalPool:
 
     def lose(self) -> None:
         """Forget a call that nobody ended; may be called by any thread."""
-        self._state.loop.call_soon_threadsafe(self._lost)
-
-    def _lost(self) -> None:
-        self._state.counts.in_flight -= 1
+        self._state.loop.call_soon_threadsafe(self._state.end_one)
 
     def _end(self, one: Reservation, hint: QuotaHint) -> None:
         state = self._state
-        state.counts.in_flight -= 1
+        state.end_one()
         self._pump.learner.hear(hint, age=state.loop.time() - one.reserved_at)
         state.serve()
         self._pump.kick()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -18,8 +19,12 @@ LOG = logging.getLogger("headrace.llm")
 
 #: What is leased and not used for so long is given back.
 IDLE_SECONDS = 0.15
-#: While more is wanted than there is, the limiter is asked no more often than this.
-PACE_SECONDS = 0.05
+#: The limiter is asked again after this part of a lease's time: all processes have their turn, and none the same pace.
+PACE, PACE_JITTER = 0.4, 0.5
+#: It is asked no more often than this.
+LEAST_SECONDS = 0.01
+#: How often it is asked whether the call that went ahead elsewhere was let through.
+DOUBT_SECONDS = 0.1
 #: While a pool is closed for long, somebody may have opened it.
 LOOK_SECONDS = 2.0
 #: After this long a limiter that was away is asked again.
@@ -40,6 +45,9 @@ class Pump:
         #: what the limiter still has to be told
         self._trusts = self._leaves = False
         self._shuts: float | None = None
+        self._returns: dict[str, float] = {}
+        #: paid for in advance: when the units of a dear call are there, and how many
+        self._ticket: tuple[float, dict[str, float]] | None = None
 
     def kick(self, *, urgent: bool = False) -> None:
         """See to it that the task runs; `urgent`: that it looks now."""
@@ -49,12 +57,25 @@ class Pump:
         elif urgent:
             self._event.set()
 
+    def used(self) -> None:
+        """See to it that more is leased before the last is used."""
+        self.kick(urgent=self._ask_at <= self._state.loop.time() and self._wants(self._state.loop.time()))
+
     def shut(self, seconds: float | None) -> None:
         """Heed a closing: let all processes know of it (None: they need not), and drop what is leased."""
         if seconds is not None:
             self._shuts = max(seconds, self._shuts or 0.0)
-        self._state.stop()
-        self._ask_at = self._state.door.until
+        self._stop()
+        self.kick(urgent=True)
+
+    def relimit(self) -> None:
+        """Heed other limits: tell them, and look again whether anything passes."""
+        door = self._state.door
+        if not door.doubtful:
+            door.until = 0.0
+        self._ask_at = 0.0
+        self._owe(self._state.slots.relimit(self._state.limits.concurrency))
+        self.learner.restart()
         self.kick(urgent=True)
 
     def trust(self) -> None:
@@ -73,6 +94,8 @@ class Pump:
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
         with contextlib.suppress(StoreUnavailableError):
+            self._drop_ticket()
+            self._owe(self._state.slots.spare(self._state.loop.time(), idle=True))
             await self._tell()
             await self._give_back(self._state.balance.drain())
 
@@ -91,6 +114,8 @@ class Pump:
             return None
         try:
             delay = await self._due()
+            renew = self._state.slots.renews_in(self._state.loop.time())
+            delay = renew if delay is None else delay if renew is None else min(delay, renew)
         except StoreUnavailableError as error:
             if not self._away:
                 LOG.warning("nothing is sent to models with a quota while the limiter is away: %s", error)
@@ -103,14 +128,16 @@ class Pump:
         return delay
 
     async def _due(self) -> float | None:
-        await self._tell()
         state, now = self._state, self._state.loop.time()
+        self._owe(state.slots.spare(now, idle=False))
+        self._owe(state.slots.rent(now))
+        await self._tell()
         if not self._wants(now):
             return await self._rest(now)
         rest = max(state.door.until, self._ask_at) - now
         if rest > 0:
             return min(rest, LOOK_SECONDS)
-        await (self._go_ahead() if state.door.doubtful else self._lease())
+        await self._ask(now)
         return max(0.0, self._ask_at - state.loop.time()) if self._wants(state.loop.time()) else IDLE_SECONDS
 
     async def _rest(self, now: float) -> float | None:
@@ -120,7 +147,9 @@ class Pump:
         if rest > 0 and state.balance.leased:
             return rest
         self.learner.note(scarce=False)
-        await self._give_back(state.balance.drain())
+        self._owe(state.slots.spare(now, idle=True))
+        self._owe(state.balance.drain())
+        await self._tell()
         return 0.0 if self._wants(state.loop.time()) or self._has_to_tell else None
 
     def _wants(self, now: float) -> bool:
@@ -128,11 +157,13 @@ class Pump:
         state = self._state
         expected = state.demand.expected(state.slice_seconds, now)
         low = any(state.balance[key] < units / 2 for key, units in expected.items())
-        return bool(state.line) or (low and not state.door.doubtful)
+        return bool(state.line) or self._ticket is not None or (low and not state.door.doubtful)
 
     @property
     def _has_to_tell(self) -> bool:
-        return self._shuts is not None or self._trusts or self._leaves or self.learner.has_to_tell
+        return (
+            self._shuts is not None or self._trusts or self._leaves or bool(self._returns) or self.learner.has_to_tell
+        )
 
     async def _tell(self) -> None:
         """Let the limiter know what it has to know."""
@@ -146,6 +177,85 @@ class Pump:
         if self._leaves:
             await self._central.leave_trying()
             self._leaves = False
+        returns, self._returns = self._returns, {}
+        await self._give_back(returns)
+
+    def _owe(self, units: Mapping[str, float]) -> None:
+        """Give back units soon."""
+        for key, amount in units.items():
+            self._returns[key] = self._returns.get(key, 0.0) + amount
+
+    async def _ask(self, now: float) -> None:
+        """Ask for what lacks: first for room, then for units."""
+        state = self._state
+        if (calls := state.slots.lack(len(state.line))) > 0:
+            await self._lease_slots(calls)
+        if not state.slots.free:
+            self.learner.note(scarce=False)
+            self._ask_at = now + DOUBT_SECONDS * state.random.uniform(1 - PACE_JITTER, 1 + PACE_JITTER)
+        elif state.door.doubtful:
+            await self._go_ahead()
+        elif self._ticket is not None or self._dear():
+            await self._lease_dear()
+        else:
+            await self._lease()
+
+    async def _lease_slots(self, calls: int) -> None:
+        slots = self._state.slots
+        chosen = slots.choose(await self._central.levels(list(slots.rates)), calls)
+        if chosen:
+            lease = await self._central.lease(chosen, chosen)
+            slots.lease(lease.units, self._state.loop.time())
+            self._state.serve()
+
+    def _dear(self) -> dict[str, float]:
+        """Return what lacks for the next call where that is more than the limiter ever has, else nothing."""
+        state, head = self._state, self._state.line.head
+        rates = state.tempo.rates(state.loop.time())
+        lacks = {key: units - state.balance[key] for key, units in head.units.items()} if head is not None else {}
+        if all(units <= rates[key].burst for key, units in lacks.items()):
+            return {}
+        return {key: units for key, units in lacks.items() if units > _NOTHING}
+
+    async def _lease_dear(self) -> None:
+        """Pay for a dear call in advance, and wait until it is earned: so cheap calls elsewhere do not starve it."""
+        state, now = self._state, self._state.loop.time()
+        lease = await self._central.lease({}, {})
+        if lease.closed or lease.doubtful:
+            await self._heed(closed=lease.closed)
+        elif self._ticket is None:
+            await self._buy_ticket(self._dear())
+        elif self._ticket[0] <= now:
+            (_, units), self._ticket, self._ask_at = self._ticket, None, now
+            state.balance.add(units)
+            state.serve()
+            self.learner.note(scarce=True)
+        else:
+            self._ask_at = min(self._ticket[0], now + LOOK_SECONDS / 4)
+
+    async def _buy_ticket(self, units: dict[str, float]) -> None:
+        state, flows = self._state, self._state.tempo.flows()
+        await self._central.give_back({key: -amount for key, amount in units.items()})
+        levels = await self._central.levels(units)
+        if levels.keys() != units.keys():
+            self._owe({key: units[key] for key in levels})
+            self.learner.restart()
+            return
+        wait = max((-levels[key].units / flows[key] for key in units if key in flows), default=0.0)
+        self._ask_at = state.loop.time() + max(wait, 0.0)
+        self._ticket = (self._ask_at, units)
+        self._ask_at = min(self._ask_at, state.loop.time() + LOOK_SECONDS / 4)
+
+    def _drop_ticket(self) -> None:
+        if self._ticket is not None:
+            self._owe(self._ticket[1])
+            self._ticket = None
+
+    def _stop(self) -> None:
+        """Drop what is leased: the pool is closed."""
+        self._drop_ticket()
+        self._state.stop()
+        self._ask_at = self._state.door.until
 
     async def _lease(self) -> None:
         state, now = self._state, self._state.loop.time()
@@ -157,8 +267,13 @@ class Pump:
             return
         state.balance.add(lease.units)
         state.serve()
+        if any(lease.units[key] < least[key] for key in state.tempo.day if key in wanted):
+            state.door.until = now + state.rest_of_day
+            self._stop()
+            return
         short = any(lease.units[key] < units - _NOTHING for key, units in wanted.items())
-        self._ask_at = now + max(PACE_SECONDS, lease.wait) if short or not wanted else now
+        pace = max(LEAST_SECONDS, PACE * state.slice_seconds) * state.random.uniform(1 - PACE_JITTER, 1 + PACE_JITTER)
+        self._ask_at = now + max(pace, lease.wait if short else 0.0)
         self.learner.note(scarce=short)
         if lease.grows:
             await self.learner.grow()
@@ -178,6 +293,8 @@ class Pump:
             first = head.units.get(key, 0.0) if head is not None else 0.0
             aim = max(state.line.needed.get(key, 0.0), expected.get(key, 0.0))
             lack = max(first, min(aim, flow * state.slice_seconds)) - state.balance[key]
+            # A part of a call would be of no use to anybody for the rest of the day.
+            lack = math.ceil(lack - _NOTHING) if key in state.tempo.day else lack
             if lack > _NOTHING:
                 wanted[key], least[key] = lack, max(0.0, first - state.balance[key])
         return wanted, least
@@ -188,13 +305,12 @@ class Pump:
         if not door.doubtful:
             self.learner.closed_elsewhere()
         door.closed_elsewhere(loop.time() + await self._central.closed() if closed else 0.0)
-        self._state.stop()
-        self._ask_at = door.until
+        self._stop()
 
     async def _go_ahead(self) -> None:
         """Send one call, if no other process does, and see whether it is refused."""
         state = self._state
-        self._ask_at = state.loop.time() + 2 * PACE_SECONDS
+        self._ask_at = state.loop.time() + DOUBT_SECONDS
         if state.door.probe is not None:
             return
         lease = await self._central.lease({}, {})

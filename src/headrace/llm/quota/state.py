@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from random import Random
 
 from headrace.llm.quota.balance import Balance
@@ -13,9 +13,20 @@ from headrace.llm.quota.demand import Demand
 from headrace.llm.quota.door import Door
 from headrace.llm.quota.line import Line, Waiter
 from headrace.llm.quota.reservation import Ending, Reservation
+from headrace.llm.quota.slots import Slots
 from headrace.llm.quota.tempo import PACE, Tempo
 from headrace.llm.quota.values import QuotaWait
 from headrace.model.quota import Estimate, PoolLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Where jitter and days come from."""
+
+    random: Random
+    #: the wall clock, aware, in UTC
+    now: Callable[[], datetime]
+
 
 #: A lease is the flow of this part of the burst, at most SLICE_SECONDS of it.
 SLICE, SLICE_SECONDS = 0.125, 0.25
@@ -39,13 +50,26 @@ class Counts:
 class State:
     """The lease, the line, the door; and who passes."""
 
-    def __init__(self, name: str, limits: PoolLimits, *, ending: Ending, random: Random) -> None:
+    def __init__(self, name: str, limits: PoolLimits, *, ending: Ending, tools: Tools) -> None:
         self.name, self.limits, self._ending = name, limits, ending
         self.loop = asyncio.get_running_loop()
-        self.tempo, self.door = Tempo(limits), Door(random)
+        self.random, self._now = tools.random, tools.now
+        self.tempo, self.door = Tempo(limits, self.today), Door(tools.random)
+        self.slots = Slots(limits.concurrency, tools.random)
         self.balance, self.line, self.demand, self.counts = Balance(), Line(), Demand(), Counts()
         self.ended = False
         self.used_at = 0.0
+
+    @property
+    def today(self) -> date:
+        """The day by which calls of a day are counted (UTC)."""
+        return self._now().date()
+
+    @property
+    def rest_of_day(self) -> float:
+        """How many seconds it lasts."""
+        now = self._now()
+        return ((now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0) - now).total_seconds()
 
     @property
     def slice_seconds(self) -> float:
@@ -56,12 +80,15 @@ class State:
         """Return what a call reserves of each dimension of the pool."""
         units: dict[str, float] = {str(key): amount for key, amount in estimate.units(self.limits.charge).items()}
         units[PACE] = 1.0
-        return {key: units[key] for key in self.tempo.flows()}
+        return {key: units.get(key, 1.0) for key in self.tempo.flows()}
 
     def passes(self, needs: Mapping[str, float]) -> bool:
         """Say whether a call that needs so much may be sent now."""
         door = self.door
-        return not (door.doubtful or self.ended or door.until > self.loop.time()) and self.balance.covers(needs)
+        return not (door.doubtful or self.ended or door.until > self.loop.time()) and self._has_room_for(needs)
+
+    def _has_room_for(self, needs: Mapping[str, float]) -> bool:
+        return self.slots.free and self.balance.covers(needs)
 
     def grant(self, needs: Mapping[str, float]) -> Reservation:
         """Let a call pass, whatever there is."""
@@ -71,7 +98,13 @@ class State:
         self.used_at = now
         self.counts.reserved += 1
         self.counts.in_flight += 1
+        self.slots.use()
         return Reservation(self._ending, needs, reserved_at=now, closings=self.door.closings)
+
+    def end_one(self) -> None:
+        """Know that a call has ended."""
+        self.counts.in_flight -= 1
+        self.slots.end()
 
     def serve(self) -> None:
         """Let those pass who are next and for whom there is enough."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.model.session import SESSION_RETENTION, LeaderTerm
+from headrace.model.spend import SPEND_RETENTION
 from headrace.model.stats import Pruned, Retention
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.terms import fetch_under
@@ -25,6 +26,9 @@ async def prune_jobs(
             "keys": ("prune_keys", timedelta()),
             "sessions": ("prune_sessions", SESSION_RETENTION),
             "answers": ("prune_answers", retention.kept_answers),
+            "calls": ("prune_calls", retention.kept_answers),
+            "spool": ("prune_call_items", retention.kept_answers),
+            "spend": ("prune_spend", SPEND_RETENTION),
         }
         for kind, (name, kept) in kinds.items():
             removed[kind] = len(await fetch_under(database, term, name, retention=kept, limit=limit))

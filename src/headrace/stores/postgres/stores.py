@@ -11,6 +11,8 @@ from headrace.ports.clock import Clock
 from headrace.ports.stores import Stores
 from headrace.stores.postgres.admission import PostgresAdmission
 from headrace.stores.postgres.batch_store import PostgresBatchStore
+from headrace.stores.postgres.budget_store import PostgresBudgetStore
+from headrace.stores.postgres.call_store import PostgresCallStore
 from headrace.stores.postgres.control_store import PostgresControlStore
 from headrace.stores.postgres.database import Database, DatabaseOptions
 from headrace.stores.postgres.foreign import PostgresForeignIntake
@@ -19,6 +21,7 @@ from headrace.stores.postgres.job_store import PostgresJobStore
 from headrace.stores.postgres.limiter import PostgresLimiter
 from headrace.stores.postgres.memo_store import PostgresMemoStore
 from headrace.stores.postgres.migrate import check_version
+from headrace.stores.postgres.name_store import PostgresNameStore
 from headrace.stores.postgres.notifier import PostgresNotifier
 from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
@@ -93,6 +96,9 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         close=close,
         admission=PostgresAdmission(database, hot),
         limiter=PostgresLimiter(database),
+        calls=PostgresCallStore(hot),
+        budgets=PostgresBudgetStore(database),
+        names=PostgresNameStore(database),
     )
 
 

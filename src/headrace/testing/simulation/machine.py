@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from unittest.mock import patch
 
-from headrace.engine import batches, shift
-from headrace.engine.loops import leadership, rescuer
+from headrace.engine import batches, dead_processes, shift
+from headrace.engine.loops import leadership
 from headrace.model.session import ProcessId
 from headrace.testing.simulation.clocks import BEGINNING
 from headrace.testing.simulation.loop import VirtualLoop
@@ -85,8 +85,8 @@ def simulated_machine(
             patch.object(os, "urandom", chance.randbytes),
             patch.object(time, "time_ns", lambda: _BEGINNING_NS + int(loop.now * 1_000_000_000)),
             patch.object(shift, "this_process", processes.this_process),
-            patch.object(rescuer, "this_host", processes.this_host),
-            patch.object(rescuer, "is_gone", processes.is_gone),
+            patch.object(dead_processes, "this_host", processes.this_host),
+            patch.object(dead_processes, "is_gone", processes.is_gone),
             patch.object(batches, "SLICE_ITEMS", SLICE_ITEMS),
             patch.object(leadership, "TERM_LEASE", TERM_LEASE),
             _listening(Alarm(sound)),

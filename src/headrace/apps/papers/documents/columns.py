@@ -17,14 +17,18 @@ from headrace.apps.papers.documents.words import Word, median
 _STEP = 2.0
 #: A gutter is at least so wide, in heights of the letters.
 _MIN_GUTTER = 0.35
-#: Its columns have at least so many lines; where the document has a gutter on other pages, so many.
-_MIN_LINES, _MIN_LINES_KNOWN = 4, 1
+#: Its columns have at least so many lines, unless the page or others have a gutter there already.
+_MIN_LINES = 4
 #: Between the columns of a row there is at least so much space, in heights of the letters, and so many common spaces.
 _MIN_GAP, _MIN_GAP_SPACES = 0.7, 2.2
+#: White across all columns that is higher than this ends them, in heights of the letters.
+_MAX_WHITE = 2.6
 #: A line with less space than this at a strip runs across it.
 _MIN_SPACE_ACROSS = 0.6
 #: A column has at least this share of the page's width.
 _MIN_SHARE = 0.2
+#: Half of its lines fill this share of it.
+_MIN_FILL = 0.6
 #: So far from the gutter of other pages a gutter is taken for the same, in points.
 _SAME_GUTTER = 8.0
 #: So many of the tallest strips of a page are looked at.
@@ -53,7 +57,7 @@ class Gutter:
 
 
 def reading_regions(
-    words: Sequence[Word], known: Sequence[float] = (), found: list[Gutter] | None = None
+    words: Sequence[Word], known: Sequence[Gutter] = (), found: list[Gutter] | None = None
 ) -> list[list[Word]]:
     """The words of a page in regions, in the order in which they are read; within a region in the order given.
 
@@ -66,7 +70,7 @@ def reading_regions(
     regions = _Page(width, known, gutters).cut(list(words), 0)
     if gutters:
         # What is a gutter in one part of the page is one in others too, with less evidence.
-        regions = _Page(width, [*known, *(gutter.x for gutter in gutters)], []).cut(list(words), 0)
+        regions = _Page(width, [*known, *gutters], []).cut(list(words), 0)
     if found is not None:
         found += gutters
     return regions
@@ -75,7 +79,7 @@ def reading_regions(
 @dataclass(frozen=True, slots=True)
 class _Page:
     width: float
-    known: Sequence[float]
+    known: Sequence[Gutter]
     found: list[Gutter]
 
     def cut(self, words: list[Word], depth: int) -> list[list[Word]]:
@@ -109,30 +113,40 @@ class _Page:
         return None
 
     def _accepted(self, strip: Gutter, rows: Sequence[Row], size: float) -> Gutter | None:
+        known = _known_at(strip.x0, strip.x1, self.known)
         for band in _prose_bands(strip, rows, size):
             left, right = zip(*(row.halves(strip.x) for row in band), strict=True)
             lefts, rights = [row for row in left if row.words], [row for row in right if row.words]
-            least = _MIN_LINES_KNOWN if _is_known(strip.x0, self.known, strip.x1) else _MIN_LINES
-            if min(len(lefts), len(rights)) < least or _is_table(lefts, rights, size) or _is_river(left, right, size):
+            if not lefts or not rights or _is_table(lefts, rights, size) or _is_river(left, right, size):
                 continue
-            strict = least == _MIN_LINES
-            if all(self._is_column(side, size, strict=strict) for side in (lefts, rights)):
+            ends, begins = max(row.x1 for row in lefts), min(row.x0 for row in rights)
+            if known is not None:
+                # A single short word is a column of its own where columns begin.
+                fits = self._is_column(lefts, size) and (abs(begins - known.x1) < 3 or self._is_column(rights, size))
+            else:
+                fits = all(self._is_new_column(side, size) for side in (lefts, rights))
+            if fits:
                 top, bottom = (word.base for word in (_highest(band[0]), _lowest(band[-1])))
-                ends, begins = max(row.x1 for row in lefts), min(row.x0 for row in rights)
                 return Gutter(ends, begins, top - 0.1, bottom + 0.1)
         return None
 
-    def _is_column(self, rows: Sequence[Row], size: float, *, strict: bool) -> bool:
+    def _is_new_column(self, rows: Sequence[Row], size: float) -> bool:
+        """Whether rows beside a strip look like a column on a page that has not shown any."""
         x0, x1 = min(row.x0 for row in rows), max(row.x1 for row in rows)
-        if strict and x1 - x0 < _MIN_SHARE * self.width:
+        if len(rows) < _MIN_LINES or x1 - x0 < _MIN_SHARE * self.width:
             return False
         fill = median((row.x1 - row.x0) / (x1 - x0) for row in rows)
-        if strict and fill < 0.6:
-            return False
+        if fill >= _MIN_FILL and self._is_column(rows, size):
+            return True
+        # Two columns whose lines stand at different heights: each fills half of this side.
+        wide_enough = x1 - x0 > 2 * _MIN_SHARE * self.width and len(rows) >= 2 * _MIN_LINES
+        return wide_enough and self._gutter([word for row in rows for word in row.words]) is not None
+
+    def _is_column(self, rows: Sequence[Row], size: float) -> bool:
         return sum(row.is_prose(size) for row in rows) >= 0.5 * len(rows)
 
 
-def _strips(words: Sequence[Word], size: float, known: Sequence[float]) -> Iterator[Gutter]:
+def _strips(words: Sequence[Word], size: float, known: Sequence[Gutter]) -> Iterator[Gutter]:
     """Strips that no word crosses, between the words that do."""
     left, right = min(word.x0 for word in words) + 4 * size, max(word.x1 for word in words) - 4 * size
     top, bottom = min(word.base for word in words), max(word.base for word in words)
@@ -145,7 +159,7 @@ def _strips(words: Sequence[Word], size: float, known: Sequence[float]) -> Itera
     before: dict[tuple[float, float], Gutter] = {}
     for index, bases in enumerate(crossing):
         x = left + index * _STEP
-        least = (1.6 if _is_known(x, known) else 3.5) * size
+        least = (1.6 if _known_at(x, x, known) else 3.5) * size
         now: dict[tuple[float, float], Gutter] = {}
         for above, below in pairwise([*bases, bottom + size]):
             if below - above >= least:
@@ -157,24 +171,35 @@ def _strips(words: Sequence[Word], size: float, known: Sequence[float]) -> Itera
     yield from before.values()
 
 
-def _is_known(x0: float, known: Sequence[float], x1: float | None = None) -> bool:
-    return any(x0 - _SAME_GUTTER <= x <= (x0 if x1 is None else x1) + _SAME_GUTTER for x in known)
+def _known_at(x0: float, x1: float, known: Sequence[Gutter]) -> Gutter | None:
+    return next((gutter for gutter in known if x0 - _SAME_GUTTER <= gutter.x <= x1 + _SAME_GUTTER), None)
 
 
 def _prose_bands(strip: Gutter, rows: Sequence[Row], size: float) -> Iterator[list[Row]]:
     """The rows beside a strip, without lines that run across it and without a table that spans it."""
     band: list[Row] = []
-    inside = (row for row in rows if strip.top <= row.base <= strip.bottom)
+    inside = [row for row in rows if strip.top <= row.base <= strip.bottom]
     for (across, as_cells), group in groupby(inside, lambda row: _crossing(row, strip.x, size)):
         some = list(group)
         # A few rows of short pieces are ends of paragraphs; from three on they are a table.
         if not across and not (as_cells and len(some) >= 3):
             band += some
         elif band:
-            yield band
+            yield from _without_wide_gaps(band, size)
             band = []
-    if band:
-        yield band
+    yield from _without_wide_gaps(band, size)
+
+
+def _without_wide_gaps(band: Sequence[Row], size: float) -> Iterator[list[Row]]:
+    """Cut where all columns are white: above and below lies a picture, or one of them is a header."""
+    part: list[Row] = []
+    for row in band:
+        if part and row.base - part[-1].base > _MAX_WHITE * size:
+            yield part
+            part = []
+        part.append(row)
+    if part:
+        yield part
 
 
 def _crossing(row: Row, x: float, size: float) -> tuple[bool, bool]:

@@ -58,7 +58,8 @@ def find_sections(text: str, tall: Mapping[int, float] | None = None) -> tuple[S
     [('A title', 'title'), ('Methods', 'methods'), ('Results', 'results')]
     """
     lines = [(match.start(), match[0]) for match in _LINE.finditer(text)]
-    headings = _in_markdown(lines) or _in_lines(text, lines, tall or {})
+    # In a PDF a # is a # and no markup.
+    headings = (_in_markdown(lines) if tall is None else []) or _in_lines(text, lines, tall or {})
     return _sections(text, _without_abstract_parts(headings))
 
 

@@ -28,7 +28,7 @@ class PageText:
     tall: dict[int, float]
 
 
-def page_lines(words: Sequence[Word], known: Sequence[float] = (), found: list[Gutter] | None = None) -> list[Line]:
+def page_lines(words: Sequence[Word], known: Sequence[Gutter] = (), found: list[Gutter] | None = None) -> list[Line]:
     """The lines of a page in reading order; what is turned against most of the page comes last.
 
     `known` are gutters of other pages; those of this page are added to `found`.

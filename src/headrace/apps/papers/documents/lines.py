@@ -107,7 +107,9 @@ def line_of(row: Sequence[Piece], region: int, shown: dict[int, Word]) -> Line:
 
 
 def _is_glued(before: Word, word: Word) -> bool:
-    return not word.spaced and -_GLUED * before.size < word.x0 - before.x1 < _GLUED * before.size
+    # Beside a raised sign the library that reads the file may see a space where there is none.
+    close = -_GLUED * before.size < word.x0 - before.x1 < _GLUED * before.size
+    return close and (not word.spaced or is_raised(word.size, word.base, on=before))
 
 
 def _raised(before: Word, word: Word) -> str:

@@ -146,8 +146,9 @@ def _pages_of(pdf: pdfium.PdfDocument, name: str) -> _Pages | Unreadable:
 
 def _look_again(pdf: pdfium.PdfDocument, pages: _Pages) -> None:
     """Lay out pages without a gutter at which most others have one: there a few lines are enough for columns."""
-    votes = Counter(round(x / _SAME_GUTTER) for found in pages.gutters for x in {gutter.x for gutter in found})
-    known = [place * _SAME_GUTTER for place, count in votes.items() if count >= _PAGES_OF_A_HABIT]
+    places = Counter(round(x / _SAME_GUTTER) for found in pages.gutters for x in {gutter.x for gutter in found})
+    usual = {round(g.x / _SAME_GUTTER): g for found in pages.gutters for g in found}
+    known = [gutter for place, gutter in usual.items() if places[place] >= _PAGES_OF_A_HABIT]
     if not known:
         return
     for index, found in enumerate(pages.gutters):

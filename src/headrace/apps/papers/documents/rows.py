@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from headrace.apps.papers.documents.words import Word
 
-#: A line of running text is at least so many letters long.
-MIN_PROSE_LETTERS = 14
+#: A line of running text is at least so many letters long, and has so many words if its language separates them.
+MIN_PROSE_LETTERS, MIN_PROSE_WORDS = 20, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Row:
 
     def is_prose(self, size: float) -> bool:
         """Whether it reads like a line of running text: long enough, more letters than digits, no wide gap."""
-        text = self.text
-        known = [char for char in text if char.isalnum()]
+        known = [char for char in self.text if char.isalnum()]
         long_enough = sum(word.letters + 1 for word in self.words) >= MIN_PROSE_LETTERS
+        long_enough = long_enough and (len(self.words) >= MIN_PROSE_WORDS or any(char > "\u2e7f" for char in known))
         wordy = sum(char.isalpha() for char in known) >= 0.6 * len(known) > 0
         return long_enough and wordy and len(self.pieces(3 * size)) == 1
 

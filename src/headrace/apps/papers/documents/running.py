@@ -16,6 +16,9 @@ _MIN_PAGES = 3
 _SHARE = 0.6
 #: So far apart two lines may stand and be at the same place, in points.
 _SAME_PLACE = 3.0
+_CAPTION = re.compile(
+    r"(?:table|fig(?:ure)?|box|scheme|chart|appendix|chapter|section|part|step|表|图)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class _Edge:
     base: float
     text: str
     lines: tuple[Line, ...]
+    #: Whether at least an empty line lies between it and the text.
+    is_apart: bool
 
     @property
     def shape(self) -> str:
@@ -35,7 +40,7 @@ class _Edge:
 def without_running_lines(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """Remove what most pages share at their edges, also if left and right pages differ, or only its page number counts.
 
-    At least three pages must agree.
+    At least three pages must agree; two do where they hold the numbers of their pages, apart from the text.
     """
     kept = [list(page) for page in pages]
     for end in (0, -1):
@@ -57,13 +62,17 @@ def _edge(number: int, lines: Sequence[Line], end: int) -> _Edge | None:
     outermost = (min if end == 0 else max)(level, key=lambda line: line.base)
     row = [line for line in level if abs(line.base - outermost.base) < 0.4 * outermost.size]
     row.sort(key=lambda line: line.x0)
-    return _Edge(number, outermost.base, " ".join(line.text for line in row), tuple(row))
+    white = min((abs(line.base - outermost.base) for line in level if line not in row), default=0.0)
+    is_apart = white > 2 * outermost.size
+    return _Edge(number, outermost.base, " ".join(line.text for line in row), tuple(row), is_apart)
 
 
 def _running(edges: Sequence[_Edge]) -> list[_Edge]:
     """Those that are running lines."""
     if len(edges) < _MIN_PAGES:
-        return []
+        # Of two pages only page numbers can be known, and only where they are no numbers of tables or figures.
+        apart = [edge for edge in edges if edge.is_apart and not _CAPTION.match(edge.text)]
+        return found if len(found := _numbered(apart)) == 2 else []
     by_shape: dict[str, list[_Edge]] = defaultdict(list)
     for edge in edges:
         if edge.shape:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from headrace.apps.papers.result import DocumentResult, Status, TokenCount
+from headrace.apps.papers.dual import Disagreement, queue_of
+from headrace.apps.papers.result import Asking, DocumentResult, Status, TokenCount
 from headrace.apps.papers.template import Template
 
 
@@ -58,6 +60,16 @@ class RunRecord:
     duplicates: int
     #: Files that no reader takes or that could not be opened.
     skipped: int
+    begun_at: datetime | None = None
+    #: None while documents are left to extract.
+    ended_at: datetime | None = None
+    #: Each model with its provider and the version and digest of its prompts.
+    asked: tuple[Asking, ...] = ()
+    #: The options that decide what was asked, by name.
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    #: Values that a person has confirmed or corrected, and who did.
+    verified: int = 0
+    verified_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,9 +86,19 @@ class Report:
         """Tokens and calls of all documents."""
         return sum((row.result.usage for row in self.rows if row.result is not None), TokenCount())
 
+    @cached_property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """The queue of what two extractions say differently, under the names the documents have today."""
+        known = {row.document_id: row.result.model_copy(update={"name": row.name}) for row in self.rows if row.result}
+        return queue_of(known)
+
     def count(self, status: Status) -> int:
         """Return how many fields of all documents have a status."""
         return sum(row.result.count(status) for row in self.rows if row.result is not None)
+
+    def count_rows(self, group: str) -> int:
+        """Return how many rows of a group all documents have."""
+        return sum(len(row.result.rows.get(group, [])) for row in self.rows if row.result is not None)
 
     def summary(self) -> dict[str, Any]:
         """Return the counts of the run, as JSON-able values."""
@@ -89,5 +111,9 @@ class Report:
             "unreadable": sum(row.unreadable for row in self.rows),
             "failed": sum(row.state != "completed" and not row.unreadable for row in self.rows),
             "fields": {status.value: self.count(status) for status in Status},
+            "rows": {group.name: self.count_rows(group.name) for group in self.template.rows},
+            "disagreements": len(self.disagreements),
+            "verified": self.record.verified,
             "usage": self.usage.model_dump(),
+            "usd": self.usage.dollars,
         }
