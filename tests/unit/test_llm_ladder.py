@@ -24,4 +24,4 @@ async def test_items_are_valid_cheaply_and_valid_ones_stay_untouched() -> None:
         # The faults did strike, and were met in more than one way.
         assert figures["share_wrong"] > 0.19
         assert figures["calls_by_purpose"]["reask"] >= 10
-        assert figures["provenance"]["repaired"] >= 30
+        assert figures["provenance"]["repaired"] >= 10
