@@ -241,18 +241,18 @@ async def _client(job: Mapping[str, Any]) -> None:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         supply = iter(range(job["calls"]))
-        await asyncio.gather(*(_worker(job, quotas, pool, supply, number) for number in range(WORKERS)))
+        ends = await asyncio.gather(*(_worker(job, quotas, pool, supply) for _ in range(WORKERS)))
         await quotas.close()
+        print(json.dumps({"supplied_until": min(ends)}), flush=True)
 
 
-async def _worker(job: Mapping[str, Any], quotas: Quotas, pool: Pool, supply: Iterator[int], number: int) -> None:
+async def _worker(job: Mapping[str, Any], quotas: Quotas, pool: Pool, supply: Iterator[int]) -> float:
     connection = Connection(job["base_url"], job["api_key"])
     for _ in supply:
         while not await _ask(connection, quotas, pool):
             pass
-    if number == 0:
-        print(json.dumps({"supplied_until": time.monotonic()}), flush=True)
     connection.close()
+    return time.monotonic()
 
 
 async def _ask(connection: Connection, quotas: Quotas, pool: Pool) -> bool:

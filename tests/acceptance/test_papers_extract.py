@@ -102,3 +102,39 @@ def test_unreadable_files_are_rows_with_reasons_and_duplicates_are_asked_for_onc
         _, told = refused.communicate(timeout=60)
         assert refused.returncode == 2
         assert "No documents selected" in told
+
+
+def test_an_estimate_spends_nothing_and_a_pilot_is_part_of_the_run() -> None:
+    """Estimates ask and submit nothing; the pilot's answers are not bought again; run.json tells how it was done."""
+    with place(8) as here:
+        before = here.extract("--estimate")
+        assert (before["documents"], before["calls"], before["done_before"]) == (8, 8, 0)
+        assert here.calls().total() == 0
+        assert not (here.root / "out").exists()
+        assert here.extract("--pilot", "3")["documents"] == 3
+        left = here.extract("--estimate")
+        assert (left["documents"], left["calls"], left["done_before"]) == (5, 5, 3)
+        assert here.extract()["documents"] == 8
+        assert here.calls().total() == 8
+        assert here.extract("--estimate")["calls"] == 0
+
+
+def test_dual_extraction_asks_twice_and_lists_what_differs() -> None:
+    """Two wordings are two calls a document, a disagreement has two candidates, and another second model is refused."""
+    with place(3) as here:
+        here.extract()
+        assert here.extract("--dual", "prompts", "--estimate")["calls"] == 6
+        summary = here.extract("--dual", "prompts")
+        assert here.calls().total() == 6
+        assert (summary["usage"]["calls"], summary["usage"]["reused"]) == (3, 3)
+        disputed = [field for row in here.rows() for field in row["fields"].values() if field["agreed"] is False]
+        assert len(disputed) == summary["disagreements"] == summary["fields"]["needs_review"]
+        assert all(len(field["candidates"]) == 2 and field["value"] is None for field in disputed)
+        record = json.loads((here.root / "out" / "run.json").read_text(encoding="utf-8"))
+        assert [asking["prompt_version"] for asking in record["models"]] == ["papers-1", "papers-1-second"]
+        assert record["counts"]["disagreements"] == summary["disagreements"]
+        assert record["begun_at"] <= record["ended_at"] <= record["written_at"]
+        refused = here.start("--dual", "nobody")
+        _, told = refused.communicate(timeout=60)
+        assert refused.returncode == 2
+        assert "--dual must be 'prompts'" in told

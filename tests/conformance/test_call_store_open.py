@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -20,7 +21,7 @@ OPENED = Opening(Verdict.OPENED)
 
 async def test_a_call_is_recorded_before_it_is_made(books: Books) -> None:
     """What is opened is in the ledger with all that is known of it, as sent at the store's time."""
-    origin = {"job_id": uuid4(), "batch_id": uuid4(), "run_id": uuid4(), "tenant": "acme"}
+    origin: dict[str, Any] = {"job_id": uuid4(), "batch_id": uuid4(), "run_id": uuid4(), "tenant": "acme"}
     call = await books.open(word="x", purpose=Purpose.REASK, estimate=Estimate(7, 9, None), **origin)
 
     view = await books.known(call)

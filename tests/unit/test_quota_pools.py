@@ -40,7 +40,7 @@ def on(
 async def level(world: World, name: str = "requests") -> float:
     """Return how a bucket of the pool stands."""
     full = f"llm:{world.pool.name}:{name}"
-    return (await world.limiter.levels([full]))[full].units
+    return float((await world.limiter.levels([full]))[full].units)
 
 
 def test_what_is_leased_is_reserved_at_once() -> None:
