@@ -104,6 +104,8 @@ class Provider:
     #: refusals tell whole seconds, as the header does; None: they tell nothing
     whole_seconds: bool | None = True
     tells_limits: bool = False
+    #: the answer is reserved when a call comes; else it is charged when it is written
+    reserves_answers: bool = True
     #: one way, in seconds
     network: tuple[float, float] = (0.005, 0.02)
     buckets: dict[Dimension, Bucket] = field(default_factory=dict)
@@ -128,7 +130,8 @@ class Provider:
     async def call(self, estimate: Estimate, output: int, work: Workload) -> tuple[Usage, QuotaHint]:
         """Answer or refuse."""
         await asyncio.sleep(self.random.uniform(*self.network))
-        reserved = {Dimension.REQUESTS: 1.0, Dimension.TOKENS: float(estimate.tokens)}
+        tokens = estimate.tokens if self.reserves_answers else estimate.input_tokens
+        reserved = {Dimension.REQUESTS: 1.0, Dimension.TOKENS: float(tokens)}
         self._admit(reserved)
         self.in_flight += 1
         self.most_in_flight = max(self.in_flight, self.most_in_flight)

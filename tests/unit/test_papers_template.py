@@ -137,3 +137,11 @@ def test_rows_and_section_hints_are_read() -> None:
 def test_new_keys_leave_the_digest_of_old_templates_alone() -> None:
     """A template without rows and hints names the same run as before they existed."""
     assert parse_template(GOOD).digest == "9fe99117dbc639404d0dbcfb64b5e51e8f5c56d7e12715a1ac8cee0c8f61ffcc"
+
+
+def test_the_template_of_the_reference_is_valid() -> None:
+    """What the documentation shows as a template loads, with rows and hints."""
+    page = (Path(__file__).parents[2] / "docs/reference/papers.md").read_text(encoding="utf-8")
+    template = parse_template(page.split("```yaml\n")[1].split("```")[0])
+    assert template.group("arm").first.name == "drug"
+    assert template.field("design").section == ("methods",)

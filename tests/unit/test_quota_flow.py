@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.model.fairness import jain_index
-from headrace.model.quota import Dimension, PoolLimits
+from headrace.model.quota import ChargePolicy, Dimension, PoolLimits
 from tests.unit.quota_world import World, in_world
 
 REQUESTS = {Dimension.REQUESTS: 100.0}
@@ -38,6 +38,19 @@ def test_known_limits_are_used_and_never_exceeded(binding: Dimension, burst: flo
     assert world.provider.used(binding, 4, world.loop.now - 3) >= 0.95 * FLOWS[binding][binding]
     assert jain_index(list(world.answered.values())) > 0.98
     assert world.limiter.asked["take"] < 25 * 3 * world.loop.now
+
+
+def test_answers_that_are_charged_as_they_are_written() -> None:
+    """A small quota is used from soon on: not the most that an answer may have is held for it, but what is usual."""
+
+    async def scenario(world: World) -> None:
+        await world.run(300)
+
+    flows = {Dimension.REQUESTS: 1_000.0, Dimension.TOKENS: 3_400.0}
+    limits = PoolLimits(tokens_per_minute=3_400 * 60, charge=ChargePolicy.ACTUAL)
+    world = in_world(scenario, limits=limits, flows=flows, reserves_answers=False)
+    assert world.provider.refused == []
+    assert world.provider.used(Dimension.TOKENS, 10, world.loop.now - 10) >= 0.95 * 3_400
 
 
 @pytest.mark.parametrize("processes", [1, 8])

@@ -112,13 +112,20 @@ class Estimate:
         """Both together."""
         return self.input_tokens + self.max_tokens
 
-    def units(self, policy: ChargePolicy) -> Mapping[Dimension, float]:
+    def units(self, policy: ChargePolicy, *, usual_output: float | None = None) -> Mapping[Dimension, float]:
         """Return what is reserved of each dimension before the call.
 
-        >>> Estimate(500, 1_000).units(ChargePolicy.MAX_TOKENS)[Dimension.TOKENS]
+        `usual_output`: tokens that answers have; a provider that charges answers as they are written reserves nothing
+        for them, so that what they usually need is enough. None: not known.
+
+        >>> Estimate(500, 1_000).units(ChargePolicy.MAX_TOKENS, usual_output=180)[Dimension.TOKENS]
         1500.0
+        >>> Estimate(500, 1_000).units(ChargePolicy.SPLIT, usual_output=180)[Dimension.OUTPUT_TOKENS]
+        180.0
         """
-        return _units(self.input_tokens, self.max_tokens)
+        if policy is ChargePolicy.MAX_TOKENS or usual_output is None:
+            return _units(self.input_tokens, self.max_tokens)
+        return _units(self.input_tokens, min(self.max_tokens, usual_output))
 
 
 def used_units(usage: Usage, policy: ChargePolicy) -> Mapping[Dimension, float]:
@@ -127,7 +134,7 @@ def used_units(usage: Usage, policy: ChargePolicy) -> Mapping[Dimension, float]:
     return _units(usage.input_tokens - free, usage.output_tokens)
 
 
-def _units(input_tokens: int, output_tokens: int) -> Mapping[Dimension, float]:
+def _units(input_tokens: float, output_tokens: float) -> Mapping[Dimension, float]:
     return {
         Dimension.REQUESTS: 1.0,
         Dimension.TOKENS: float(input_tokens + output_tokens),

@@ -1,4 +1,4 @@
-"""How much of a pool this process has used lately."""
+"""How much of a pool this process has used lately, and how long answers are."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Mapping
 
 #: How soon the past is forgotten.
 MEMORY_SECONDS = 0.5
+#: How many answers tell what is usual, and how many are remembered.
+ENOUGH_ANSWERS, MEMORY_ANSWERS = 10, 200
 
 
 class Demand:
-    """Units per second by dimension, smoothed; and calls."""
+    """Units per second by dimension, smoothed; calls; tokens of answers."""
 
     def __init__(self) -> None:
         self._rates: dict[str, float] = {}
         self._calls = self._at = 0.0
+        self._outputs = 0
+        self._output = 0.0
 
     def note(self, units: Mapping[str, float], now: float) -> None:
         """Count a call that was let pass."""
@@ -28,6 +32,16 @@ class Demand:
         if self._calls * fade * seconds < 1:
             return {}
         return {key: rate * fade * seconds for key, rate in self._rates.items()}
+
+    def answered(self, output_tokens: int) -> None:
+        """Count an answer."""
+        self._outputs = min(self._outputs + 1, MEMORY_ANSWERS)
+        self._output += (output_tokens - self._output) / self._outputs
+
+    @property
+    def output(self) -> float | None:
+        """Tokens that answers usually have; None: too few are known."""
+        return self._output if self._outputs >= ENOUGH_ANSWERS else None
 
     def _fade(self, now: float) -> float:
         return math.exp(-max(0.0, now - self._at) / MEMORY_SECONDS)

@@ -25,6 +25,11 @@ class LocalPool:
         self._pump = Pump(self._state, limiter)
 
     @property
+    def dead(self) -> bool:
+        """Whether the loop it belongs to has ended."""
+        return self._state.loop.is_closed()
+
+    @property
     def limits(self) -> PoolLimits:
         """The limits that hold."""
         return self._state.limits
@@ -92,7 +97,9 @@ class LocalPool:
     def settle(self, one: Reservation, usage: Usage, hint: QuotaHint, per_token: timedelta | None) -> None:
         """Charge what was used."""
         used = {str(key): amount for key, amount in used_units(usage, self.limits.charge).items()}
-        if not usage.tokens:
+        if usage.tokens:
+            self._state.demand.answered(usage.output_tokens)
+        else:
             used = dict(one.units)
         for key, amount in used.items():
             self._state.counts.used[key] = self._state.counts.used.get(key, 0.0) + amount
@@ -109,7 +116,9 @@ class LocalPool:
         if door.probe is one:
             door.probe = None
             self._pump.leave_trying()
-        self._state.balance.add(one.units)
+        elif one.closings == door.closings:
+            # After a closing the flow begins with nothing.
+            self._state.balance.add(one.units)
         self._end(one, hint)
 
     def refuse(self, one: Reservation, told: timedelta | None, hint: QuotaHint, *, overloaded: bool = False) -> None:

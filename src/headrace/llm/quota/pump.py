@@ -122,6 +122,10 @@ class Pump:
             self._away = True
             self.learner.restart()
             return AWAY_SECONDS
+        except Exception:
+            # Callers would wait for ever if this task ended.
+            LOG.exception("leasing from the quota %s failed; it is tried again", self._state.name)
+            return AWAY_SECONDS
         if self._away:
             LOG.info("the limiter is there again")
         self._away = False

@@ -70,7 +70,7 @@ class Quotas:
 
     def _local(self, pool: Pool) -> LocalPool:
         local = self._pools.get(pool.name)
-        if local is None:
+        if local is None or local.dead:
             local = self._pools[pool.name] = LocalPool(pool, self._limiter, self._tools)
         elif local.limits != pool.limits:
             local.relimit(pool.limits)

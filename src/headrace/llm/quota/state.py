@@ -78,7 +78,8 @@ class State:
 
     def needs(self, estimate: Estimate) -> Mapping[str, float]:
         """Return what a call reserves of each dimension of the pool."""
-        units: dict[str, float] = {str(key): amount for key, amount in estimate.units(self.limits.charge).items()}
+        reserved = estimate.units(self.limits.charge, usual_output=self.demand.output)
+        units: dict[str, float] = {str(key): amount for key, amount in reserved.items()}
         units[PACE] = 1.0
         return {key: units.get(key, 1.0) for key in self.tempo.flows()}
 

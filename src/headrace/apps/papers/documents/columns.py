@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from headrace.apps.papers.documents.rows import Row, rows_of
+from headrace.apps.papers.documents.rows import Row, base_of, rows_of
 from headrace.apps.papers.documents.words import Word, median
 
 #: Points between two places at which a gutter is looked for.
@@ -77,10 +77,21 @@ def reading_regions(
 
 
 @dataclass(frozen=True, slots=True)
+class _Split:
+    """A row beside a strip."""
+
+    row: Row
+    left: Row
+    right: Row
+
+
+@dataclass(slots=True)
 class _Page:
     width: float
     known: Sequence[Gutter]
     found: list[Gutter]
+    #: How many strips may still be looked at closely: a form has very many, and columns are found early.
+    patience: int = 120
 
     def cut(self, words: list[Word], depth: int) -> list[list[Word]]:
         gutter = self._gutter(words) if depth < _MAX_DEPTH else None
@@ -104,46 +115,51 @@ class _Page:
         for strip in strips:
             if any(other.holds(strip) for other in looked_at):
                 continue
+            if len(looked_at) >= _CANDIDATES or self.patience <= 0:
+                break
             looked_at.append(strip)
+            self.patience -= 1
             gutter = self._accepted(strip, rows, size)
             if gutter is not None:
                 return gutter
-            if len(looked_at) >= _CANDIDATES:
-                break
         return None
 
     def _accepted(self, strip: Gutter, rows: Sequence[Row], size: float) -> Gutter | None:
         known = _known_at(strip.x0, strip.x1, self.known)
         for band in _prose_bands(strip, rows, size):
-            left, right = zip(*(row.halves(strip.x) for row in band), strict=True)
-            lefts, rights = [row for row in left if row.words], [row for row in right if row.words]
-            if not lefts or not rights or _is_table(lefts, rights, size) or _is_river(left, right, size):
+            lefts = [split.left for split in band if split.left.words]
+            rights = [split.right for split in band if split.right.words]
+            if min(len(lefts), len(rights)) < (_MIN_LINES if known is None else 1):
+                continue
+            if _is_river(band, size) or _is_table(lefts, rights, size):
                 continue
             ends, begins = max(row.x1 for row in lefts), min(row.x0 for row in rights)
             if known is not None:
                 # A single short word is a column of its own where columns begin.
-                fits = self._is_column(lefts, size) and (abs(begins - known.x1) < 3 or self._is_column(rights, size))
+                fits = _is_prose(lefts, size) and (abs(begins - known.x1) < 3 or _is_prose(rights, size))
             else:
                 fits = all(self._is_new_column(side, size) for side in (lefts, rights))
             if fits:
-                top, bottom = (word.base for word in (_highest(band[0]), _lowest(band[-1])))
+                top = min(word.base for word in band[0].row.words)
+                bottom = max(word.base for word in band[-1].row.words)
                 return Gutter(ends, begins, top - 0.1, bottom + 0.1)
         return None
 
     def _is_new_column(self, rows: Sequence[Row], size: float) -> bool:
         """Whether rows beside a strip look like a column on a page that has not shown any."""
         x0, x1 = min(row.x0 for row in rows), max(row.x1 for row in rows)
-        if len(rows) < _MIN_LINES or x1 - x0 < _MIN_SHARE * self.width:
+        if x1 - x0 < _MIN_SHARE * self.width:
             return False
         fill = median((row.x1 - row.x0) / (x1 - x0) for row in rows)
-        if fill >= _MIN_FILL and self._is_column(rows, size):
+        if fill >= _MIN_FILL and _is_prose(rows, size):
             return True
         # Two columns whose lines stand at different heights: each fills half of this side.
         wide_enough = x1 - x0 > 2 * _MIN_SHARE * self.width and len(rows) >= 2 * _MIN_LINES
         return wide_enough and self._gutter([word for row in rows for word in row.words]) is not None
 
-    def _is_column(self, rows: Sequence[Row], size: float) -> bool:
-        return sum(row.is_prose(size) for row in rows) >= 0.5 * len(rows)
+
+def _is_prose(rows: Sequence[Row], size: float) -> bool:
+    return sum(row.is_prose(size) for row in rows) >= 0.5 * len(rows)
 
 
 def _strips(words: Sequence[Word], size: float, known: Sequence[Gutter]) -> Iterator[Gutter]:
@@ -175,11 +191,11 @@ def _known_at(x0: float, x1: float, known: Sequence[Gutter]) -> Gutter | None:
     return next((gutter for gutter in known if x0 - _SAME_GUTTER <= gutter.x <= x1 + _SAME_GUTTER), None)
 
 
-def _prose_bands(strip: Gutter, rows: Sequence[Row], size: float) -> Iterator[list[Row]]:
+def _prose_bands(strip: Gutter, rows: Sequence[Row], size: float) -> Iterator[list[_Split]]:
     """The rows beside a strip, without lines that run across it and without a table that spans it."""
-    band: list[Row] = []
-    inside = [row for row in rows if strip.top <= row.base <= strip.bottom]
-    for (across, as_cells), group in groupby(inside, lambda row: _crossing(row, strip.x, size)):
+    band: list[_Split] = []
+    inside = (_Split(row, *row.halves(strip.x)) for row in rows if strip.top <= row.base <= strip.bottom)
+    for (across, as_cells), group in groupby(inside, lambda split: _crossing(split, size)):
         some = list(group)
         # A few rows of short pieces are ends of paragraphs; from three on they are a table.
         if not across and not (as_cells and len(some) >= 3):
@@ -190,52 +206,34 @@ def _prose_bands(strip: Gutter, rows: Sequence[Row], size: float) -> Iterator[li
     yield from _without_wide_gaps(band, size)
 
 
-def _without_wide_gaps(band: Sequence[Row], size: float) -> Iterator[list[Row]]:
+def _without_wide_gaps(band: Sequence[_Split], size: float) -> Iterator[list[_Split]]:
     """Cut where all columns are white: above and below lies a picture, or one of them is a header."""
-    part: list[Row] = []
-    for row in band:
-        if part and row.base - part[-1].base > _MAX_WHITE * size:
+    part: list[_Split] = []
+    for split in band:
+        if part and split.row.base - part[-1].row.base > _MAX_WHITE * size:
             yield part
             part = []
-        part.append(row)
+        part.append(split)
     if part:
         yield part
 
 
-def _crossing(row: Row, x: float, size: float) -> tuple[bool, bool]:
-    """Whether a row runs across a strip, and whether it does so as cells of a table."""
-    return _runs_across(row, x), _spans_as_table(row, x, size)
+def _crossing(split: _Split, size: float) -> tuple[bool, bool]:
+    """Whether a row runs on across a strip, and whether its cells lie on both sides of it."""
+    if not split.left.words or not split.right.words:
+        return False, False
+    before, after = max(split.left.words, key=lambda word: word.x1), split.right.words[0]
+    # No word of it crosses, but the gap is a space like others.
+    across = after.x0 - before.x1 < _MIN_SPACE_ACROSS * max(before.size, after.size)
+    pieces = [*split.left.pieces(1.2 * size), *split.right.pieces(1.2 * size)]
+    return across, len(pieces) >= 3 and not any(piece.is_prose(size) for piece in pieces)
 
 
-def _runs_across(row: Row, x: float) -> bool:
-    """Whether a line goes on over the strip: no word of it crosses, but the gap is a space like others."""
-    left, right = row.halves(x)
-    if not left.words or not right.words:
-        return False
-    before, after = max(left.words, key=lambda word: word.x1), right.words[0]
-    return after.x0 - before.x1 < _MIN_SPACE_ACROSS * max(before.size, after.size)
-
-
-def _spans_as_table(row: Row, x: float, size: float) -> bool:
-    left, right = row.halves(x)
-    if not left.words or not right.words:
-        return False
-    pieces = [*left.pieces(1.2 * size), *right.pieces(1.2 * size)]
-    return len(pieces) >= 3 and not any(piece.is_prose(size) for piece in pieces)
-
-
-def _highest(row: Row) -> Word:
-    return min(row.words, key=lambda word: word.base)
-
-
-def _lowest(row: Row) -> Word:
-    return max(row.words, key=lambda word: word.base)
-
-
-def _is_river(left: Sequence[Row], right: Sequence[Row], size: float) -> bool:
+def _is_river(band: Sequence[_Split], size: float) -> bool:
     """Whether the strip is no wider than spaces between words, which happen to lie below each other."""
-    gaps = [after.x0 - before.x1 for before, after in zip(left, right, strict=True) if before.words and after.words]
-    spaces = median(b.x0 - a.x1 for row in (*left, *right) for a, b in pairwise(row.words))
+    gaps = [split.right.x0 - split.left.x1 for split in band if split.left.words and split.right.words]
+    sides = [row for split in band for row in (split.left, split.right)]
+    spaces = median(after.x0 - before.x1 for row in sides for before, after in pairwise(row.words))
     return bool(gaps) and median(gaps) < max(_MIN_GAP * size, _MIN_GAP_SPACES * spaces)
 
 
@@ -247,5 +245,7 @@ def _is_table(left: Sequence[Row], right: Sequence[Row], size: float) -> bool:
 
 
 def _gaps(rows: Sequence[Row], size: float) -> list[tuple[float, float]]:
-    leading = median(below.base - row.base for row, below in pairwise(rows)) or size
-    return [(row.base, below.base - size) for row, below in pairwise(rows) if below.base - row.base > 1.25 * leading]
+    # Lines of two columns may stand at slightly different heights, so each side has bases of its own.
+    bases = [base_of(row.words) for row in rows]
+    leading = median(below - above for above, below in pairwise(bases)) or size
+    return [(above, below - size) for above, below in pairwise(bases) if below - above > 1.25 * leading]

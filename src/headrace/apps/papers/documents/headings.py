@@ -176,7 +176,9 @@ def _sections(text: str, headings: Sequence[Heading]) -> tuple[Section, ...]:
     for index, heading in enumerate(headings):
         end = headings[index + 1].start if index + 1 < len(headings) else len(text)
         above = [section for section in above if section.level < heading.level]
-        kind = heading.kind or (above[-1].kind if above else SectionKind.OTHER)
+        kind = heading.kind or SectionKind.OTHER
+        if kind is SectionKind.OTHER and above:
+            kind = above[-1].kind
         if kind is SectionKind.ABSTRACT and begins_body and plain_title(heading.title) == "summary":
             kind = SectionKind.CONCLUSION
         begins_body = begins_body or kind in _IN_ABSTRACT

@@ -17,7 +17,7 @@ _SILENT = frozenset(
     {"graphic", "inline-graphic", "media", "object-id", "index-term", "private-char", "permissions", "attrib"}
     | {"long-desc", "alt-text", "processing-meta", "ext-link-id"}
 )
-_SEPARATORS = re.compile(r"[\s,;–—-]*")
+_SEPARATORS = re.compile(r"[\s,;\u2010-\u2015−-]*")
 #: A formula comes in several forms: the first of these that is there.
 _FORMS = ("math", "tex-math", "textual-form")
 

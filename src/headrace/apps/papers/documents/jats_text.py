@@ -154,7 +154,8 @@ class ArticleText:
         title = _title(node)
         types = (_SEC_TYPES.get(part) for part in node.attributes.get("sec-type", "").lower().replace("|", " ").split())
         own = next((kind for kind in types if kind is not None), None) or (kind_of(title) if title else None)
-        kind = above if above in _CLOSED or own is None else own
+        # An ethics statement among the methods is a part of them.
+        kind = above if above in _CLOSED or own in (None, SectionKind.OTHER) else own
         if title or own is not None:
             self._begin(title, kind, level + 1)
         self._write(node.parts, level + 1, kind)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from headrace.apps.papers.documents.cleaning import clean_characters
-from headrace.apps.papers.documents.rows import Row
+from headrace.apps.papers.documents.rows import Row, base_of
 from headrace.apps.papers.documents.words import RAISED, Word, is_raised, median
 
 #: Words closer than this, in heights of the letters, and without a space in the file, are one.
@@ -49,7 +49,7 @@ class Piece:
     @property
     def base(self) -> float:
         """Where its tallest word stands."""
-        return max(self.words, key=lambda word: (word.size, word.x1 - word.x0)).base
+        return base_of(self.words)
 
     @property
     def size(self) -> float:

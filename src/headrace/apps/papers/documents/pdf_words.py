@@ -78,6 +78,9 @@ def _begun(char: _Char, *, spaced: bool) -> Word:
 
 
 def _append(word: Word, char: _Char) -> None:
+    if word.text.isdigit() and is_raised(word.size, word.base, on=_begun(char, spaced=False)):
+        # The mark of a footnote before its text.
+        word.text, word.size, word.base = word.text.translate(RAISED), char.size, char.base
     raised = is_raised(char.size, char.base, on=word)
     word.text += char.text.translate(RAISED) if raised else char.text
     word.x0, word.x1 = min(word.x0, char.x0), max(word.x1, char.x1)

@@ -34,10 +34,9 @@ class Row:
         return " ".join(word.text for word in self.words)
 
     def halves(self, x: float) -> tuple[Row, Row]:
-        """What stands left and right of x; the base of each is its own."""
+        """What stands left and right of x; both keep the base of the row."""
         left = tuple(word for word in self.words if word.x0 + word.x1 < 2 * x)
-        right = tuple(word for word in self.words if word.x0 + word.x1 >= 2 * x)
-        return Row(_base(left, self.base), left), Row(_base(right, self.base), right)
+        return Row(self.base, left), Row(self.base, self.words[len(left) :])
 
     def pieces(self, gap: float) -> list[Row]:
         """The row cut where two words are further apart than `gap`."""
@@ -67,8 +66,9 @@ def rows_of(words: Iterable[Word]) -> list[Row]:
             rows[-1].append(word)
         else:
             rows.append([word])
-    return [Row(_base(row, 0.0), tuple(sorted(row, key=lambda word: word.x0))) for row in rows]
+    return [Row(base_of(row), tuple(sorted(row, key=lambda word: word.x0 + word.x1))) for row in rows]
 
 
-def _base(words: Sequence[Word], default: float) -> float:
-    return max(words, key=lambda word: (word.size, word.x1 - word.x0)).base if words else default
+def base_of(words: Sequence[Word]) -> float:
+    """Where the tallest of some words stands: the others may be raised or lowered."""
+    return max(words, key=lambda word: (word.size, word.x1 - word.x0)).base

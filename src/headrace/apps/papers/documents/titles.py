@@ -25,7 +25,7 @@ class SectionKind(StrEnum):
 
 
 _NUMBER = re.compile(
-    r"(?:section\s+)?(?:\d{1,2}(?:\.\d{1,2}){0,4}[.)]?(?=\s|[^\W\d]|$)|[ivx]{1,5}[.)]\s|[a-h][.)]\s"
+    r"(?:section\s+)?(?:\d{1,2}(?:\.\d{1,2}){0,4}(?:[.)](?=\s|[^\W\d])|(?=\s|[\u2e80-\u9fff]))|[ivx]{1,5}[.)]\s|[a-h][.)]\s"
     r"|第?[一二三四五六七八九十]{1,3}[章节、..])\s*",
     re.IGNORECASE,
 )
