@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headrace.budgets import Budgets
     from headrace.dead_letters import DeadLetters
     from headrace.engine.worker import Worker
+    from headrace.llm.dedupe import NameBook, Rule, Scorer
     from headrace.llm.gateway import LLM
     from headrace.model.schedule import CatchUp, Declaration
     from headrace.runtime import Runtime
@@ -486,6 +487,19 @@ class App:
         from headrace.budgets import Budgets
 
         return Budgets(lambda: self.runtime)
+
+    def names(self, scope: str, rule: Rule | Scorer | None = None) -> NameBook:
+        """Return the book of names of a scope: each name is given once, over all processes, and none like another.
+
+        `rule`: a `headrace.llm.dedupe.Rule`, or the scorer of one, such as "edits" (default: "typos"); the same for all
+        books of a scope. The app has to be open. Raises ConfigError where the store keeps no names, InvalidInputError.
+        """
+        from headrace.llm.dedupe import NameBook, Rule, Similarity
+
+        store = self.runtime.stores.names
+        if store is None:
+            raise ConfigError("this store keeps no names; use PostgreSQL, Redis or memory://")
+        return NameBook(store, scope, Rule(similarity=Similarity(rule)) if isinstance(rule, str) else rule)
 
     @cached_property
     def dead_letters(self) -> DeadLetters:
