@@ -15,7 +15,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -145,7 +145,7 @@ class Child:
         )  # fmt: skip
         call = Call(
             job=job, session=message["session"], timeout=message["timeout"], target=message["target"],
-            invoke=_invoke(definition, job, context), on_activity=context.on_activity,
+            invoke=_invoke(definition, job, context, lambda: self.open(app)), on_activity=context.on_activity,
         )  # fmt: skip
         executor, proceed = compose_child()
         attempt = Attempt(job, definition, context, executor, call, on_paid=self.report_stored)
@@ -157,9 +157,13 @@ class Child:
             self.resources[id(app)] = await self.stack.enter_async_context(app.lifespan(app))
 
 
-def _invoke(task: TaskDef, job: ClaimedJob, context: Context) -> Callable[[], Any]:
+def _invoke(
+    task: TaskDef, job: ClaimedJob, context: Context, open_app: Callable[[], Awaitable[None]]
+) -> Callable[[], Any]:
     async def run(*args: Any, **kwargs: Any) -> Any:
         if inspect.iscoroutinefunction(task.function):
+            # It may call models and enqueue, as it does in a worker; a sync handler has `app.sync`, which opens itself.
+            await open_app()
             return await task.function(*args, **kwargs)
         # In a thread, so that `app.sync` works inside sync handlers as it does in a worker.
         return await asyncio.to_thread(call_plainly, task.function, *args, **kwargs)
