@@ -138,3 +138,21 @@ def test_dual_extraction_asks_twice_and_lists_what_differs() -> None:
         _, told = refused.communicate(timeout=60)
         assert refused.returncode == 2
         assert "--dual must be 'prompts'" in told
+
+
+def test_a_pilot_is_compared_with_known_values() -> None:
+    """Accuracy by field is told and written; a fault of the sheet is told before anything is asked."""
+    with place(3) as here:
+        gold = here.root / "gold.csv"
+        gold.write_text("document,field,value\npaper-000.txt,sampel,10\n", encoding="utf-8")
+        refused = here.start("--gold", "gold.csv")
+        _, told = refused.communicate(timeout=60)
+        assert refused.returncode == 2
+        assert "gold.csv, line 2" in told
+        assert here.calls().total() == 0
+        lines = [f"paper-{number:03}.txt,sample,{number + 10}" for number in range(3)]
+        gold.write_text("\n".join(["document,field,value", *lines]), encoding="utf-8")
+        accuracy = here.extract("--gold", "gold.csv")["accuracy"]
+        assert (accuracy["values"], accuracy["documents"]) == (3, 3)
+        written = json.loads((here.root / "out" / "accuracy.json").read_text(encoding="utf-8"))
+        assert written["fields"] == accuracy["fields"]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import tempfile
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from headrace.apps.papers.bars import dollars, new_bar
 from headrace.apps.papers.errors import OutputError
 from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
+from headrace.apps.papers.gold import accuracy, judge, read_gold, write_accuracy
 from headrace.apps.papers.job import register
 from headrace.apps.papers.run import Run, RunOptions, collect, follow, open_run
+from headrace.apps.papers.template import load_template
 
 #: What a run takes is looked at so often.
 LOOK_SECONDS = 2.0
@@ -52,6 +55,9 @@ def papers() -> None:
 @click.option("--concurrency", type=click.IntRange(1, 1000), default=10, help="Documents extracted at once.")
 @click.option("--dual", metavar="prompts|MODEL", help="Extract twice: in two wordings, or with a second model.")
 @click.option("--pilot", metavar="N", type=click.IntRange(1), help="Only N documents, always the same ones.")
+@click.option(
+    "--gold", metavar="GOLD.csv", type=click.Path(path_type=Path), help="Known values: tell how many fields are right."
+)
 @click.option("--estimate", is_flag=True, help="Only tell calls, tokens, money, time and the binding limit.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON document about the run instead of text.")
 def extract(*, as_json: bool, estimate: bool, **options: Any) -> int:
@@ -93,6 +99,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
     from headrace.apps.papers.report import build_report, write_report
 
     check_folder(options.out)
+    gold = None if options.gold is None else read_gold(options.gold, load_template(options.template))
     app = App()
     task = register(app)
     async with app:
@@ -101,6 +108,10 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
         report = build_report(run, await collect(run), await run.batch.view())
     files = await asyncio.to_thread(write_report, report, options.out)
     summary = {**report.summary(), "batch_id": str(run.batch.id), "files": [str(file) for file in files]}
+    if gold is not None:
+        judged = judge(run.template, report.rows, gold)
+        summary["accuracy"] = accuracy(judged)
+        summary["files"].append(str(write_accuracy(options.out, judged)))
     if not quiet:
         _tell(summary)
     return summary
@@ -138,6 +149,16 @@ async def _watch(app: App, run: Run, *, concurrency: int | None, quiet: bool) ->
             bar.close()
 
 
+def _accuracy_lines(told: dict[str, Any] | None) -> Iterator[str]:
+    if told is None:
+        return
+    yield f"{told['values']} known values of {told['documents']} documents compared"
+    for name, counts in told["fields"].items():
+        verdicts = {verdict: count for verdict, count in counts.items() if verdict != "accuracy" and count}
+        others = [f"{count} {verdict.replace('_', ' ')}" for verdict, count in verdicts.items()]
+        yield f"  {name}: {counts['accuracy']:.0%} right ({', '.join(others)})"
+
+
 def _money(summary: dict[str, Any]) -> str:
     return "what they cost is unknown" if summary["usd"] is None else f"{summary['usd']:.4f} US dollars"
 
@@ -156,5 +177,7 @@ def _tell(summary: dict[str, Any]) -> None:
         click.echo(f"{count} rows of {group}")
     if summary["disagreements"]:
         click.echo(f"{summary['disagreements']} disagreements for a person to decide")
+    for line in _accuracy_lines(summary.get("accuracy")):
+        click.echo(line)
     for file in summary["files"]:
         click.echo(f"written: {file}")

@@ -6,6 +6,7 @@ HeadraceError
 │   ├── NoDocumentsError         nothing to extract from
 │   ├── FolderError              the folder cannot be listed
 │   ├── DualError                the second of two extractions cannot be asked
+│   ├── GoldError                the sheet of known values breaks a rule (file, line, column, rule, value)
 │   ├── OutputError              the results cannot be written where they should
 │   └── ReaderPluginError        an installed document reader cannot be used
 └── MissingSourceError           a worker does not find what the command noted for it
@@ -36,6 +37,12 @@ class FolderError(ConfigError):
 
 class DualError(ConfigError):
     """The second extraction cannot be asked. Name `prompts` or a configured model with --dual."""
+
+    code = "invalid_input"
+
+
+class GoldError(ConfigError):
+    """The sheet of known values cannot be used. Correct the named line of the file given with --gold."""
 
     code = "invalid_input"
 

@@ -38,6 +38,8 @@ class RunOptions:
     dual: str | None = None
     #: Only so many documents, always the same ones; None: all.
     pilot: int | None = None
+    #: A sheet of known values to compare the results with.
+    gold: Path | None = None
 
     @property
     def parameters(self) -> Parameters:
