@@ -19,8 +19,10 @@ _STEP = 2.0
 _MIN_GUTTER = 0.35
 #: Its columns have at least so many lines, unless the page or others have a gutter there already.
 _MIN_LINES = 4
-#: Between the columns of a row there is at least so much space, in heights of the letters, and so many common spaces.
-_MIN_GAP, _MIN_GAP_SPACES = 0.7, 2.2
+#: Between the columns of a row there is at least so much space, in heights of the letters …
+_MIN_GAP = 0.7
+#: … and so many common spaces. Spaces happen to lie below each other in a few lines, not in many.
+_MIN_GAP_SPACES, _MIN_GAP_SPACES_LONG, _LONG = 2.2, 1.3, 15
 #: White across all columns that is higher than this ends them, in heights of the letters.
 _MAX_WHITE = 2.6
 #: A line with less space than this at a strip runs across it.
@@ -234,7 +236,8 @@ def _is_river(band: Sequence[_Split], size: float) -> bool:
     gaps = [split.right.x0 - split.left.x1 for split in band if split.left.words and split.right.words]
     sides = [row for split in band for row in (split.left, split.right)]
     spaces = median(after.x0 - before.x1 for row in sides for before, after in pairwise(row.words))
-    return bool(gaps) and median(gaps) < max(_MIN_GAP * size, _MIN_GAP_SPACES * spaces)
+    wider = _MIN_GAP_SPACES_LONG if len(gaps) >= _LONG else _MIN_GAP_SPACES
+    return bool(gaps) and median(gaps) < max(_MIN_GAP * size, wider * spaces)
 
 
 def _is_table(left: Sequence[Row], right: Sequence[Row], size: float) -> bool:
