@@ -54,6 +54,9 @@ class WrittenProvider:
         self.gate.set()
         self.is_closed = False
 
+    async def prepare(self) -> None:
+        """Nothing is needed."""
+
     async def complete(self, request: CompletionRequest) -> Answer:
         """The next answer, once the gate is open."""
         self.requests.append(request)

@@ -58,7 +58,7 @@ class Caller:
         self._endpoint, self.provider, self._means = endpoint, provider, means
         self._sizes = Sizes(endpoint.expected_tokens)
         self._held_until = 0.0
-        self._has_prices = False
+        self._has_prices = self._is_ready = False
         self._looks = BudgetLooks()
 
     async def buy(self, ask: Ask, watcher: Watcher) -> Asked:
@@ -117,7 +117,7 @@ class Caller:
         """Record a call as sent, its quota reserved; or return what was bought before, in part if it was streamed."""
         while True:
             reservation = self._means.quotas.try_reserve(self._endpoint.pool, call.estimate)
-            sent = reservation is not None
+            sent = reservation is not None and self._is_ready
             try:
                 opening = await self._means.ledger.open(replace(call, send=sent))
             except BaseException:
@@ -127,7 +127,9 @@ class Caller:
             paid = await self._paid_before(call, opening) if streamed or opening.answer is not None else None
             if opening.verdict is Verdict.OPENED and paid is None:
                 self._looks.opened()
-                return reservation or await self._await_quota(call, patience)
+                if sent and reservation is not None:
+                    return reservation
+                return await self._make_ready(call, reservation, patience)
             if reservation is not None:
                 reservation.refund()
             if paid is not None:
@@ -143,28 +145,33 @@ class Caller:
         await self._means.ledger.drop(call)
         return Answer(text="".join(opening.spooled), finish_reason=FinishReason.LENGTH, model=call.model)
 
-    async def _await_quota(self, call: NewCall, patience: Patience) -> Reservation:
-        """Wait for the quota of a prepared call, which holds its key meanwhile, and record it as sent."""
-        started = time.monotonic()
+    async def _make_ready(self, call: NewCall, reservation: Reservation | None, patience: Patience) -> Reservation:
+        """Get for a prepared call, which holds its key meanwhile, what it lacks, and record it as sent."""
         try:
-            reservation = await self._means.quotas.reserve(self._endpoint.pool, call.estimate, longest=patience.left)
-        except QuotaWait as error:
-            await self._means.ledger.drop(call)
-            await self._hold_jobs(error.wait)
-            raise MustWaitError(error.wait, f"the quota of {self._endpoint.pool.name}") from None
-        except BaseException:
-            await asyncio.shield(self._means.ledger.drop(call))
-            raise
-        patience.spend(time.monotonic() - started)
-        try:
+            reservation = reservation or await self._await_quota(call, patience)
+            # Importing and connecting takes a while, in which a call that is recorded as sent would be in doubt.
+            await self.provider.prepare()
+            self._is_ready = True
             sent = await self._means.ledger.send(call)
         except BaseException:
-            reservation.refund()
+            if reservation is not None:
+                reservation.refund()
+            await asyncio.shield(self._means.ledger.drop(call))
             raise
         if not sent:
             # Another session took this one for dead, and perhaps the key.
             reservation.refund()
             raise MustWaitError(timedelta(seconds=0.1), "its place in the ledger")
+        return reservation
+
+    async def _await_quota(self, call: NewCall, patience: Patience) -> Reservation:
+        started = time.monotonic()
+        try:
+            reservation = await self._means.quotas.reserve(self._endpoint.pool, call.estimate, longest=patience.left)
+        except QuotaWait as error:
+            await self._hold_jobs(error.wait)
+            raise MustWaitError(error.wait, f"the quota of {self._endpoint.pool.name}") from None
+        patience.spend(time.monotonic() - started)
         return reservation
 
     async def _hold_on(self, opening: Opening, patience: Patience) -> None:

@@ -26,6 +26,13 @@ class Provider(Protocol):
         """What it can be asked for."""
         ...
 
+    async def prepare(self) -> None:
+        """Make ready what a first call needs, such as a client or a server; asks nothing, and does nothing twice.
+
+        Raises what `complete` would raise for it.
+        """
+        ...
+
     async def complete(self, request: CompletionRequest) -> Answer:
         """Ask once and return the whole answer, also when it is cut or refused (see `finish_reason`).
 

@@ -75,6 +75,10 @@ class LiteLLMProvider:
         """As configured; strict schemas by default."""
         return self._settings.style
 
+    async def prepare(self) -> None:
+        """Import LiteLLM, which takes seconds."""
+        await asyncio.to_thread(self._load)
+
     async def complete(self, request: CompletionRequest) -> Answer:
         """Ask once; see `Provider.complete`."""
         body = request_body(request, limit_name="max_tokens")

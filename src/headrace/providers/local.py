@@ -60,6 +60,11 @@ class LocalProvider:
         """Plain: it is too small for more."""
         return AnswerStyle.PLAIN
 
+    async def prepare(self) -> None:
+        """Start the server where it does not run. Raises HostingError when it cannot be started."""
+        if self._client is None:
+            await asyncio.to_thread(self._open)
+
     async def complete(self, request: CompletionRequest) -> Answer:
         """Ask once; starts the server where it does not run. Raises HostingError when it cannot be started."""
         client = self._client

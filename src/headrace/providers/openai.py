@@ -73,6 +73,10 @@ class OpenAIProvider:
         """As configured; strict schemas by default."""
         return self._settings.style
 
+    async def prepare(self) -> None:
+        """Import the SDK, and open a client on this event loop."""
+        await self._client()
+
     async def complete(self, request: CompletionRequest) -> Answer:
         """Ask once; see `Provider.complete`. Over the deadline: ProviderTimeoutError."""
         received = await self._whole(self._body(request), lambda client: client.send)
