@@ -47,7 +47,9 @@ class PoolStats:
 
 
 def gate_name(pool: str) -> str:
-    """Return the bucket that is closed while a pool lets nothing pass: what admission of jobs looks at.
+    """Return the bucket that is closed while a pool lets nothing pass, for all processes.
+
+    Another than that of `pool_gate`, which holds back jobs also while the pool is open and only too long a line waits.
 
     >>> gate_name("openai:main:small")
     'pool:openai:main:small'
