@@ -20,14 +20,13 @@ import pytest
 from pydantic import BaseModel, Field
 
 from headrace.hosting.state import read_state
-from headrace.llm.gateway import LLM
 from headrace.model.errors import ConfigError
 from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, LLMSettings, Message, TextPart
 from headrace.model.provider_errors import BadOutputError, ContextTooLongError, InvalidRequestError
 from headrace.model.usage import UsageMeter, current_meter
 from headrace.providers import local_model, open_provider
 from headrace.providers.local import LocalProvider
-from headrace.stores.memory.memo_store import MemoryMemoStore
+from tests.unit.llm_answers import llm_of
 
 TIMEOUT = timedelta(seconds=60)
 TEXT = (
@@ -102,7 +101,7 @@ async def test_embeddings_are_refused_with_what_to_configure(provider: LocalProv
 @installed
 async def test_a_model_is_asked_for_field_by_field_and_paid_for_once(home: Path) -> None:
     """Extraction ends with a valid value or a clear error, and doing it again asks nothing and ends the same."""
-    llm = LLM(lambda: LocalProvider(home, timeout=TIMEOUT), MemoryMemoStore())
+    llm = llm_of(LocalProvider(home, timeout=TIMEOUT))
     outcomes: list[Baking | tuple[str, ...]] = []
     meters = [UsageMeter(), UsageMeter()]
     try:

@@ -32,10 +32,12 @@ from headrace.model.provider_errors import (
     RateLimitedError,
     RefusedError,
 )
+from headrace.ports.stores import Stores
 from headrace.providers.bounds import LARGEST_ANSWER
 from headrace.providers.openai import OpenAIProvider
-from headrace.stores.memory.memo_store import MemoryMemoStore
+from headrace.stores.memory import open_memory_stores
 from headrace.testing.provider import Fault, FaultKind, Latency, ScriptedProvider, Span
+from tests.unit.llm_answers import llm_of
 
 SCHEMA = {"type": "object", "properties": {"plants": {"type": "integer"}}, "required": ["plants"]}
 SECRET = "sk-canary-7d1f9c"
@@ -382,20 +384,20 @@ async def test_extraction_mends_a_bad_answer_and_gives_up_on_the_third(kind: Fau
 
 
 async def test_nothing_is_asked_twice_after_a_restart() -> None:
-    """A second process with the same memo makes no call for what the first one asked, at any address."""
-    memo = MemoryMemoStore()
+    """A second process with the same store makes no call for what the first one asked, at any address."""
+    stores = open_memory_stores()
     for calls in (3, 0):
         async with ScriptedProvider() as scripted:
-            llm = llm_over(scripted, memo)
+            llm = llm_over(scripted, stores)
             for number in range(3):
                 await llm.extract(Count, prompt=f"We grew {number} plants.")
             await llm.aclose()
             assert scripted.count() == calls
 
 
-def llm_over(scripted: ScriptedProvider, memo: MemoryMemoStore | None = None) -> LLM:
-    """The LLM call over this provider."""
-    return LLM(lambda: OpenAIProvider(scripted.settings), memo or MemoryMemoStore())
+def llm_over(scripted: ScriptedProvider, stores: Stores | None = None) -> LLM:
+    """The gateway over this provider."""
+    return llm_of(OpenAIProvider(scripted.settings), stores)
 
 
 _PEAK = """

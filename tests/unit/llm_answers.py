@@ -20,6 +20,7 @@ from headrace.model.prices import Cost
 from headrace.model.quota import Pool, PoolLimits
 from headrace.model.usage import Usage
 from headrace.ports.call_observer import Observers
+from headrace.ports.llm import Provider
 from headrace.ports.stores import Stores
 from headrace.stores.memory import open_memory_stores
 
@@ -109,8 +110,8 @@ def means_of(stores: Stores) -> Means:
 
 
 def llm_of(
-    provider: WrittenProvider, stores: Stores | None = None, *, limits: PoolLimits | None = None,
-    others: Mapping[str, WrittenProvider] | None = None, escalate_to: str | None = None,
+    provider: Provider, stores: Stores | None = None, *, limits: PoolLimits | None = None,
+    others: Mapping[str, Provider] | None = None, escalate_to: str | None = None,
 ) -> LLM:  # fmt: skip
     """An LLM over this provider, with stores of its own unless some are given; `others` by the names of models."""
     limits = limits or PoolLimits(requests_per_minute=6_000_000)
