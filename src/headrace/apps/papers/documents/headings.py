@@ -92,13 +92,13 @@ def _in_lines(text: str, lines: Sequence[tuple[int, str]], tall: Mapping[int, fl
 
 def _known(line: str, start: int, tall: Mapping[int, float]) -> Heading | None:
     line = line.strip()
-    if _RUN_IN.match(line) and not _KEYWORDS.match(line) and line[0].isupper() | (line[0] > "\u2e7f"):
+    if _RUN_IN.match(line) and not _KEYWORDS.match(line) and _opens(line):
         name = re.split(r"\s*[:.:—–-]", line, maxsplit=1)[0]
         return Heading(name, kind_of(name), start, 1, tall.get(start, 0.0))
-    if len(line) > MAX_HEADING_CHARS or line.endswith((".", ",", ";")) or not (kind := kind_of(line)):
+    if len(line) > MAX_HEADING_CHARS or line.endswith((".", ",", ";", "。")) or not (kind := kind_of(line)):
         return None
     number, title = split_number(line)
-    if not (title[0].isupper() or title[0] > "\u2e7f"):
+    if not _opens(title):
         return None
     level = max(1, len(re.findall(r"\d+", number)))
     return Heading(line, kind, start, level, tall.get(start, 0.0), bool(number), title.isupper())
@@ -113,13 +113,19 @@ def _like_known(line: str, start: int, tall: Mapping[int, float], known: Sequenc
     size = tall.get(start, 0.0)
     chapter = [heading for heading in known if heading.level == 1]
     depth = len(re.findall(r"\d+", number))
-    if depth and title[0].isupper() and (size or (depth > 1 or _follows(number, known))):
+    opens = _opens(title)
+    if depth and opens and (size or (depth > 1 or _follows(number, known))):
         return Heading(line, None, start, depth, size, True, title.isupper())
-    if size and title[0].isupper():
+    if size and opens:
         return Heading(line, None, start, 1 if any(0 < h.size <= size + 0.2 for h in chapter) else 2, size)
     if title.isupper() and sum(h.is_upper for h in chapter) > len(chapter) / 2 and len(title) >= 6:
         return Heading(line, None, start, 2, 0.0, False, True)
     return None
+
+
+def _opens(title: str) -> bool:
+    """Whether it begins as a title does: with a capital, or in a script without them."""
+    return title[0].isupper() or title[0] > "\u2e7f"
 
 
 def _may_be_title(title: str) -> bool:
@@ -128,7 +134,7 @@ def _may_be_title(title: str) -> bool:
         3 <= len(title) <= MAX_HEADING_CHARS
         and len(title.split()) <= _MAX_WORDS
         and letters >= 0.7 * sum(not char.isspace() for char in title)
-        and title[-1] not in ".,;!-"
+        and title[-1] not in ".,;!-。;,"
         and not re.match(r"(?:table|fig(?:ure)?|scheme|box|表|图)\s*\.?\s*[s\d]", title, re.IGNORECASE)
     )
 
@@ -151,19 +157,19 @@ def _goes_on(text: str, others: Sequence[Heading], heading: Heading) -> bool:
 def _without_abstract_parts(headings: Sequence[Heading]) -> list[Heading]:
     """Mark the parts of a structured abstract as such: their names come again in the text below it."""
     at = next((i for i, heading in enumerate(headings) if heading.kind is SectionKind.ABSTRACT), None)
-    marked = list(headings)
     if at is None:
-        return marked
+        return list(headings)
+    last = at
     for index in range(at + 1, len(headings)):
         heading = headings[index]
-        later = {other.kind for other in headings[index + 1 :]}
         far = heading.start - headings[at].start > _MAX_ABSTRACT_CHARS
         if far or heading.is_numbered or heading.kind not in _IN_ABSTRACT:
             break
-        if heading.kind not in later and SectionKind.INTRODUCTION not in later:
-            break
-        marked[index] = replace(heading, kind=SectionKind.ABSTRACT, level=2)
-    return marked
+        later = {other.kind for other in headings[index + 1 :]}
+        if heading.kind in later or SectionKind.INTRODUCTION in later:
+            last = index
+    parts = [replace(heading, kind=SectionKind.ABSTRACT, level=2) for heading in headings[at + 1 : last + 1]]
+    return [*headings[: at + 1], *parts, *headings[last + 1 :]]
 
 
 def _sections(text: str, headings: Sequence[Heading]) -> tuple[Section, ...]:

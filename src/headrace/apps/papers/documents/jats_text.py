@@ -57,7 +57,7 @@ class ArticleText:
     @property
     def sections(self) -> tuple[Section, ...]:
         """The sections, from heading to heading; those without text are left out."""
-        ends = [start for _, _, start, _ in self._headings[1:]] + [self._length]
+        ends = [*(start for _, _, start, _ in self._headings), self._length][1:]
         return tuple(
             Section(title, kind, start, end, level)
             for (title, kind, start, level), end in zip(self._headings, ends, strict=True)
@@ -194,7 +194,7 @@ class ArticleText:
                 self._references(node, _title(node) or "References")
             case _:
                 self._write(node.parts, level, kind)
-        self._floats = {name: other for name, other in self._floats.items() if other is not node}
+        self._floats.pop(node.attributes.get("id", str(id(node))), None)
 
     def _paragraph(self, node: Node, level: int, kind: SectionKind) -> None:
         named = [part.attributes.get("rid", "") for part in node.walk() if part.tag == "xref"]
