@@ -137,8 +137,9 @@ class _Page:
                 continue
             ends, begins = max(row.x1 for row in lefts), min(row.x0 for row in rights)
             if known is not None:
-                # A single short word is a column of its own where columns begin.
-                fits = _is_prose(lefts, size) and (abs(begins - known.x1) < 3 or _is_prose(rights, size))
+                # Where columns end and begin anyway, short lines are columns too.
+                in_place = ends < known.x0 + 3 and abs(begins - known.x1) < 3
+                fits = _is_prose([*lefts, *rights], size, share=0.3 if in_place else 0.5)
             else:
                 fits = all(self._is_new_column(side, size) for side in (lefts, rights))
             if fits:
@@ -160,8 +161,8 @@ class _Page:
         return wide_enough and self._gutter([word for row in rows for word in row.words]) is not None
 
 
-def _is_prose(rows: Sequence[Row], size: float) -> bool:
-    return sum(row.is_prose(size) for row in rows) >= 0.5 * len(rows)
+def _is_prose(rows: Sequence[Row], size: float, *, share: float = 0.5) -> bool:
+    return sum(row.is_prose(size) for row in rows) >= share * len(rows)
 
 
 def _strips(words: Sequence[Word], size: float, known: Sequence[Gutter]) -> Iterator[Gutter]:
