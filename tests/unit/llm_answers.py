@@ -104,8 +104,8 @@ def means_of(stores: Stores) -> Means:
         return await session.id()
 
     return Means(
-        ledger=Ledger(stores.calls, session_id), quotas=Quotas(stores.limiter), observer=Observers(),
-        tally=Tally(), hold_jobs=_hold_nothing,
+        ledger=Ledger(stores.calls, session_id), quotas=Quotas(stores.limiter), memo=stores.memo,
+        budgets=stores.budgets, observer=Observers(), tally=Tally(), hold_jobs=_hold_nothing,
     )  # fmt: skip
 
 

@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from pydantic import BaseModel, Field, model_validator
 
-from headrace.llm.json_mode import extract_json
+from headrace.llm.first_requests import json_request, strict_request
+from headrace.llm.items import OnFail
+from headrace.llm.ladder.asking import Asking
+from headrace.llm.ladder.objects import extract_object
 from headrace.llm.plain import extract_plain
-from headrace.llm.results import Provenance
-from headrace.llm.strict import extract_strict
+from headrace.llm.results import Extraction, Provenance
 from headrace.model.calls import Purpose
+from headrace.model.llm import CompletionRequest
 from headrace.model.provider_errors import BadOutputError, RefusedError
 from tests.unit.llm_asking import REQUEST, WrittenExchange, cut
+
+M = TypeVar("M", bound=BaseModel)
+
+
+async def extract_strict(
+    exchange: Asking, model: type[M], request: CompletionRequest, *, on_fail: OnFail | None = None
+) -> Extraction[M]:
+    """Ask with the schema beside the request."""
+    return await extract_object(exchange, model, strict_request(model, request), on_fail=on_fail)
+
+
+async def extract_json(
+    exchange: Asking, model: type[M], request: CompletionRequest, *, on_fail: OnFail | None = None
+) -> Extraction[M]:
+    """Ask with the schema in words."""
+    return await extract_object(exchange, model, json_request(model, request), on_fail=on_fail)
 
 
 class Row(BaseModel):

@@ -77,7 +77,7 @@ def test_the_workbook_holds_the_whole_run(tmp_path: Path) -> None:
     report = report_of(DONE, BAD, problems=(Problem("b.pdf", "encrypted", "is encrypted"),))
     write_xlsx(tmp_path / "out.xlsx", report)
     book = sheets(tmp_path / "out.xlsx")
-    assert list(book) == ["Documents", "Fields", "Problems", "Run"]
+    assert list(book) == ["Documents", "Fields", "Disagreements", "Problems", "Run"]
     assert book["Documents"][0][:4] == ["document", "state", "reason", "size (people)"]
     assert book["Documents"][1][:7] == ["a.pdf", "completed", None, 1200, "fine", False, "a; b"]
     assert book["Documents"][2][:4] == ["b.pdf", "error", "encrypted", None]

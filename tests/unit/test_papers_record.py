@@ -85,6 +85,8 @@ async def test_the_record_says_what_guidance_asks_for() -> None:
     assert [asking["model"] for asking in record["models"]] == ["capable-1", "other-2"]
     assert {asking["prompt_version"] for asking in record["models"]} == {"papers-1"}
     assert all(len(asking["prompt_digest"]) == 64 for asking in record["models"])
+    content = record["template"].pop("content")
+    assert parse_template(json.dumps(content)).digest == TEMPLATE.digest
     assert record["template"] == {
         "name": "arms", "version": 2, "digest": TEMPLATE.digest, "fields": 1, "rows": {"arm": 3},
     }  # fmt: skip
@@ -92,7 +94,7 @@ async def test_the_record_says_what_guidance_asks_for() -> None:
     counts = record["counts"]
     assert (counts["input_files"], counts["documents"], counts["extracted"], counts["failed"]) == (2, 2, 1, 1)
     assert (counts["disagreements"], counts["rows"]) == (1, {"arm": 2})
-    assert record["verification"] == {"verified": 0, "by": []}
+    assert (record["verification"]["verified"], record["verification"]["by"]) == (0, [])
     assert record["usage"] == {"input_tokens": 200, "output_tokens": 20, "calls": 2, "reused": 0}
 
 
@@ -120,9 +122,9 @@ async def test_what_is_missing_and_disputed_stands_among_the_problems() -> None:
 async def test_the_record_is_written_beside_the_results(tmp_path: Path) -> None:
     """run.json is whole, and rows stand in the lines of results.jsonl."""
     files = write_report(await report_of(), tmp_path)
-    assert [file.name for file in files] == ["results.xlsx", "results.jsonl", "run.json"]
-    assert json.loads(files[2].read_text())["run_id"] == "run-1"
-    line = json.loads(files[1].read_text().splitlines()[0])
+    assert {"results.xlsx", "results.csv", "results.jsonl", "run.json"} <= {file.name for file in files}
+    assert json.loads((tmp_path / "run.json").read_text())["run_id"] == "run-1"
+    line = json.loads((tmp_path / "results.jsonl").read_text().splitlines()[0])
     assert [row["drug"]["value"] for row in line["rows"]["arm"]] == ["aspirin", "placebo"]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -51,7 +52,7 @@ class Asker:
 
     async def stream(
         self, request: CompletionRequest, purpose: Purpose, switches: Switches
-    ) -> AsyncIterator[TextPart | Asked]:
+    ) -> AsyncGenerator[TextPart | Asked]:
         """The parts of the answer's text as they arrive, and at the end all of it.
 
         What is on disk comes as one part. An answer that an earlier process received in part is given like one that was
@@ -60,8 +61,9 @@ class Asker:
         ask = self.describe(request, purpose, switches, Manner.STREAM)
         while True:
             flight, is_mine = self._flight(ask)
-            async for text in flight.follow():
-                yield TextPart(text)
+            async with aclosing(flight.follow()) as texts:
+                async for text in texts:
+                    yield TextPart(text)
             try:
                 asked = self._count(await flight.join(), is_mine=is_mine)
             except MustWaitError as error:

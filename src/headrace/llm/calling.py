@@ -32,8 +32,10 @@ from headrace.model.llm import Answer, CompletionRequest, FinishReason
 from headrace.model.provider_errors import BadOutputError, OverloadedError, ProviderError, RateLimitedError
 from headrace.model.quota import Estimate
 from headrace.model.usage import Usage
+from headrace.ports.budget_store import BudgetStore
 from headrace.ports.call_observer import CallObserver
 from headrace.ports.llm import Provider
+from headrace.ports.memo_store import MemoStore
 
 #: A pool's jobs are held for longer only where that adds so much.
 HOLD_AGAIN_SECONDS = 0.2
@@ -45,6 +47,8 @@ class Means:
 
     ledger: Ledger
     quotas: Quotas
+    memo: MemoStore
+    budgets: BudgetStore
     observer: CallObserver
     tally: counting.Tally
     #: told that jobs of a pool need not start for a time
@@ -56,7 +60,7 @@ class Caller:
 
     def __init__(self, endpoint: Endpoint, provider: Provider, means: Means) -> None:
         self._endpoint, self.provider, self._means = endpoint, provider, means
-        self._sizes = Sizes(endpoint.expected_tokens)
+        self.sizes = Sizes(endpoint.expected_tokens)
         self._held_until = 0.0
         self._has_prices = self._is_ready = False
         self._looks = BudgetLooks()
@@ -91,8 +95,8 @@ class Caller:
 
     def estimate(self, request: CompletionRequest) -> Estimate:
         """What a call will use at most, as far as can be told."""
-        most = 0 if request.schema_name == EMBEDDING else self._sizes.max_tokens(request)
-        room = Usage(self._sizes.input_tokens(request), most, calls=1)
+        most = 0 if request.schema_name == EMBEDDING else self.sizes.max_tokens(request)
+        room = Usage(self.sizes.input_tokens(request), most, calls=1)
         cost = self._endpoint.prices.cost(self.provider.name, request.model, room)
         return Estimate(room.input_tokens, room.output_tokens, None if cost is None else cost.nano)
 
@@ -209,7 +213,7 @@ class Caller:
         # A provider that does not say what was used may have used all that was reserved.
         used = self._most(bill.call) if usage.unpriced else usage
         reservation.settle(used, answer.hint, per_token=took / usage.output_tokens if usage.output_tokens else None)
-        self._sizes.learn(ask.request, usage.input_tokens, usage.output_tokens)
+        self.sizes.learn(ask.request, usage.input_tokens, usage.output_tokens)
         settlement = bill.answered(answer)
         stands = await self._means.ledger.settle(settlement)
         return Asked(answer if stands is None else stands.answer, settlement.usage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 
 from headrace.llm.ask import Manner
 from headrace.llm.asking import Asker
@@ -25,13 +26,15 @@ class Exchange:
         """`escalate`: opens the model that is asked what this one could not answer."""
         self._asker, self._switches, self._escalate = asker, switches or Switches(), escalate
         self._above: Exchange | None = None
+        self._beside: list[Exchange] = []
         self._usage = Usage()
         self.repairs = 0
 
     @property
     def usage(self) -> Usage:
-        """What the exchange cost so far, the second model's part included."""
-        return self._usage if self._above is None else self._usage + self._above.usage
+        """What the exchange cost so far, with what the second model and the exchanges beside it cost."""
+        others = self._beside if self._above is None else [*self._beside, self._above]
+        return sum((other.usage for other in others), self._usage)
 
     @property
     def escalation(self) -> Exchange | None:
@@ -41,8 +44,10 @@ class Exchange:
         return self._above
 
     def another(self) -> Exchange:
-        """An exchange with the same models, whose costs and repairs are counted apart."""
-        return Exchange(self._asker, self._switches, self._escalate)
+        """An exchange with the same models and repairs of its own; its costs count here as well."""
+        other = Exchange(self._asker, self._switches, self._escalate)
+        self._beside.append(other)
+        return other
 
     async def send(self, request: CompletionRequest, *, purpose: Purpose = Purpose.ASK) -> Answer:
         """The answer to this request, whole or cut.
@@ -67,12 +72,13 @@ class Exchange:
     ) -> AsyncGenerator[TextPart | Answer]:
         """The parts of the answer's text as they arrive, and at the end all of it. Raises like `send`, but repairs
         nothing."""
-        async for part in self._asker.stream(request, purpose, self._switches):
-            if isinstance(part, TextPart):
-                yield part
-            else:
-                self._usage += part.usage
-                yield self._checked(part.answer)
+        async with aclosing(self._asker.stream(request, purpose, self._switches)) as parts:
+            async for part in parts:
+                if isinstance(part, TextPart):
+                    yield part
+                else:
+                    self._usage += part.usage
+                    yield self._checked(part.answer)
 
     async def embed(self, request: CompletionRequest) -> Answer:
         """The vectors of a request's messages. Raises ProviderError."""

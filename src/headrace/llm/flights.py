@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -39,7 +39,7 @@ class Flight:
         finally:
             self._leave()
 
-    async def follow(self) -> AsyncIterator[str]:
+    async def follow(self) -> AsyncGenerator[str]:
         """The parts of its answer as they come, from the first one on, until it has ended."""
         assert self.task is not None
         self.askers += 1

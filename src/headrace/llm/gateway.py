@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,25 +11,22 @@ from pydantic import BaseModel
 from headrace.llm.asking import Asker
 from headrace.llm.embedding import embed
 from headrace.llm.exchange import Exchange
-from headrace.llm.json_mode import extract_json
+from headrace.llm.first_requests import first_request
+from headrace.llm.forecasting import Forecast, Forecaster, PlannedAsk
+from headrace.llm.items import ItemResult, Items, OnFail
+from headrace.llm.ladder.lists import extract_items, stream_items
+from headrace.llm.ladder.objects import extract_object
 from headrace.llm.models import Models
 from headrace.llm.plain import extract_plain
 from headrace.llm.prompts import conversation
 from headrace.llm.results import Completion, Extraction
 from headrace.llm.schema import plain_schema
-from headrace.llm.strict import extract_strict
 from headrace.llm.switches import MemoUse, Switches
 from headrace.model.budget import check_tenant
 from headrace.model.errors import InvalidInputError
 from headrace.model.llm import AnswerStyle, CompletionRequest, FinishReason, Message
 
 M = TypeVar("M", bound=BaseModel)
-
-_STRATEGIES = {
-    AnswerStyle.STRICT_SCHEMA: extract_strict,
-    AnswerStyle.JSON: extract_json,
-    AnswerStyle.PLAIN: extract_plain,
-}
 
 
 class LLM:
@@ -95,6 +92,7 @@ class LLM:
         max_tokens: int | None = None,
         temperature: float = 0.0,
         sample: int = 0,
+        on_fail: OnFail | None = None,
     ) -> M:
         """A validated value of `model`, a pydantic model, from what the model answers.
 
@@ -102,7 +100,11 @@ class LLM:
         one answer (default: the provider's limit); a cut answer is asked for again with more. `temperature` is 0 to 2.
         `sample` buys another answer to an equal ask: each number has its own.
 
-        Raises BadOutputError when the answer is still invalid after two repairs, RefusedError when the model declines
+        An answer is read past small mistakes in its JSON; of what is not valid only the wrong fields and list items are
+        asked again, twice, then of the model of `escalate_to`. `on_fail` is the last resort: a value of `model`, or a
+        function of the model's last words and their errors that returns one.
+
+        Raises BadOutputError when all that gave no valid value, RefusedError when the model declines
         (both for good: running the ask again gives the same, at no cost), other ProviderErrors, InvalidInputError.
 
             class Person(BaseModel):
@@ -112,8 +114,9 @@ class LLM:
             person = await app.llm.extract(Person, prompt="Ada Lovelace was born in 1815. Who is it about?")
         """
         extraction = await self.extract_detailed(
-            model, prompt=prompt, system=system, max_tokens=max_tokens, temperature=temperature, sample=sample
-        )
+            model, prompt=prompt, system=system, max_tokens=max_tokens, temperature=temperature, sample=sample,
+            on_fail=on_fail,
+        )  # fmt: skip
         return extraction.value
 
     async def extract_detailed(  # noqa: PLR0913 # see extract
@@ -125,11 +128,78 @@ class LLM:
         max_tokens: int | None = None,
         temperature: float = 0.0,
         sample: int = 0,
+        on_fail: OnFail | None = None,
     ) -> Extraction[M]:
         """The same as `extract`, with tokens, calls, reused answers and provenance beside the value."""
         plain_schema(model)  # a model that is none is told before anything is asked
         request = self._request(conversation(prompt, system), max_tokens, temperature, sample)
-        return await _STRATEGIES[self.style](self._exchange(), model, request)
+        if self.style is AnswerStyle.PLAIN:
+            return await extract_plain(self._exchange(), model, request, on_fail=on_fail)
+        asked = first_request(model, request, self.style)
+        return await extract_object(self._exchange(), model, asked, on_fail=on_fail)
+
+    async def extract_items(  # noqa: PLR0913 # see extract
+        self,
+        item: type[M],
+        *,
+        prompt: str,
+        system: str | None = None,
+        expected: int | None = None,
+        on_fail: OnFail = "needs_review",
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        sample: int = 0,
+    ) -> Items[M]:
+        """A list of values of `item`, a pydantic model, from one answer; each is valid, or says that it needs review.
+
+        A valid item is kept as it came; only those that failed are asked again, with their errors. `expected`: how many
+        there are to be; missing ones are asked for; None: as many as the model gives. `on_fail`: what becomes of an
+        item that stays invalid: "needs_review", a default value, or a function of what the model said and the errors.
+        Every item tells how it came about (`provenance`). The rest is as with `extract`.
+
+            rivers = await app.llm.extract_items(River, prompt="Name ten rivers in Norway.", expected=10)
+            for result in rivers:
+                print(result.index, result.value, result.provenance, result.errors)
+        """
+        request = self._request(conversation(prompt, system), max_tokens, temperature, sample)
+        return await extract_items(
+            self._exchange(), item, request, style=self.style, expected=expected, on_fail=on_fail
+        )  # fmt: skip
+
+    def stream_items(  # noqa: PLR0913 # see extract
+        self,
+        item: type[M],
+        *,
+        prompt: str,
+        system: str | None = None,
+        expected: int | None = None,
+        on_fail: OnFail = "needs_review",
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        sample: int = 0,
+    ) -> AsyncGenerator[ItemResult[M]]:
+        """The same as `extract_items`, each item the moment it closes in the stream.
+
+        An item that is not valid comes at once with `is_final` False, and once more, with the same index, when it was
+        asked for again after the stream. What came before a crash is not asked for again. Close the iterator
+        (`contextlib.aclosing`) where you stop early; a call that was sent goes on, and its answer is kept.
+
+            async for result in app.llm.stream_items(River, prompt="Name ten rivers in Norway.", expected=10):
+                if result.is_final:
+                    print(result.value)
+        """
+        request = self._request(conversation(prompt, system), max_tokens, temperature, sample)
+        return stream_items(self._exchange(), item, request, style=self.style, expected=expected, on_fail=on_fail)
+
+    async def estimate(self, asks: Sequence[PlannedAsk]) -> Forecast:
+        """What asks would take: calls, tokens, money, time, and the limit that binds. Makes no call.
+
+        Asks whose answers are stored cost nothing and are left out of the sums. An ask is any object with `shape` (a
+        pydantic model, as for `extract`; None: as for `complete`), `system`, `prompt`, `messages`, `stop`,
+        `max_tokens`, `temperature` and `expected_output_tokens`. Raises InvalidInputError, StoreUnavailableError.
+        """
+        means = self._models.means
+        return await Forecaster(self._asker, self._switches, means.memo, means.budgets).foresee(asks)
 
     async def complete(  # noqa: PLR0913 # see extract
         self,

@@ -38,6 +38,7 @@ class Sizes:
         self._ratio = 1.0
         self._expected = expected_tokens
         self._longest = 0
+        self._answers = self._answered = 0
 
     def input_tokens(self, request: CompletionRequest) -> int:
         """Return the tokens of a prompt, rather too many than too few."""
@@ -47,9 +48,15 @@ class Sizes:
         """Return the most tokens of the answer; without a bound the longest seen, and no less than was expected."""
         return request.max_tokens or max(self._expected, self._longest)
 
+    def usual_answer(self, request: CompletionRequest) -> int:
+        """Return the tokens of an answer as answers were so far; before the first what was expected."""
+        usual = round(self._answered / self._answers) if self._answers else self._expected
+        return min(usual, request.max_tokens or usual)
+
     def learn(self, request: CompletionRequest, input_tokens: int, output_tokens: int) -> None:
         """Take in what the provider counted; counts of 0 say nothing."""
         self._longest = max(self._longest, output_tokens)
+        self._answers, self._answered = self._answers + 1, self._answered + output_tokens
         if input_tokens > 0:
             seen = min(max(input_tokens / guess_tokens(request), _LEAST), _MOST)
             self._ratio = seen if seen > self._ratio else self._ratio + _DOWN * (seen - self._ratio)

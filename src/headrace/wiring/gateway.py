@@ -46,6 +46,8 @@ def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: As
     means = Means(
         ledger=Ledger(stores.calls, session_id),
         quotas=quotas,
+        memo=stores.memo,
+        budgets=stores.budgets,
         observer=_observers(settings, stack),
         tally=tally,
         hold_jobs=hold_jobs,

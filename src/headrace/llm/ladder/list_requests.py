@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, create_model
 
+from headrace.llm.first_requests import first_request
 from headrace.llm.ladder.sheet import Sheet, Slot
-from headrace.llm.prompts import with_schema
-from headrace.llm.schema import NotStrictError, plain_schema, schema_name, strict_schema
+from headrace.llm.schema import plain_schema
 from headrace.model.llm import AnswerStyle, CompletionRequest, Message
 
 M = TypeVar("M", bound=BaseModel)
@@ -33,14 +33,7 @@ _ROOM_FACTOR = 2
 def list_request(item: type[BaseModel], request: CompletionRequest, style: AnswerStyle) -> CompletionRequest:
     """The request for all items: by a strict schema, or in JSON mode where no strict schema can say the item."""
     plain_schema(item)
-    holder = _holder(item)
-    named = replace(request, schema_name=schema_name(holder))
-    if style is AnswerStyle.STRICT_SCHEMA:
-        try:
-            return replace(named, schema=strict_schema(holder))
-        except NotStrictError:
-            pass
-    return replace(named, messages=with_schema(request.messages, plain_schema(holder)), json_mode=True, schema=None)
+    return first_request(_holder(item), request, style)
 
 
 def request_again(asked: CompletionRequest, sheet: Sheet[Any], *, attempt: int) -> CompletionRequest:
