@@ -129,6 +129,8 @@ def comments(source: str) -> dict[str, str]:
     fresh = True
     for line in source.splitlines():
         text = line.strip()
+        if re.match(r"(async )?def |@", text) and about:
+            break  # its methods
         name = re.match(r"(\w+)\s*[:=]", text)
         if text.startswith("#:"):
             meaning = [text[2:].strip()] if fresh else [*meaning, text[2:].strip()]
@@ -145,7 +147,7 @@ def shown(value: Any) -> str:
         return f'`"{format_duration(value)}"`'
     if isinstance(value, bool | int):
         return f"`{str(value).lower()}`"
-    return f'`"{value}"`' if str(value) else ""
+    return f'`"{value}"`' if value is not None and str(value) else ""
 
 
 def pages() -> Iterator[tuple[str, Callable[[], str]]]:
