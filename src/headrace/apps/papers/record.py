@@ -7,10 +7,9 @@ and human verification. A price that nobody knows is `unknown`, never 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
-from headrace.apps.papers.output.model import Report
+from headrace.apps.papers.output.model import Report, iso_utc
 from headrace.apps.papers.result import Asking, DocumentResult, TokenCount
 from headrace.apps.papers.template import Template
 
@@ -29,15 +28,15 @@ def run_json(report: Report) -> dict[str, Any]:
         "tool": {"name": name, "version": version},
         "run_id": record.run_id,
         "batch_id": record.batch_id,
-        "begun_at": _utc(record.begun_at),
-        "ended_at": _utc(record.ended_at),
-        "written_at": _utc(record.written_at),
+        "begun_at": iso_utc(record.begun_at),
+        "ended_at": iso_utc(record.ended_at),
+        "written_at": iso_utc(record.written_at),
         "models": [asking.model_dump() for asking in record.asked],
         "template": _template(report.template),
         "readers": list(record.readers),
         "parameters": dict(record.parameters),
         "counts": {name: summary[name] for name in counts} | {"fields": summary["fields"], "rows": summary["rows"]},
-        "verification": {"verified": record.verified, "by": list(record.verified_by)},
+        "verification": record.verification.to_json(),
         "usage": report.usage.model_dump(include={"input_tokens", "output_tokens", "calls", "reused"}),
         "money": money(report.usage),
     }
@@ -73,8 +72,6 @@ def _template(template: Template) -> Mapping[str, Any]:
         "digest": template.digest,
         "fields": len(template.fields),
         "rows": {group.name: len(group.fields) for group in template.rows},
+        # All of it: what was asked can be read, and a review checked, without the file it came from.
+        "content": template.model_dump(mode="json", exclude_defaults=True),
     }
-
-
-def _utc(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -10,9 +10,8 @@ from pathlib import Path
 from headrace import BatchItem, __version__
 from headrace.apps.papers.documents import FoundDocument
 from headrace.apps.papers.output.files import written_whole
-from headrace.apps.papers.output.jsonl import write_jsonl
+from headrace.apps.papers.output.forms import write_results
 from headrace.apps.papers.output.model import Problem, Report, Row, RunRecord
-from headrace.apps.papers.output.xlsx import write_xlsx
 from headrace.apps.papers.record import askings, run_json
 from headrace.apps.papers.result import Cell, DocumentResult, Status
 from headrace.apps.papers.rows import row_name
@@ -28,7 +27,7 @@ def build_report(run: Run, items: Mapping[str, BatchItem], view: BatchView | Non
 
 
 def _row(document: FoundDocument, item: BatchItem | None) -> Row:
-    row = Row(document.document_id, document.name, document.duplicates)
+    row = Row(document.document_id, document.name, document.duplicates, path=document.path)
     if item is None:
         return row.ended("pending", "pending", "has not been extracted yet; run the command again")
     if item.error is not None or item.result is None:
@@ -104,11 +103,9 @@ def _record(run: Run, rows: tuple[Row, ...], view: BatchView | None) -> RunRecor
 
 
 def write_report(report: Report, out: Path) -> tuple[Path, ...]:
-    """Write `results.xlsx`, `results.jsonl` and `run.json` into the folder `out`; return their paths."""
+    """Write the results in all their forms, and `run.json`, into the folder `out`; return the paths."""
     out.mkdir(parents=True, exist_ok=True)
-    files = (out / "results.xlsx", out / "results.jsonl", out / "run.json")
-    write_xlsx(files[0], report)
-    write_jsonl(files[1], report)
-    with written_whole(files[2]) as temporary:
+    files = (*write_results(report, out), out / "run.json")
+    with written_whole(files[-1]) as temporary:
         temporary.write_text(json.dumps(run_json(report), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     return files

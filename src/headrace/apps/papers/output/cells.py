@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from headrace.apps.papers.template import Value
+
 #: Excel's limit for one cell.
 MAX_CELL_CHARS = 32_767
 _CUT = " … [cut]"
@@ -27,6 +29,32 @@ def safe_text(text: str) -> str:
     if text.lstrip(" \u00a0").startswith(_DANGEROUS):
         text = f"'{text}"
     return text if _excel_length(text) <= MAX_CELL_CHARS else _cut(text)
+
+
+def shown(value: Value | None) -> str:
+    """Return a value as text, verbatim: the items of a list with semicolons between them, yes/no as true and false.
+
+    >>> shown(["a", "b"]), shown(True), shown(0.5), shown(None)
+    ('a; b', 'true', '0.5', '')
+    """
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return "; ".join(value)
+        case _:
+            return str(value)
+
+
+def safe_value(value: Value | int | None) -> str:
+    """Return a value for a cell of a table of text: numbers as they are, all else neutralised.
+
+    >>> safe_value(-5), safe_value("-5"), safe_value(["=a"])
+    ('-5', "'-5", "'=a")
+    """
+    return shown(value) if isinstance(value, int | float) else safe_text(shown(value))
 
 
 def _cut(text: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from headrace.apps.papers.dual import Disagreement, queue_of
@@ -26,6 +27,8 @@ class Row:
     #: The file itself gave no text: another extraction would not help.
     unreadable: bool = False
     result: DocumentResult | None = None
+    #: Where the file lies; None where only results are known.
+    path: Path | None = None
 
     def ended(self, state: str, reason: str, message: str, *, unreadable: bool = False) -> Row:
         """Return the row of a document without a result."""
@@ -43,6 +46,55 @@ class Problem:
     name: str
     reason: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What people have verified of a run's values; every value is in one of the four counts."""
+
+    accepted: int = 0
+    edited: int = 0
+    #: Wrong, without a right value in their place.
+    rejected: int = 0
+    #: None where nobody knows how many values there are.
+    still_open: int | None = None
+    #: Who did, in the order of the alphabet.
+    by: tuple[str, ...] = ()
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+
+    @property
+    def verified(self) -> int:
+        """How many values a person has confirmed or corrected."""
+        return self.accepted + self.edited
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able mapping, instants in UTC.
+
+        >>> Verification(accepted=2, edited=1, still_open=4, by=("AB",)).to_json()["verified"]
+        3
+        """
+        return {
+            "verified": self.verified,
+            "by": list(self.by),
+            "accepted": self.accepted,
+            "edited": self.edited,
+            "rejected": self.rejected,
+            "open": self.still_open,
+            "first_at": iso_utc(self.first_at),
+            "last_at": iso_utc(self.last_at),
+        }
+
+
+def iso_utc(moment: datetime | None) -> str | None:
+    """An instant in UTC as records write it, to the second; None for none.
+
+    >>> iso_utc(datetime.fromisoformat("2026-01-02T03:04:05+01:00"))
+    '2026-01-02T02:04:05Z'
+    """
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +119,7 @@ class RunRecord:
     asked: tuple[Asking, ...] = ()
     #: The options that decide what was asked, by name.
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    #: Values that a person has confirmed or corrected, and who did.
-    verified: int = 0
-    verified_by: tuple[str, ...] = ()
+    verification: Verification = field(default_factory=Verification)
 
 
 @dataclass(frozen=True)
@@ -113,7 +163,7 @@ class Report:
             "fields": {status.value: self.count(status) for status in Status},
             "rows": {group.name: self.count_rows(group.name) for group in self.template.rows},
             "disagreements": len(self.disagreements),
-            "verified": self.record.verified,
+            "verified": self.record.verification.verified,
             "usage": self.usage.model_dump(),
             "usd": self.usage.dollars,
         }

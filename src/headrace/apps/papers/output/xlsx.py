@@ -1,35 +1,38 @@
-"""XLSX: a sheet of documents, one of all fields with their quotes, one of problems, one on the run."""
+"""XLSX: documents, the rows of each group, all fields with their quotes, disagreements, problems, and the run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import xlsxwriter
 from xlsxwriter.workbook import Workbook
-from xlsxwriter.worksheet import Worksheet
 
-from headrace.apps.papers.output.cells import safe_text
+from headrace.apps.papers.output.cells import shown
 from headrace.apps.papers.output.files import written_whole
+from headrace.apps.papers.output.lines import lines_of
 from headrace.apps.papers.output.model import Report
-from headrace.apps.papers.result import Status
-from headrace.apps.papers.template import TemplateField, Value
+from headrace.apps.papers.output.sheets import new_workbook, write_sheet
+from headrace.apps.papers.output.table import alignment_of
+from headrace.apps.papers.record import run_json
+from headrace.apps.papers.result import FieldResult, Finding, RowResult, Status
+from headrace.apps.papers.template import RowGroup, TemplateField, Value
 
-_WIDEST = 60
-#: Excel keeps 15 digits; longer numbers are written as text rather than changed.
-_EXACT_BELOW = 10**15
+#: Excel's limit for the name of a sheet.
+_MAX_NAME_CHARS = 31
 
 
 def write_xlsx(path: Path, report: Report) -> None:
     """Write a report; the file appears whole or not at all."""
     with written_whole(path) as temporary:
-        options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-        workbook = xlsxwriter.Workbook(temporary, options)
+        workbook = new_workbook(temporary)
         _write_documents(workbook, report)
+        for name, group in _sheet_names(report.template.rows).items():
+            _write_rows(workbook, name, group, report)
         _write_fields(workbook, report)
+        _write_disagreements(workbook, report)
         _write_problems(workbook, report)
-        _write_run(workbook, report)
+        write_sheet(workbook, "Run", ["what", "value"], run_facts(report))
         workbook.close()
 
 
@@ -40,7 +43,7 @@ def _write_documents(workbook: Workbook, report: Report) -> None:
         [row.name, row.state, row.reason, *_values(report, row.result), row.message or _notes(row.result)]
         for row in report.rows
     ]
-    _write_sheet(workbook, "Documents", header, rows)
+    write_sheet(workbook, "Documents", header, rows)
 
 
 def _title(field: TemplateField) -> str:
@@ -50,37 +53,91 @@ def _title(field: TemplateField) -> str:
 def _values(report: Report, result: Any) -> list[Any]:
     if result is None:
         return ["" for _ in report.template.fields]
-    found = [result.fields[field.name] for field in report.template.fields]
-    return [item.value if item.status is Status.FOUND else f"[{item.status}]" for item in found]
+    return [_value_or_status(result.fields[field.name]) for field in report.template.fields]
+
+
+def _value_or_status(found: Finding) -> Value | None:
+    """What counts as found stands there as it is; everything else says what it is."""
+    return found.value if found.status is Status.FOUND else f"[{found.status}]"
 
 
 def _notes(result: Any) -> str:
     return "; ".join(result.notes) if result is not None else ""
 
 
+def _sheet_names(groups: Sequence[RowGroup]) -> dict[str, RowGroup]:
+    """A name for the sheet of each group: short enough for Excel, and no two alike."""
+    names: dict[str, RowGroup] = {}
+    for group in groups:
+        name = f"Rows {group.name}"[:_MAX_NAME_CHARS]
+        for number in range(2, len(groups) + 1):
+            if name in names:
+                name = f"{name[: _MAX_NAME_CHARS - 3]}~{number}"
+        names[name] = group
+    return names
+
+
+def _write_rows(workbook: Workbook, name: str, group: RowGroup, report: Report) -> None:
+    """A line per row of a group: its values first, then the quote and page of each."""
+    places = [f"{field.name} {what}" for field in group.fields for what in ("quote", "page")]
+    header = ["document", "row", *(_title(field) for field in group.fields), *places, "document_id"]
+    rows = [
+        [row.name, number, *_cells_of_row(group, cells), row.document_id]
+        for row in report.rows
+        if row.result is not None
+        for number, cells in enumerate(row.result.rows.get(group.name, ()), start=1)
+    ]
+    write_sheet(workbook, name, header, rows)
+
+
+def _cells_of_row(group: RowGroup, row: RowResult) -> Iterator[Value | None]:
+    found = [row[field.name] for field in group.fields]
+    yield from (_value_or_status(one) for one in found)
+    for one in found:
+        yield from (one.quote, one.page)
+
+
 def _write_fields(workbook: Workbook, report: Report) -> None:
     header = [
         "document", "field", "value", "status", "quote", "page", "char_start", "char_end", "alignment", "note",
-        "document_id",
+        "section", "agreement", "document_id",
     ]  # fmt: skip
     rows = [
         [
-            row.name, name, item.value, item.status.value, item.quote, item.page, item.char_start, item.char_end,
-            item.alignment.value if item.status is Status.FOUND else "", item.note, row.document_id,
+            line.name, line.field.name, line.found.value, line.found.status.value, *_evidence(line.found),
+            line.found.section, line.agreement, line.place.document_id,
         ]
-        for row in report.rows
-        if row.result is not None
-        for name, item in row.result.fields.items()
+        for line in lines_of(report.template, report.rows)
+        if not line.place.group
     ]  # fmt: skip
-    _write_sheet(workbook, "Fields", header, rows)
+    write_sheet(workbook, "Fields", header, rows)
+
+
+def _evidence(found: FieldResult) -> list[Any]:
+    return [found.quote, found.page, found.char_start, found.char_end, alignment_of(found), found.note]
+
+
+def _write_disagreements(workbook: Workbook, report: Report) -> None:
+    said = ("value", "status", "quote", "page", "said by")
+    header = ["document", "group", "row", "row name", "field"]
+    header += [f"{which} {what}" for which in ("first", "second") for what in said] + ["document_id"]
+    rows = [
+        [line.name, line.place.group, line.place.row or None, line.row_name, line.field.name]
+        + [cell for one in line.candidates for cell in (one.value, one.status.value, one.quote, one.page, one.by)]
+        + [line.place.document_id]
+        for line in lines_of(report.template, report.rows)
+        if line.candidates is not None
+    ]
+    write_sheet(workbook, "Disagreements", header, rows)
 
 
 def _write_problems(workbook: Workbook, report: Report) -> None:
     rows = [[problem.name, problem.reason, problem.message] for problem in report.problems]
-    _write_sheet(workbook, "Problems", ["document", "reason", "message"], rows)
+    write_sheet(workbook, "Problems", ["document", "reason", "message"], rows)
 
 
-def _write_run(workbook: Workbook, report: Report) -> None:
+def run_facts(report: Report) -> list[tuple[str, Any]]:
+    """The record of the run as names and values, the shortest answer to "what made this?" first."""
     record, template, summary = report.record, report.template, report.summary()
     facts: list[tuple[str, Any]] = [
         ("tool", record.tool),
@@ -94,41 +151,24 @@ def _write_run(workbook: Workbook, report: Report) -> None:
         ("run", record.run_id),
         ("batch", record.batch_id),
     ]
-    counts = ["input_files", "duplicates", "skipped", "documents", "extracted", "unreadable", "failed"]
+    counts = ["input_files", "duplicates", "skipped", "documents", "extracted", "unreadable", "failed", "disagreements"]
     facts += [(name.replace("_", " "), summary[name]) for name in counts]
     facts += [(f"fields {status.replace('_', ' ')}", count) for status, count in summary["fields"].items()]
+    facts += [(f"rows {group}", count) for group, count in summary["rows"].items()]
     facts += [(name.replace("_", " "), count) for name, count in summary["usage"].items()]
-    _write_sheet(workbook, "Run", ["what", "value"], facts)
+    whole = run_json(report)
+    for key in ("begun_at", "ended_at", "models", "parameters", "verification", "money"):
+        facts += _flat(key.replace("_", " "), whole[key])
+    return facts
 
 
-def _write_sheet(workbook: Workbook, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    sheet = workbook.add_worksheet(name)
-    bold = workbook.add_format({"bold": True, "bottom": 1})
-    wrapped = workbook.add_format({"text_wrap": True, "valign": "top"})
-    widths = [len(title) for title in header]
-    for column, title in enumerate(header):
-        sheet.write_string(0, column, safe_text(title), bold)
-    last = 0
-    for last, row in enumerate(rows, start=1):
-        for column, value in enumerate(row):
-            _write_cell(sheet, last, column, value, wrapped)
-            widths[column] = max(widths[column], len(str(value if value is not None else "")))
-    for column, width in enumerate(widths):
-        sheet.set_column(column, column, min(width + 2, _WIDEST))
-    sheet.freeze_panes(1, 1)
-    sheet.autofilter(0, 0, last, len(header) - 1)
-
-
-def _write_cell(sheet: Worksheet, row: int, column: int, value: Value | None, style: Any) -> None:
-    """Numbers stay numbers; everything else is text, never a formula or a link."""
-    match value:
-        case None | "":
-            sheet.write_blank(row, column, None, style)
-        case bool():
-            sheet.write_boolean(row, column, value, style)
-        case int() | float() if abs(value) < _EXACT_BELOW:
-            sheet.write_number(row, column, value, style)
-        case list():
-            sheet.write_string(row, column, safe_text("; ".join(value)), style)
-        case _:
-            sheet.write_string(row, column, safe_text(str(value)), style)
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Each leaf of a record with the path to it as its name; items of lists are numbered from 1."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{name} {str(key).replace('_', ' ')}", inner)
+    elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        for number, inner in enumerate(value, start=1):
+            yield from _flat(f"{name} {number}" if len(value) > 1 else name, inner)
+    else:
+        yield name, shown(value) if isinstance(value, list) else value
