@@ -200,8 +200,8 @@ class Renderer:
     def render(self) -> tuple[bytes, list[Quote]]:
         """Return the PDF and its quotes."""
         style = self.style
-        title = self._broken(self.paper.title.split(), "VeraBd", 16, A4[0] - 100)
-        top = self._wide([_Line([_Word(word, "VeraBd", 16) for word in line], True, size=16) for line in title], 790)
+        above = self._broken(self.paper.title.split(), "VeraBd", 16, A4[0] - 100)
+        top = self._wide([_Line([_Word(word, "VeraBd", 16) for word in line], True, size=16) for line in above], 790)
         top = self._wide([_Line([_Word(word, "Vera", 10) for word in self.paper.authors.split()], True)], top - 6) - 14
         pending: list[_Line] = []
         for number, part in enumerate(self.paper.parts, start=1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -34,7 +35,7 @@ def read(content: bytes) -> Document:
     return document
 
 
-def drawn(pieces: list[tuple[float, float, str]], *, size: float = 10) -> bytes:
+def drawn(pieces: Sequence[tuple[float, float, str]], *, size: float = 10) -> bytes:
     """Return a PDF of one page with texts at x and y, y from its upper edge."""
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=A4)

@@ -166,7 +166,8 @@ def test_hints_choose_stretches() -> None:
     assert chosen(["results", "methods"]) == ["Methods"]
     assert chosen("title") == ["Mills"]
     everywhere = [(0, len(document.text))]
-    for hint in (None, "", [], "costs", "references"):
+    nowhere: list[str | list[str] | None] = [None, "", [], "costs", "references"]
+    for hint in nowhere:
         assert sections_for(document, hint) == everywhere
 
 

@@ -199,6 +199,12 @@ def test_tables_are_rows_of_cells(table: str, rows: list[str]) -> None:
     assert table_rows(parse_xml(f"<table>{table}</table>".encode())) == rows
 
 
+def test_spans_do_not_multiply_without_bound() -> None:
+    """A cell that claims to span everything is repeated only so often."""
+    rows = f"<tr><td rowspan='999' colspan='199'>{'long ' * 100}</td></tr>" + "<tr><td>b</td></tr>" * 1000
+    assert sum(map(len, table_rows(parse_xml(f"<table>{rows}</table>".encode())))) < 10**6
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

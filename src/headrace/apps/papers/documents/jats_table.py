@@ -11,6 +11,8 @@ from headrace.apps.papers.documents.xml_tree import Node
 SEPARATOR = " | "
 #: No table of a paper is wider; a span may say anything.
 _MAX_COLUMNS = 200
+#: So many characters of a table may be repetitions; a few spans could else make gigabytes.
+_MAX_REPEATED = 100_000
 
 
 def table_rows(table: Node) -> list[str]:
@@ -20,37 +22,44 @@ def table_rows(table: Node) -> list[str]:
     >>> table_rows(parse_xml(b"<table><tr><td rowspan='2'>A</td><td>1</td></tr><tr><td>2</td></tr></table>"))
     ['A | 1', 'A | 2']
     """
-    lines = []
-    pending: dict[int, tuple[int, str]] = {}
-    for row in (node for node in table.walk() if node.tag in ("tr", "row")):
-        cells, pending = _row(row, pending)
-        if any(cells):
-            # A line across the whole table is said once.
-            lines.append(cells[0] if len(set(cells)) == 1 and len(row.parts) else SEPARATOR.join(cells).strip())
-    return lines
+    grid = _Grid()
+    rows = (grid.row(node) for node in table.walk() if node.tag in ("tr", "row"))
+    # A line across the whole table is said once.
+    return [cells[0] if len(set(cells)) == 1 else SEPARATOR.join(cells).strip() for cells in rows if any(cells)]
 
 
-def _row(row: Node, above: dict[int, tuple[int, str]]) -> tuple[list[str], dict[int, tuple[int, str]]]:
-    """The texts of a row, and what reaches down into the next: rows left and text, by column."""
-    cells: list[str] = []
-    below: dict[int, tuple[int, str]] = {}
+class _Grid:
+    """Fills spanned places with the text of their cell."""
 
-    def fill() -> None:
-        while len(cells) in above and len(cells) < _MAX_COLUMNS:
-            left, text = above[len(cells)]
+    def __init__(self) -> None:
+        #: What reaches down into the next row, by column: rows left, and the text.
+        self._above: dict[int, tuple[int, str]] = {}
+        self._repeats = _MAX_REPEATED
+
+    def row(self, row: Node) -> list[str]:
+        cells: list[str] = []
+        below: dict[int, tuple[int, str]] = {}
+        for cell in row.all("td", "th", "entry"):
+            self._fill(cells, below)
+            text, (wide, high) = inline_text(cell), _spans(cell)
+            for index in range(min(wide, _MAX_COLUMNS - len(cells))):
+                if high > 1:
+                    below[len(cells)] = (high - 1, text)
+                cells.append(self._repeated(text) if index else text)
+        self._fill(cells, below)
+        self._above = below
+        return cells
+
+    def _fill(self, cells: list[str], below: dict[int, tuple[int, str]]) -> None:
+        while len(cells) in self._above and len(cells) < _MAX_COLUMNS:
+            left, text = self._above[len(cells)]
             if left > 1:
                 below[len(cells)] = (left - 1, text)
-            cells.append(text)
+            cells.append(self._repeated(text))
 
-    for cell in row.all("td", "th", "entry"):
-        fill()
-        text, (wide, high) = inline_text(cell), _spans(cell)
-        for _ in range(min(wide, _MAX_COLUMNS - len(cells))):
-            if high > 1:
-                below[len(cells)] = (high - 1, text)
-            cells.append(text)
-    fill()
-    return cells, below
+    def _repeated(self, text: str) -> str:
+        self._repeats -= len(text)
+        return text if self._repeats >= 0 else ""
 
 
 def _spans(cell: Node) -> tuple[int, int]:
