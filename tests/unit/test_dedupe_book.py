@@ -170,6 +170,20 @@ async def test_names_given_away_behind_our_back_are_not_given_twice(store: NameS
     assert verdicts(await book.claim(["Frostkeep"], owner=ME)) == [("Frostkeep", "Frostkeep", Reason.EXACT)]
 
 
+async def test_a_name_that_the_store_did_not_give_is_not_given(store: NameStore) -> None:
+    """A refusal that comes without news makes the book read the scope anew, not hand the name out."""
+
+    class Silent(Unhurried):
+        async def claim_names(self, scope: str, names: Sequence[NewName], *, seen: int) -> ClaimedNames:
+            if not await store.list_names(scope):
+                await store.claim_names(scope, [NewName(new.key, new.name, YOU) for new in names], seen=seen)
+                return ClaimedNames()
+            return await store.claim_names(scope, names, seen=seen)
+
+    claimed = await NameBook(Silent(store), "s").claim(["Frostkeep"], owner=ME)
+    assert verdicts(claimed) == [("Frostkeep", "Frostkeep", Reason.EXACT)]
+
+
 async def test_a_rule_of_exact_names_lets_similar_ones_pass(store: NameStore) -> None:
     """Without similarity only equal keys clash."""
     book = NameBook(store, "s", Rule(similarity=None))

@@ -135,11 +135,13 @@ def test_a_threshold_for_edits_and_an_unknown_scorer_are_refused() -> None:
         Similarity("levenshtein")  # type: ignore[arg-type]
 
 
-def test_a_score_at_the_threshold_counts() -> None:
-    """92 of 100 is 0.92: a rounding error of the cut loses no name."""
-    one, other = "a" * 46 + "b" * 4, "a" * 46 + "c" * 4
-    assert Similarity("ratio", 0.92).are_similar(one, other)
-    assert not Similarity("ratio", 0.93).are_similar(one, other)
+@pytest.mark.parametrize("hundredths", range(92, 98))
+def test_a_score_at_the_threshold_counts(hundredths: int) -> None:
+    """`ratio` of 92 equal characters in 100 is 0.92: it counts at 0.92, and one character less does not."""
+    rule = Similarity("ratio", hundredths / 100)
+    name = "a" * hundredths
+    assert rule.are_similar(name + "b" * (100 - hundredths), name + "c" * (100 - hundredths))
+    assert not rule.are_similar(name + "b" * (101 - hundredths), name + "c" * (101 - hundredths))
 
 
 def test_on_real_cities_the_default_rule_keeps_its_promise() -> None:

@@ -135,7 +135,7 @@ class NameBook:
         if is_ours:
             for each in accepted:
                 self._known.add(each.key, each.name, owner)
-        elif not claimed.newer:  # names we held for the owner's were released and given to others
+        elif not claimed.newer:  # what we know is not what the store holds
             self._learn(await self._names.list_names(self.scope))
         self._is_current = True
         return is_ours

@@ -78,8 +78,7 @@ class Similarity:
             return sorted(place for other, edits, place in found if is_one(text, other, int(edits)))
         function, whole = _SCORERS[self.scorer]
         assert self.threshold is not None
-        # Rounded: a cut of 97.00000000000001 would miss what scores 97.
-        return sorted(place for _, _, place in _extract(text, others, function, round(self.threshold * whole, 6)))
+        return sorted(place for _, _, place in _extract(text, others, function, self.threshold * whole))
 
 
 def nearest(text: str, others: Sequence[str], *, count: int) -> list[int]:
