@@ -22,6 +22,8 @@ Scorer = Literal["typos", "edits", "ratio", "jaro_winkler", "token_sort"]
 LEAST_THRESHOLD, MOST_THRESHOLD = 0.92, 0.97
 
 _RULES: Mapping[str, Callable[[str, str, int], bool]] = {"typos": is_typo, "edits": few_edits}
+#: 93 equal characters of 100 score 92.99999999999999.
+_ROUNDING = 1e-9
 #: Function of the library, and what it returns for equal texts.
 _SCORERS: Mapping[str, tuple[Callable[..., float], float]] = {
     "ratio": (fuzz.ratio, 100.0),
@@ -78,7 +80,8 @@ class Similarity:
             return sorted(place for other, edits, place in found if is_one(text, other, int(edits)))
         function, whole = _SCORERS[self.scorer]
         assert self.threshold is not None
-        return sorted(place for _, _, place in _extract(text, others, function, self.threshold * whole))
+        cutoff = self.threshold * whole - _ROUNDING
+        return sorted(place for _, _, place in _extract(text, others, function, cutoff))
 
 
 def nearest(text: str, others: Sequence[str], *, count: int) -> list[int]:
