@@ -22,8 +22,8 @@ Scorer = Literal["typos", "edits", "ratio", "jaro_winkler", "token_sort"]
 LEAST_THRESHOLD, MOST_THRESHOLD = 0.92, 0.97
 
 _RULES: Mapping[str, Callable[[str, str, int], bool]] = {"typos": is_typo, "edits": few_edits}
-#: 93 equal characters of 100 score 92.99999999999999.
-_ROUNDING = 1e-9
+#: The library's own cut is inexact: it loses a score of 93.0 at a cut of 93.
+_BELOW = 0.9999
 #: Function of the library, and what it returns for equal texts.
 _SCORERS: Mapping[str, tuple[Callable[..., float], float]] = {
     "ratio": (fuzz.ratio, 100.0),
@@ -80,8 +80,9 @@ class Similarity:
             return sorted(place for other, edits, place in found if is_one(text, other, int(edits)))
         function, whole = _SCORERS[self.scorer]
         assert self.threshold is not None
-        cutoff = self.threshold * whole - _ROUNDING
-        return sorted(place for _, _, place in _extract(text, others, function, cutoff))
+        least = self.threshold * whole
+        found = _extract(text, others, function, least * _BELOW)
+        return sorted(place for _, score, place in found if score >= least - 1e-9)
 
 
 def nearest(text: str, others: Sequence[str], *, count: int) -> list[int]:
