@@ -29,6 +29,7 @@ class Runtime:
     stores: Stores
     #: Makes the gateway behind `app.llm` on first use.
     llm: Callable[[], LLM]
+    #: Closes what was opened, the last first: calls of models end before the store does.
     close_others: Any
     #: The buckets of rate limits: in a server beside the store, or the store's own.
     limiter: Limiter
@@ -56,5 +57,4 @@ class Runtime:
         """Stop waiting and close every connection."""
         await self.waiters.close()
         await self.intake.close()
-        await self.stores.close()
         await self.close_others()

@@ -64,6 +64,7 @@ async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | N
     stack = AsyncExitStack()
     try:
         stores = await open_stores(settings, stack)
+        stack.push_async_callback(stores.close)
         limiter = await _open_limiter(settings, stores, stack)
     except BaseException:
         await stack.aclose()
