@@ -20,6 +20,7 @@ from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
 from headrace.apps.papers.gold import accuracy, judge, read_gold, write_accuracy
 from headrace.apps.papers.job import register
+from headrace.apps.papers.review.command import review
 from headrace.apps.papers.run import Run, RunOptions, collect, follow, open_run
 from headrace.apps.papers.template import load_template
 
@@ -45,6 +46,9 @@ Examples:
 @click.group(short_help="Structured extraction from a folder of documents.")
 def papers() -> None:
     """Structured extraction from a folder of documents, with located quotes."""
+
+
+papers.add_command(review)
 
 
 @papers.command("extract", help=EXTRACT_HELP)
