@@ -9,7 +9,7 @@ from typing import Any
 
 import openpyxl
 
-from headrace.apps.papers.output.forms import write_results
+from headrace.apps.papers.output.forms import write_forms
 from headrace.apps.papers.output.lines import lines_of
 from headrace.apps.papers.output.table import COLUMNS, write_csv
 from headrace.apps.papers.output.xlsx import write_xlsx
@@ -144,6 +144,6 @@ def test_digests_survive_being_stored_and_tell_changes() -> None:
 
 def test_all_forms_are_written(tmp_path: Path) -> None:
     """The paths that are told exist."""
-    files = write_results(report(), tmp_path)
+    files = write_forms(report(), tmp_path)
     assert all(file.is_file() for file in files)
     assert {"results.xlsx", "results.csv", "results.jsonl"} <= {file.name for file in files}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headrace import BatchItem, __version__
 from headrace.apps.papers.documents import FoundDocument
-from headrace.apps.papers.output.files import written_whole
-from headrace.apps.papers.output.forms import write_results
+from headrace.apps.papers.output.forms import write_forms
 from headrace.apps.papers.output.model import Problem, Report, Row, RunRecord
-from headrace.apps.papers.record import askings, run_json
+from headrace.apps.papers.record import askings
 from headrace.apps.papers.result import Cell, DocumentResult, Status
 from headrace.apps.papers.rows import row_name
 from headrace.apps.papers.run import Run
@@ -105,7 +103,4 @@ def _record(run: Run, rows: tuple[Row, ...], view: BatchView | None) -> RunRecor
 def write_report(report: Report, out: Path) -> tuple[Path, ...]:
     """Write the results in all their forms, and `run.json`, into the folder `out`; return the paths."""
     out.mkdir(parents=True, exist_ok=True)
-    files = (*write_results(report, out), out / "run.json")
-    with written_whole(files[-1]) as temporary:
-        temporary.write_text(json.dumps(run_json(report), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    return files
+    return write_forms(report, out)

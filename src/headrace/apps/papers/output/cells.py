@@ -14,6 +14,7 @@ from headrace.apps.papers.template import Value
 #: Excel's limit for one cell.
 MAX_CELL_CHARS = 32_767
 _CUT = " … [cut]"
+_NEUTRALISED = re.compile(r"^'(?=[ \u00a0]*[=+\-@\t\r\n])")
 _DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
 #: XML 1.0 has no way to write these.
 _ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -55,6 +56,15 @@ def safe_value(value: Value | int | None) -> str:
     ('-5', "'-5", "'=a")
     """
     return shown(value) if isinstance(value, int | float) else safe_text(shown(value))
+
+
+def typed(text: str) -> str:
+    """Return what a person typed or copied, without the apostrophe of a neutralised text.
+
+    >>> typed("'=1+1"), typed("'tis")
+    ('=1+1', "'tis")
+    """
+    return _NEUTRALISED.sub("", text, count=1)
 
 
 def _cut(text: str) -> str:

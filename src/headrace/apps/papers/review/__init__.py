@@ -1,0 +1,1 @@
+"""Review by people: sheets to work in, reading them back, and the log of who decided what."""

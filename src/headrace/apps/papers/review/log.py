@@ -1,0 +1,114 @@
+"""The log of a review: one line for each change of a decision, never altered, only added to.
+
+It is what counts: the current decisions are read from it, and all other files of a review can be made from it again. So
+that a sheet is read back whole or not at all, new lines are added to a copy that takes the place of the log at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from headrace.apps.papers.output.files import written_whole
+from headrace.apps.papers.output.lines import Place, ValueLine
+from headrace.apps.papers.output.model import iso_utc
+from headrace.apps.papers.review.decisions import OPEN, Answer, Decision
+from headrace.apps.papers.review.errors import ReviewError
+
+LOG = "review-log.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the log: who decided what of which value, and what stood there before."""
+
+    at: datetime
+    who: str
+    place: Place
+    document: str
+    #: Of the value that was looked at.
+    digest: str
+    before: Decision
+    after: Decision
+    #: The file that was read back.
+    sheet: str
+
+    @property
+    def what(self) -> str:
+        """The change in one word."""
+        if self.after.answer is not Answer.OPEN:
+            return self.after.answer.value
+        return "commented" if self.before.answer is Answer.OPEN else "reopened"
+
+    def to_json(self, original: Mapping[str, Any]) -> dict[str, Any]:
+        """A JSON-able mapping, with what was extracted."""
+        return {
+            "at": iso_utc(self.at),
+            "who": self.who,
+            "what": self.what,
+            **asdict(self.place),
+            "document": self.document,
+            "digest": self.digest,
+            "extracted": dict(original),
+            "from": self.before.to_json(),
+            "to": self.after.to_json(),
+            "sheet": self.sheet,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    place: Place
+    digest: str
+    decision: Decision
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        data = json.loads(text)
+        place = Place(data["document_id"], data["group"], data["row"], data["field"])
+        return cls(place, data["digest"], Decision.from_json(data["to"]))
+
+
+class ReviewLog:
+    """The log in the folder of a run's results."""
+
+    def __init__(self, out: Path) -> None:
+        self._path = out / LOG
+
+    def decisions(self, lines: Sequence[ValueLine]) -> dict[Place, Decision]:
+        """What is decided of each value today; a value that changed since is open again. Raises ReviewError."""
+        latest = {(entry.place, entry.digest): entry.decision for entry in self._entries()}
+        return {line.place: latest.get((line.place, line.digest), OPEN) for line in lines}
+
+    def add(self, changes: Sequence[dict[str, Any]]) -> None:
+        """Add lines, all of them or none."""
+        before = self._content()
+        new = "".join(json.dumps(change, ensure_ascii=True) + "\n" for change in changes)
+        with written_whole(self._path) as temporary:
+            temporary.write_bytes(before + new.encode())
+
+    def exists(self) -> bool:
+        """Whether anything was ever decided."""
+        return self._path.exists()
+
+    def _content(self) -> bytes:
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def _entries(self) -> list[_Entry]:
+        entries = []
+        for number, line in enumerate(self._content().splitlines(), start=1):
+            try:
+                entries.append(_Entry.read(line.decode()))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise ReviewError(
+                    f"{self._path}, line {number}: must be as it was written, for it holds what people decided; "
+                    "restore the file from a copy"
+                ) from None
+        return entries
