@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
 from headrace.model.errors import StoreUnavailableError, StoreVersionError
+from headrace.ports.stores import Stores
 from headrace.stores.postgres import migrate, open_postgres_stores
 from headrace.stores.postgres.queries import read_sql
 from tests.integration.postgres_setup import connection, new_schema_name, shared_server
@@ -33,6 +35,12 @@ async def catalogue(schema: str) -> dict[str, list[tuple[Any, ...]]]:
         kind: [tuple(str(value).replace(schema, "SCHEMA") for value in row) for row in rows]
         for kind, rows in found.items()
     }
+
+
+async def later(seconds: float, opening: Coroutine[Any, Any, Stores]) -> Stores:
+    """Open after a moment, so that looks fall between the steps of another."""
+    await asyncio.sleep(seconds)
+    return await opening
 
 
 async def drop(*schemas: str) -> None:
@@ -90,6 +98,19 @@ async def test_an_empty_database_is_filled_only_when_asked() -> None:
     assert await stores.inspect.queue_stats() == []
     await stores.close()
     await drop(schema)
+
+
+async def test_processes_that_open_an_empty_database_together_find_all_of_it_or_nothing() -> None:
+    """Whoever looks while another fills it never takes it for an old database: all of them open."""
+    for _ in range(3):
+        schema = new_schema_name()
+        opening = (
+            later(0.01 * number, open_postgres_stores(shared_server().dsn, schema=schema, auto_migrate=True))
+            for number in range(8)
+        )
+        for stores in await asyncio.gather(*opening):
+            await stores.close()
+        await drop(schema)
 
 
 async def test_a_database_of_another_version_is_refused() -> None:

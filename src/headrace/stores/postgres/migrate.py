@@ -66,22 +66,27 @@ async def apply(dsn: str, *, schema: str = "headrace") -> list[str]:
 
 
 async def apply_to(database: Database) -> list[str]:
-    """Apply what is pending to an opened database and return the names of what was applied."""
+    """Apply what is pending to an opened database and return the names of what was applied.
 
-    async def step(tx: Transaction) -> str | None:
+    An empty database is filled at once: who opens it meanwhile finds all of it, or nothing. Otherwise each migration is
+    committed alone.
+    """
+
+    async def step(tx: Transaction) -> list[str]:
         await tx.fetch("lock_migrations", name=database.schema)
         await tx.fetch("create_schema")
         await tx.fetch("create_migrations")
-        missing = _missing({row["version"]: row["name"] for row in await tx.fetch("list_migrations")})
-        if not missing:
-            return None
-        await tx.run_script(f"migrations/{missing[0].name}.sql")
-        await tx.fetch("note_migration", version=missing[0].version, name=missing[0].name)
-        return missing[0].name
+        applied = {row["version"]: row["name"] for row in await tx.fetch("list_migrations")}
+        missing = _missing(applied)
+        now = missing[:1] if applied else missing
+        for migration in now:
+            await tx.run_script(f"migrations/{migration.name}.sql")
+            await tx.fetch("note_migration", version=migration.version, name=migration.name)
+        return [migration.name for migration in now]
 
     applied = []
-    while name := await database.run(step):
-        applied.append(name)
+    while names := await database.run(step):
+        applied += names
     return applied
 
 
