@@ -1,11 +1,12 @@
 """Measure how much of a provider's quota three client processes use on one key, and how often they are refused.
 
-Run ``python benchmarks/quota.py [--store postgres|redis] [--calls N] [--json] [SCENARIO …]``. Each scenario starts a
-scripted provider (a token bucket: 6,000 requests or 4.08 million tokens a minute) and three processes that share a
-limiter on a PostgreSQL or Valkey of its own; each process calls with 60 workers over plain connections and
-`headrace.llm.quota.Quotas`. Steady: from 3 s after the first call (where something has to be learnt: 5 s after the
-first refusal) until the first process has nothing left to send. Recovery: seconds from the first refusal until 95 % of
-the quota is used over the next 3 s. The figures of docs/explanation/quota-pools.md come from here.
+    python benchmarks/quota.py [--store postgres|redis] [--as calls|jobs] [--calls N] [--json FILE] [SCENARIO …]
+
+Each scenario starts a scripted provider (a token bucket of 8,000 requests or 5.44 million tokens a minute) and three
+processes that call it through the gateway, 60 calls at a time each: plainly (`app.llm.complete`), or in jobs of a task
+that declares the pool. All share an embedded PostgreSQL; with `--store redis` a Valkey beside it counts the quota.
+Steady: from 3 s after the first call (where something has to be learnt: 5 s after the first refusal) until no more than
+180 calls are left. Recovery: seconds from the first refusal until 95 % of the quota is used over the next 3 s.
 """
 
 from __future__ import annotations
@@ -13,34 +14,31 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
-from headrace.llm.quota import Quotas
-from headrace.model.quota import Estimate, Pool, PoolLimits
-from headrace.model.usage import Usage
-from headrace.ports.limiter import Limiter
-from headrace.providers.quota_headers import read_hint
-from headrace.stores.postgres import open_postgres_stores
-from headrace.stores.redis import open_redis_limiter
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.quota_client import WORKERS
 from headrace.testing.provider import ProviderProcess, Stats
 
-PROCESSES, WORKERS = 3, 60
+PROCESSES = 3
 #: 500 tokens of prompt, 180 of answer, by the provider's count of four characters each.
-PROMPT, ANSWER, MAX_TOKENS = "word " * 400, "word " * 144, 1_000
 INPUT_TOKENS, OUTPUT_TOKENS = 500, 180
+ANSWER = "word " * 144
 LATENCY = "0.1,600"
-RPM = 6_000.0
+RPM = 8_000.0
 TPM = RPM * (INPUT_TOKENS + OUTPUT_TOKENS)
+#: A scenario that takes longer than this has failed.
+PATIENCE_SECONDS = 150.0
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,11 @@ class Figures:
     """What a scenario gave."""
 
     scenario: str
+    #: "calls" or "jobs"
+    arm: str
     calls: int
+    #: answers beyond the first to one prompt
+    paid_again: int
     #: share of the quota that binds, over the steady window
     utilisation: float
     window: tuple[int, int]
@@ -103,12 +105,16 @@ class Figures:
     #: seconds; None: nothing was refused, or it never recovered
     recovery: float | None
     seconds: float
+    #: processor time of the client processes
+    cpu_ms_per_call: float
     accepted_by_second: Sequence[int] = field(repr=False, default=())
     refused_by_second: Sequence[int] = field(repr=False, default=())
 
 
-def measure(name: str, address: Mapping[str, str], *, calls: int, change_at: float = 0.375) -> Figures:
-    """Run a scenario against a limiter (`kind`, `url`, `key`); a change comes after `change_at` of the calls."""
+def measure(
+    name: str, environ: Mapping[str, str], *, calls: int, arm: str = "calls", change_at: float = 0.375
+) -> Figures:
+    """Run a scenario with the store that `environ` names; a change comes after `change_at` of the calls."""
     scenario = SCENARIOS[name]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -117,42 +123,60 @@ def measure(name: str, address: Mapping[str, str], *, calls: int, change_at: flo
         if scenario.change:
             options += ["--quota-change", f"after_calls={int(calls * change_at)}:{scenario.change}"]
         provider = stack.enter_context(ProviderProcess(*options))
-        job = {
-            "address": dict(address), "limits": dict(scenario.limits), "calls": calls // PROCESSES,
-            "base_url": provider.base_url, "api_key": provider.settings.api_key,
-        }  # fmt: skip
-        command = [sys.executable, str(Path(__file__)), "client", json.dumps(job)]
-        clients = [stack.enter_context(_child(command)) for _ in range(PROCESSES)]
+        limits = {f"HEADRACE_LLM_{key.upper()}": f"{limit:g}" for key, limit in scenario.limits.items()}
+        own = {**environ, **provider.environment, **limits}
+        if arm == "jobs":
+            _run(own, "submit", calls)
+        share = calls // PROCESSES
+        arguments = [
+            ("work",) if arm == "jobs" else ("call", number * share, (number + 1) * share)
+            for number in range(PROCESSES)
+        ]
+        clients = [stack.enter_context(_child(own, *words)) for words in arguments]
         for client in clients:
             _line_of(client)
         for client in clients:
-            assert client.stdin is not None
-            client.stdin.write("go\n")
-            client.stdin.flush()
-        ends = [json.loads(_line_of(client))["supplied_until"] for client in clients]
-        return _figures(name, scenario, provider.stats(), min(ends))
+            _say(client, "go")
+        if arm == "jobs":
+            _await_all(provider, calls)
+            for client in clients:
+                _say(client, "stop")
+        cpu = sum(json.loads(_line_of(client))["cpu_seconds"] for client in clients)
+        return _figures(name, arm, provider.stats(), cpu)
 
 
-def _figures(name: str, scenario: Scenario, stats: Stats, supplied_until: float) -> Figures:
-    assert stats.first_accepted_at is not None
+def _await_all(provider: ProviderProcess, calls: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while provider.stats().paid < calls:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"after {PATIENCE_SECONDS:g} s only {provider.stats().paid} of {calls} jobs had an answer")
+        time.sleep(0.5)
+
+
+def _figures(name: str, arm: str, stats: Stats, cpu_seconds: float) -> Figures:
+    scenario = SCENARIOS[name]
     refused = [second.second for second in stats.seconds if second.refused]
     first = refused[0] if refused else None
     begin = first + 5 if scenario.learns and first is not None else _begin(scenario, stats)
-    end = max(begin + 1, int(supplied_until - stats.first_accepted_at["monotonic"]))
+    sums = accumulate(second.accepted for second in stats.seconds)
+    end = sum(1 for so_far in sums if so_far <= stats.paid - PROCESSES * WORKERS)
+    end = max(begin + 1, end)
     windows = (
         at for at in range(first or 0, end - 2) if stats.per_minute(scenario.binds, at, at + 3) >= 0.95 * scenario.bound
     )
     recovered = next((at for at in windows if first is not None), None)
-    sends = stats.paid + stats.rate_limited
     return Figures(
         scenario=name,
+        arm=arm,
         calls=stats.paid,
+        paid_again=stats.paid_again,
         utilisation=round(stats.per_minute(scenario.binds, begin, end) / scenario.bound, 4),
         window=(begin, end),
         refused=stats.rate_limited,
-        refused_share=round(stats.rate_limited / sends, 5),
+        refused_share=round(stats.rate_limited / (stats.paid + stats.rate_limited), 5),
         recovery=None if recovered is None or first is None else float(recovered - first),
-        seconds=round(len(stats.seconds), 1),
+        seconds=float(len(stats.seconds)),
+        cpu_ms_per_call=round(1000 * cpu_seconds / stats.paid, 2),
         accepted_by_second=[second.accepted for second in stats.seconds],
         refused_by_second=[second.refused for second in stats.seconds],
     )
@@ -163,14 +187,35 @@ def _begin(scenario: Scenario, stats: Stats) -> int:
     return max(0, changed) + 3
 
 
+# Client processes
+
+
+def _command(*words: object) -> list[str]:
+    return [sys.executable, str(Path(__file__).with_name("quota_client.py")), *(str(word) for word in words)]
+
+
+def _run(environ: Mapping[str, str], *words: object) -> None:
+    subprocess.run(_command(*words), check=True, env={**os.environ, **environ})
+
+
 @contextmanager
-def _child(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def _child(environ: Mapping[str, str], *words: object) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        _command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environ}
+    )
     try:
         yield process
+        # The end of its input tells it to end.
+        process.communicate(timeout=20)
     finally:
         process.kill()
         process.communicate()
+
+
+def _say(client: subprocess.Popen[str], word: str) -> None:
+    assert client.stdin is not None
+    client.stdin.write(f"{word}\n")
+    client.stdin.flush()
 
 
 def _line_of(client: subprocess.Popen[str]) -> str:
@@ -181,152 +226,57 @@ def _line_of(client: subprocess.Popen[str]) -> str:
     return line
 
 
-# One client process
-
-
-@asynccontextmanager
-async def _limiter(address: Mapping[str, str]) -> AsyncIterator[Limiter]:
-    if address["kind"] == "redis":
-        beside = await open_redis_limiter(address["url"], prefix=address["key"])
-        try:
-            yield beside
-        finally:
-            await beside.close()
-    else:
-        stores = await open_postgres_stores(address["url"], schema=address["key"], max_pool_size=4, listen=False)
-        try:
-            yield stores.limiter
-        finally:
-            await stores.close()
-
-
-class Connection:
-    """A connection to the provider that is kept."""
-
-    def __init__(self, base_url: str, api_key: str) -> None:
-        self._url, self._key = urlsplit(base_url), api_key
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def ask(self, text: str) -> tuple[int, dict[str, str], Any]:
-        """Send one chat completion; return status, headers and body."""
-        body = json.dumps(
-            {"model": "m", "max_tokens": MAX_TOKENS, "messages": [{"role": "user", "content": text}]}
-        ).encode()
-        if self._streams is None:
-            self._streams = await asyncio.open_connection(self._url.hostname, self._url.port)
-        reader, writer = self._streams
-        writer.write(
-            f"POST {self._url.path}/chat/completions HTTP/1.1\r\nhost: {self._url.netloc}\r\n"
-            f"authorization: Bearer {self._key}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\n\r\n".encode()
-            + body
-        )
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-        answer = await reader.readexactly(int(headers.get("content-length", "0")))
-        if headers.get("connection") == "close":
-            writer.close()
-            self._streams = None
-        return int(head[0].split()[1]), headers, json.loads(answer)
-
-    def close(self) -> None:
-        """Hang up."""
-        if self._streams is not None:
-            self._streams[1].close()
-
-
-async def _client(job: Mapping[str, Any]) -> None:
-    async with _limiter(job["address"]) as limiter:
-        quotas, pool = Quotas(limiter), Pool("scripted:bench:m", PoolLimits(**job["limits"]))
-        print("ready", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
-        supply = iter(range(job["calls"]))
-        ends = await asyncio.gather(*(_worker(job, quotas, pool, supply) for _ in range(WORKERS)))
-        await quotas.close()
-        print(json.dumps({"supplied_until": min(ends)}), flush=True)
-
-
-async def _worker(job: Mapping[str, Any], quotas: Quotas, pool: Pool, supply: Iterator[int]) -> float:
-    connection = Connection(job["base_url"], job["api_key"])
-    for _ in supply:
-        while not await _ask(connection, quotas, pool):
-            pass
-    connection.close()
-    return time.monotonic()
-
-
-async def _ask(connection: Connection, quotas: Quotas, pool: Pool) -> bool:
-    reservation = await quotas.reserve(pool, Estimate(INPUT_TOKENS, MAX_TOKENS))
-    status, headers, body = await connection.ask(PROMPT)
-    hint = read_hint(headers, now=datetime.now(UTC))
-    if status == 429:
-        reservation.refuse(hint.retry_after, hint)
-        return False
-    if status != 200:
-        raise RuntimeError(f"{status}: {body}")
-    usage = body["usage"]
-    reservation.settle(Usage(usage["prompt_tokens"], usage["completion_tokens"], calls=1), hint)
-    return True
-
-
 # The command line
 
 
 @contextmanager
-def _server(store: str) -> Iterator[dict[str, str]]:
-    if store == "redis":
-        sys.path.insert(0, str(Path(__file__).parent.parent))
-        from tests.backends.valkey import ValkeyServer
+def store(kind: str) -> Iterator[dict[str, str]]:
+    """Run what counts the quota, and yield the environment that names it and an embedded PostgreSQL."""
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        environ = {"HEADRACE_DIRECTORY": directory, "HEADRACE_CONFIG": ""}
+        if kind == "redis":
+            from tests.backends.valkey import ValkeyServer
 
-        server = ValkeyServer()
-        try:
-            yield {"kind": "redis", "url": server.url}
-        finally:
-            server.remove()
-    else:
-        from spike_hot_path import postgres
-
-        with postgres() as dsn:
-            yield {"kind": "postgres", "url": dsn}
+            server = ValkeyServer()
+            stack.callback(server.remove)
+            environ["HEADRACE_LIMITS_URL"] = server.url
+        # Kept running between scenarios.
+        stack.enter_context(_child(environ, "hold")).stdout.readline()  # type: ignore[union-attr]
+        yield environ
 
 
-async def _prepared(address: dict[str, str], number: int) -> dict[str, str]:
-    """Return the address with a key of its own, its schema filled."""
-    own = {**address, "key": f"quota{number}"}
-    if own["kind"] == "postgres":
-        stores = await open_postgres_stores(own["url"], schema=own["key"], auto_migrate=True, listen=False)
-        await stores.close()
-    return own
+def render(figures: Figures, kind: str) -> str:
+    """Return a scenario's figures in one line."""
+    recovery = "" if figures.recovery is None else f"recovered in {figures.recovery:.0f} s"
+    return (
+        f"{kind:8s} {figures.arm:5s} {figures.scenario:26s} {figures.utilisation:7.1%} of the quota in {figures.window}"
+        f"  {figures.refused:3d} refused ({figures.refused_share:.2%})  {figures.seconds:.0f} s"
+        f"  {figures.cpu_ms_per_call:.1f} ms/call  {recovery}"
+    )
 
 
 def main() -> None:
-    """Run scenarios and print a table, or JSON."""
-    if sys.argv[1:2] == ["client"]:
-        asyncio.run(_client(json.loads(sys.argv[2])))
-        return
+    """Run scenarios and print a line for each; `--json` writes all figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of: {'; '.join(SCENARIOS)} (default: all)")
     parser.add_argument("--store", choices=["postgres", "redis"], default="postgres")
+    parser.add_argument("--as", dest="arm", choices=["calls", "jobs"], default="calls")
     parser.add_argument("--calls", type=int, default=4_000)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     unknown = [name for name in options.scenarios if name not in SCENARIOS]
     if unknown:
         parser.error(f"no scenario {unknown[0]!r}; there are: {'; '.join(SCENARIOS)}")
     rows = []
-    with _server(options.store) as address:
+    with store(options.store) as environ:
         for number, name in enumerate(options.scenarios or SCENARIOS):
-            figures = measure(name, asyncio.run(_prepared(address, number)), calls=options.calls)
-            rows.append(figures)
-            if not options.json:
-                recovery = "" if figures.recovery is None else f"recovered in {figures.recovery:.0f} s"
-                print(
-                    f"{options.store}  {name:26s} {figures.utilisation:7.1%} of the quota in {figures.window}  "
-                    f"{figures.refused:3d} refused ({figures.refused_share:.2%})  {figures.seconds:.0f} s  {recovery}",
-                    flush=True,
-                )
-    if options.json:
-        print(json.dumps({"store": options.store, "rows": [asdict(row) for row in rows]}))
+            own = {**environ, "HEADRACE_QUEUE_SCHEMA": f"quota{number}", "HEADRACE_QUEUE_STREAM_PREFIX": f"q{number}"}
+            rows.append(measure(name, own, calls=options.calls // PROCESSES * PROCESSES, arm=options.arm))
+            print(render(rows[-1], options.store), flush=True)
+    if options.json is not None:
+        figures = {"store": options.store, "rpm": RPM, "tpm": TPM, "rows": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":
