@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from headrace.llm.ask import Ask
 from headrace.llm.switches import MemoUse
@@ -13,6 +14,9 @@ from headrace.model.provider_errors import BadOutputError, ProviderError
 from headrace.model.usage import Usage
 from headrace.ports.call_observer import CallObserver, CallReport
 from headrace.ports.prices import Prices
+
+#: Shorter answers tell how long the wait for the first token is, not how fast the next ones come.
+_TELLING_TOKENS, _TELLING_STREAMED_TOKENS = 100, 20
 
 
 @dataclass(slots=True)
@@ -64,6 +68,17 @@ class Bill:
     def reused(self, answer: Answer) -> None:
         """It was not made: the answer was bought before."""
         self._report(answer, reused=True)
+
+    def per_token(self, answer: Answer, ended_at: int) -> timedelta | None:
+        """The time a token of the answer took, without the wait for the first where that is known; None: it is short.
+
+        `ended_at`: nanoseconds since the epoch.
+        """
+        tokens = answer.usage.output_tokens
+        if tokens < (_TELLING_STREAMED_TOKENS if self.first_part_at else _TELLING_TOKENS):
+            return None
+        took = ended_at - (self.first_part_at or self.sent_at)
+        return timedelta(microseconds=took / tokens / 1_000)
 
     def _priced(self, usage: Usage) -> tuple[Usage, str]:
         """A usage with its money, and the table that says so; without a known price it says that."""
