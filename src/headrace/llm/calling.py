@@ -120,20 +120,18 @@ class Caller:
     async def _open(self, call: NewCall, patience: Patience, *, streamed: bool) -> Reservation | Answer:
         """Record a call as sent, its quota reserved; or return what was bought before, in part if it was streamed."""
         while True:
-            reservation = self._means.quotas.try_reserve(self._endpoint.pool, call.estimate)
-            sent = reservation is not None and self._is_ready
+            # Importing and connecting takes a while: what was reserved before it would arrive late, and all at once.
+            reservation = self._means.quotas.try_reserve(self._endpoint.pool, call.estimate) if self._is_ready else None
             try:
-                opening = await self._means.ledger.open(replace(call, send=sent))
+                opening = await self._means.ledger.open(replace(call, send=reservation is not None))
+                paid = await self._paid_before(call, opening) if streamed or opening.answer is not None else None
             except BaseException:
                 if reservation is not None:
                     reservation.refund()
                 raise
-            paid = await self._paid_before(call, opening) if streamed or opening.answer is not None else None
             if opening.verdict is Verdict.OPENED and paid is None:
                 self._looks.opened()
-                if sent and reservation is not None:
-                    return reservation
-                return await self._make_ready(call, reservation, patience)
+                return reservation or await self._make_ready(call, patience)
             if reservation is not None:
                 reservation.refund()
             if paid is not None:
@@ -149,13 +147,13 @@ class Caller:
         await self._means.ledger.drop(call)
         return Answer(text="".join(opening.spooled), finish_reason=FinishReason.LENGTH, model=call.model)
 
-    async def _make_ready(self, call: NewCall, reservation: Reservation | None, patience: Patience) -> Reservation:
+    async def _make_ready(self, call: NewCall, patience: Patience) -> Reservation:
         """Get for a prepared call, which holds its key meanwhile, what it lacks, and record it as sent."""
+        reservation: Reservation | None = None
         try:
-            reservation = reservation or await self._await_quota(call, patience)
-            # Importing and connecting takes a while, in which a call that is recorded as sent would be in doubt.
             await self.provider.prepare()
             self._is_ready = True
+            reservation = await self._await_quota(call, patience)
             sent = await self._means.ledger.send(call)
         except BaseException:
             if reservation is not None:
@@ -201,18 +199,17 @@ class Caller:
             answer = await self._talk(ask, bill, watcher)
         except ProviderError as error:
             self._end(bill.call, reservation, error)
-            await self._means.ledger.settle(bill.failed(error))
+            await self._means.ledger.note(bill.failed(error))
             raise
         except BaseException:
-            # Given up while it was under way: nobody will hear whether it was answered.
-            reservation.refund()
-            await asyncio.shield(self._means.ledger.settle(bill.orphaned("cancelled")))
+            # Given up while it was under way: nobody will hear whether it was answered, and counted.
+            reservation.settle(self._most(bill.call))
+            await asyncio.shield(self._means.ledger.note(bill.orphaned("cancelled")))
             raise
         usage = answer.usage
-        took = timedelta(microseconds=(time.time_ns() - bill.sent_at) / 1_000)
         # A provider that does not say what was used may have used all that was reserved.
         used = self._most(bill.call) if usage.unpriced else usage
-        reservation.settle(used, answer.hint, per_token=took / usage.output_tokens if usage.output_tokens else None)
+        reservation.settle(used, answer.hint, per_token=bill.per_token(answer, time.time_ns()))
         self.sizes.learn(ask.request, usage.input_tokens, usage.output_tokens)
         settlement = bill.answered(answer)
         stands = await self._means.ledger.settle(settlement)
