@@ -19,7 +19,7 @@ from headrace.apps.papers.errors import OutputError
 from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
 from headrace.apps.papers.gold import accuracy, judge, read_gold, write_accuracy
-from headrace.apps.papers.job import register
+from headrace.apps.papers.job import register, texts_of
 from headrace.apps.papers.review.command import review
 from headrace.apps.papers.run import Run, RunOptions, collect, follow, open_run
 from headrace.apps.papers.template import load_template
@@ -110,7 +110,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
         run = await open_run(app, task, options)
         await _watch(app, run, concurrency=options.concurrency, quiet=quiet)
         report = build_report(run, await collect(run), await run.batch.view())
-    files = await asyncio.to_thread(write_report, report, options.out)
+    files = await asyncio.to_thread(write_report, report, options.out, texts=texts_of(app))
     summary = {**report.summary(), "batch_id": str(run.batch.id), "files": [str(file) for file in files]}
     if gold is not None:
         judged = judge(run.template, report.rows, gold)

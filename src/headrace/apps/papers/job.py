@@ -10,6 +10,7 @@ from headrace import App, Backoff, Context, Task
 from headrace.apps.papers.documents import Unreadable, read_document
 from headrace.apps.papers.dual import second_of
 from headrace.apps.papers.extract import extract_document
+from headrace.apps.papers.page.texts import Texts
 from headrace.apps.papers.workspace import Workspace
 
 QUEUE = "papers"
@@ -26,9 +27,14 @@ def workspace_of(app: App) -> Workspace:
     return Workspace(app.settings.directory.resolve() / "papers")
 
 
+def texts_of(app: App) -> Texts:
+    """Return where an app keeps the texts that it extracted from."""
+    return Texts(app.settings.directory.resolve() / "papers" / "texts")
+
+
 def register(app: App) -> Task[..., dict[str, Any]]:
     """Register the task of papers with an app and return it."""
-    workspace = workspace_of(app)
+    workspace, texts = workspace_of(app), texts_of(app)
 
     @app.task(name=TASK_NAME, queue=QUEUE, retry=RETRY, timeout=TIMEOUT)
     async def papers_extract_single(result_id: str, document_id: str, ctx: Context) -> dict[str, Any]:
@@ -41,6 +47,7 @@ def register(app: App) -> Task[..., dict[str, Any]]:
             return unreadable_row(document.reason.value, document.message)
         if document.document_id != document_id:
             return unreadable_row("changed", "the file changed after it was selected; run the command again")
+        await asyncio.to_thread(texts.keep, document)
         ctx.progress()
         second = second_of(app.llm, workspace.parameters(run_id).dual)
         result = await extract_document(document, template, app.llm, second=second)

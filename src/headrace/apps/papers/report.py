@@ -10,6 +10,7 @@ from headrace import BatchItem, __version__
 from headrace.apps.papers.documents import FoundDocument
 from headrace.apps.papers.output.forms import write_forms
 from headrace.apps.papers.output.model import Problem, Report, Row, RunRecord
+from headrace.apps.papers.page.texts import Texts
 from headrace.apps.papers.record import askings
 from headrace.apps.papers.result import Cell, DocumentResult, Status
 from headrace.apps.papers.rows import row_name
@@ -100,7 +101,7 @@ def _record(run: Run, rows: tuple[Row, ...], view: BatchView | None) -> RunRecor
     )
 
 
-def write_report(report: Report, out: Path) -> tuple[Path, ...]:
+def write_report(report: Report, out: Path, *, texts: Texts | None = None) -> tuple[Path, ...]:
     """Write the results in all their forms, and `run.json`, into the folder `out`; return the paths."""
     out.mkdir(parents=True, exist_ok=True)
-    return write_forms(report, out)
+    return write_forms(report, out, texts=texts)

@@ -13,6 +13,8 @@ from headrace.apps.papers.output.lines import Place, lines_of
 from headrace.apps.papers.output.model import Report
 from headrace.apps.papers.output.table import write_csv
 from headrace.apps.papers.output.xlsx import write_xlsx
+from headrace.apps.papers.page.html import write_page
+from headrace.apps.papers.page.texts import Texts
 from headrace.apps.papers.record import run_json
 from headrace.apps.papers.review.decisions import Decision
 from headrace.apps.papers.review.lock import locked
@@ -21,28 +23,30 @@ from headrace.apps.papers.review.sheets import write_sheets
 from headrace.apps.papers.review.verified import verification_of, write_verified
 
 
-def write_forms(report: Report, out: Path) -> tuple[Path, ...]:
+def write_forms(report: Report, out: Path, *, texts: Texts | None = None) -> tuple[Path, ...]:
     """Write every form into the folder `out`; return the paths, the record of the run last.
 
-    What people decided before stays decided, as far as the values are still the same.
+    `texts` keeps the texts that the values were extracted from; without it the files are read again. What people
+    decided before stays decided, as far as the values are still the same.
     """
     with locked(out):
         lines, log = tuple(lines_of(report.template, report.rows)), ReviewLog(out)
         decisions = log.decisions(lines)
         report = replace(report, record=replace(report.record, verification=verification_of(decisions)))
-        files = _write_results(report, out, decisions)
+        files = _write_results(report, out, texts=texts or Texts(), decisions=decisions)
         files += write_sheets(out, report.record.run_id, lines, decisions)
         if log.exists():
             files += write_verified(out, lines, decisions)
         return (*files, _write_record(report, out))
 
 
-def _write_results(report: Report, out: Path, decisions: Mapping[Place, Decision]) -> tuple[Path, ...]:
-    workbook, table, lines = out / "results.xlsx", out / "results.csv", out / "results.jsonl"
+def _write_results(report: Report, out: Path, *, texts: Texts, decisions: Mapping[Place, Decision]) -> tuple[Path, ...]:
+    workbook, table, lines, page = (out / f"results.{suffix}" for suffix in ("xlsx", "csv", "jsonl", "html"))
     write_xlsx(workbook, report)
     write_csv(table, report)
     write_jsonl(lines, report)
-    return (workbook, table, lines)
+    write_page(page, report, texts=texts, decisions=decisions)
+    return (workbook, table, lines, page)
 
 
 def _write_record(report: Report, out: Path) -> Path:
