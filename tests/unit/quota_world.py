@@ -241,7 +241,7 @@ def in_world(
     loop, random = VirtualLoop(None), Random(seed)
     clock = LoopClock(loop)
     limiter = FarLimiter(open_memory_stores(clock).limiter, random)
-    quotas = [Quotas(limiter, random=Random(seed + number), now=clock.now) for number in range(processes)]
+    quotas = [Quotas(limiter, random=Random(seed + number)) for number in range(processes)]
     world = World(
         loop=loop, provider=Provider(loop=loop, random=random, flows=flows, **provider), limiter=limiter,
         quotas=quotas, work=work or Workload(), random=random, pool=Pool("fake:main:small", limits),

@@ -430,29 +430,6 @@ def test_slots_of_a_dead_process_are_free_after_a_while() -> None:
     on(scenario, PoolLimits(requests_per_minute=60_000, concurrency=3))
 
 
-def test_the_calls_of_a_day_are_counted() -> None:
-    """Over all processes; when they are used up the wait is until the next day (UTC), and then calls flow again."""
-
-    async def scenario(world: World) -> None:
-        for number in range(18):
-            (await world.quotas[number % 2].reserve(world.pool, SMALL)).settle(USED)
-        for quotas in world.quotas:
-            with pytest.raises(QuotaWait) as told:
-                await quotas.reserve(world.pool, SMALL, longest=60 * SECOND)
-            assert timedelta(hours=23) < told.value.wait < timedelta(hours=24)
-        await asyncio.sleep(86_400 - world.loop.now)
-        (await world.quotas[0].reserve(world.pool, SMALL, longest=5 * SECOND)).settle(USED)
-
-    in_world_day = PoolLimits(requests_per_minute=6_000, requests_per_day=20)
-
-    async def whole(world: World) -> None:
-        for quotas in world.quotas:
-            (await quotas.reserve(world.pool, SMALL)).settle(USED)
-        await scenario(world)
-
-    in_world(whole, limits=in_world_day, flows={}, processes=2)
-
-
 def test_remaining_lowers_what_is_leased() -> None:
     """A provider that says it has less than we think is believed; one that says it has more is not."""
 

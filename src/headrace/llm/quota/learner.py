@@ -90,7 +90,7 @@ class Learner:
     async def tell(self) -> None:
         """Let the limiter know what has changed, and read what others have changed."""
         tempo, now = self._state.tempo, self._state.loop.time()
-        if tempo.forget(now, self._state.today):
+        if tempo.forget(now):
             self._state.line.reprice(self._state.needs)
             self._declares = True
         if self._cut is not None and await self._central.may_cut():
@@ -123,8 +123,7 @@ class Learner:
     async def _declare(self) -> None:
         state = self._state
         rates = {**state.tempo.rates(state.loop.time()), **state.slots.rates}
-        whole = {**state.tempo.day, **{name: rate.burst for name, rate in state.slots.rates.items()}}
-        await self._central.declare(rates, whole)
+        await self._central.declare(rates, {name: rate.burst for name, rate in state.slots.rates.items()})
 
     def _closed(self, now: float) -> None:
         self._passage.restart(now)

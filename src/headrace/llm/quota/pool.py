@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from random import Random
 
 from headrace.llm.quota.line import Waiter
 from headrace.llm.quota.pump import Pump
 from headrace.llm.quota.reservation import Reservation
-from headrace.llm.quota.state import State, Tools
+from headrace.llm.quota.state import State
 from headrace.llm.quota.tempo import Tempo
 from headrace.llm.quota.values import PoolStats, QuotaWait
 from headrace.model.quota import Estimate, Pool, PoolLimits, QuotaHint, used_units
@@ -19,9 +20,9 @@ from headrace.ports.limiter import Limiter
 class LocalPool:
     """Reserves from the lease or waits in line; what becomes of calls changes the lease and the door."""
 
-    def __init__(self, pool: Pool, limiter: Limiter, tools: Tools) -> None:
+    def __init__(self, pool: Pool, limiter: Limiter, random: Random) -> None:
         self.name = pool.name
-        self._state = State(pool.name, pool.limits, ending=self, tools=tools)
+        self._state = State(pool.name, pool.limits, ending=self, random=random)
         self._pump = Pump(self._state, limiter)
 
     @property
@@ -37,7 +38,7 @@ class LocalPool:
     def relimit(self, limits: PoolLimits) -> None:
         """Heed other limits from now on."""
         state = self._state
-        state.limits, state.tempo = limits, Tempo(limits, state.today)
+        state.limits, state.tempo = limits, Tempo(limits)
         state.line.reprice(state.needs)
         self._pump.relimit()
 

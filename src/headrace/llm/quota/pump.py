@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -271,10 +270,6 @@ class Pump:
             return
         state.balance.add(lease.units)
         state.serve()
-        if any(lease.units[key] < least[key] for key in state.tempo.day if key in wanted):
-            state.door.until = now + state.rest_of_day
-            self._stop()
-            return
         short = any(lease.units[key] < units - _NOTHING for key, units in wanted.items())
         pace = max(LEAST_SECONDS, PACE * state.slice_seconds) * state.random.uniform(1 - PACE_JITTER, 1 + PACE_JITTER)
         self._ask_at = now + max(pace, lease.wait if short else 0.0)
@@ -297,8 +292,6 @@ class Pump:
             first = head.units.get(key, 0.0) if head is not None else 0.0
             aim = max(state.line.needed.get(key, 0.0), expected.get(key, 0.0))
             lack = max(first, min(aim, flow * state.slice_seconds)) - state.balance[key]
-            # A part of a call would be of no use to anybody for the rest of the day.
-            lack = math.ceil(lack - _NOTHING) if key in state.tempo.day else lack
             if lack > _NOTHING:
                 wanted[key], least[key] = lack, max(0.0, first - state.balance[key])
         return wanted, least

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from random import Random
 
 from headrace.llm.quota.pool import LocalPool
 from headrace.llm.quota.reservation import Reservation
-from headrace.llm.quota.state import Tools
 from headrace.llm.quota.values import PoolStats
 from headrace.model.quota import Estimate, Pool
 from headrace.ports.limiter import Limiter
@@ -34,12 +32,10 @@ class Quotas:
     1.0
     """
 
-    def __init__(
-        self, limiter: Limiter, *, random: Random | None = None, now: Callable[[], datetime] | None = None
-    ) -> None:
-        """`random` draws the jitter of waits; `now` is the wall clock (aware, UTC), which tells when a day ends."""
+    def __init__(self, limiter: Limiter, *, random: Random | None = None) -> None:
+        """`random` draws the jitter of waits."""
         self._limiter = limiter
-        self._tools = Tools(random or Random(), now or _utc_now)  # noqa: S311 - no secret is drawn
+        self._random = random or Random()  # noqa: S311 - no secret is drawn
         self._pools: dict[str, LocalPool] = {}
 
     def try_reserve(self, pool: Pool, estimate: Estimate) -> Reservation | None:
@@ -71,11 +67,7 @@ class Quotas:
     def _local(self, pool: Pool) -> LocalPool:
         local = self._pools.get(pool.name)
         if local is None or local.dead:
-            local = self._pools[pool.name] = LocalPool(pool, self._limiter, self._tools)
+            local = self._pools[pool.name] = LocalPool(pool, self._limiter, self._random)
         elif local.limits != pool.limits:
             local.relimit(pool.limits)
         return local
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)

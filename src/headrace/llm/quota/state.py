@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from random import Random
 
 from headrace.llm.quota.balance import Balance
@@ -17,16 +17,6 @@ from headrace.llm.quota.slots import Slots
 from headrace.llm.quota.tempo import PACE, Tempo
 from headrace.llm.quota.values import QuotaWait
 from headrace.model.quota import Estimate, PoolLimits
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """Where jitter and days come from."""
-
-    random: Random
-    #: the wall clock, aware, in UTC
-    now: Callable[[], datetime]
-
 
 #: A lease is the flow of this part of the burst, at most SLICE_SECONDS of it.
 SLICE, SLICE_SECONDS = 0.125, 0.25
@@ -50,26 +40,15 @@ class Counts:
 class State:
     """The lease, the line, the door; and who passes."""
 
-    def __init__(self, name: str, limits: PoolLimits, *, ending: Ending, tools: Tools) -> None:
+    def __init__(self, name: str, limits: PoolLimits, *, ending: Ending, random: Random) -> None:
         self.name, self.limits, self._ending = name, limits, ending
         self.loop = asyncio.get_running_loop()
-        self.random, self._now = tools.random, tools.now
-        self.tempo, self.door = Tempo(limits, self.today), Door(tools.random)
-        self.slots = Slots(limits.concurrency, tools.random)
+        self.random = random
+        self.tempo, self.door = Tempo(limits), Door(random)
+        self.slots = Slots(limits.concurrency, random)
         self.balance, self.line, self.demand, self.counts = Balance(), Line(), Demand(), Counts()
         self.ended = False
         self.used_at = 0.0
-
-    @property
-    def today(self) -> date:
-        """The day by which calls of a day are counted (UTC)."""
-        return self._now().date()
-
-    @property
-    def rest_of_day(self) -> float:
-        """How many seconds it lasts."""
-        now = self._now()
-        return ((now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0) - now).total_seconds()
 
     @property
     def slice_seconds(self) -> float:

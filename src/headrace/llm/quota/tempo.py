@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
 
 from headrace.model.learning import Learnt
 from headrace.model.limits import Rate
@@ -11,11 +10,6 @@ from headrace.model.quota import PoolLimits, QuotaHint
 
 #: The one dimension of a pool whose limits nobody knows: calls.
 PACE = "pace"
-#: The dimension of the calls of a day begins so.
-DAY = "day:"
-#: No process leases more of a day's calls at a time than a lease's part of this.
-DAY_SECONDS = 10.0
-_NO_FLOW = 1e-12
 #: What an unknown provider is asked at first, in calls per second.
 START_FLOW = 10.0
 #: The part of a pool's burst that its bucket keeps; the rest is for leases and for calls that overtake one another.
@@ -31,8 +25,8 @@ _NEAR = 0.005
 class Tempo:
     """The flows of one pool, in units per second over all processes."""
 
-    def __init__(self, limits: PoolLimits, today: date) -> None:
-        self.limits, self._today = limits, today
+    def __init__(self, limits: PoolLimits) -> None:
+        self.limits = limits
         self._told: dict[str, float] = {}
         self._told_at = 0.0
         self.halved_until = 0.0
@@ -72,7 +66,7 @@ class Tempo:
             self.learnt = self.first
         return not was_known or _differ(before, told)
 
-    def forget(self, now: float, today: date) -> bool:
+    def forget(self, now: float) -> bool:
         """Return to the limits when nothing lower was told for a while; say whether anything has changed."""
         over = bool(self._told and self.limits.flows) and now > self._told_at + TOLD_SECONDS
         if over:
@@ -80,20 +74,10 @@ class Tempo:
         whole = 0.0 < self.halved_until <= now
         if whole:
             self.halved_until = 0.0
-        new_day, self._today = today != self._today and self.limits.requests_per_day is not None, today
-        return over or whole or new_day
-
-    @property
-    def day(self) -> Mapping[str, float]:
-        """Return the calls that are allowed today (UTC), by a name that no other day has; nothing without a limit."""
-        limit = self.limits.requests_per_day
-        return {} if limit is None else {f"{DAY}{self._today}": float(limit)}
+        return over or whole
 
     def flows(self) -> Mapping[str, float]:
-        """Return units per second by dimension. What is allowed in a day may be used at once, or nearly."""
-        return {**self._flows(), **{key: limit / DAY_SECONDS for key, limit in self.day.items()}}
-
-    def _flows(self) -> Mapping[str, float]:
+        """Return units per second by dimension."""
         if not self.known:
             return {PACE: self.learnt.flow}
         limits = {str(key): flow for key, flow in self.limits.flows.items()}
@@ -103,8 +87,7 @@ class Tempo:
     def rates(self, now: float) -> Mapping[str, Rate]:
         """Return the rates of the pool's buckets."""
         burst = CENTRAL * self.limits.burst.total_seconds() * (0.5 if now < self.halved_until else 1.0)
-        days = {key: Rate(_NO_FLOW, limit) for key, limit in self.day.items()}
-        return {**{key: Rate(flow, burst * flow) for key, flow in self._flows().items()}, **days}
+        return {key: Rate(flow, burst * flow) for key, flow in self.flows().items()}
 
 
 def _differ(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
