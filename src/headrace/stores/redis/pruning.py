@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from headrace.model.job import JobState
 from headrace.model.session import SESSION_RETENTION, LeaderTerm
+from headrace.model.spend import SPEND_RETENTION, SpendGroup
 from headrace.model.stats import Pruned, Retention
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import span
@@ -26,8 +27,11 @@ async def prune_jobs(
             "keys": timedelta(),
             "sessions": SESSION_RETENTION,
             "answers": retention.kept_answers,
+            "spool": retention.kept_answers,
         }.items():
             removed[kind] = await pruning.index(kind, kept, limit)
+        removed["calls"] = await pruning.walk("prune_calls", span(retention.kept_answers), limit=limit)
+        removed["spend"] = await pruning.sums(limit)
     return Pruned(removed)
 
 
@@ -59,6 +63,13 @@ class _Pruning:
             rest = (place, SLICE, limit - removed)
             count, place = await self._namespace.run(verb, *self._leader, *words, *rest)
             removed += count
+        return removed
+
+    async def sums(self, limit: int) -> int:
+        """Remove sums of days that are long over, where no budget needs them."""
+        removed = 0
+        for group in SpendGroup:
+            removed += await self.walk("prune_spend", group.value, span(SPEND_RETENTION), limit=limit - removed)
         return removed
 
     async def index(self, kind: str, kept: timedelta, limit: int) -> int:

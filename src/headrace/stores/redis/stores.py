@@ -13,6 +13,8 @@ from headrace.stores.redis import epoch as epochs
 from headrace.stores.redis.addresses import parse_address
 from headrace.stores.redis.admission import RedisAdmission
 from headrace.stores.redis.batch_store import RedisBatchStore
+from headrace.stores.redis.budget_store import RedisBudgetStore
+from headrace.stores.redis.call_store import RedisCallStore
 from headrace.stores.redis.checks import check_server
 from headrace.stores.redis.connection import Server, ServerOptions
 from headrace.stores.redis.control_store import RedisControlStore
@@ -21,6 +23,7 @@ from headrace.stores.redis.inspect import RedisInspect
 from headrace.stores.redis.job_store import RedisJobStore
 from headrace.stores.redis.limiter import RedisLimiter
 from headrace.stores.redis.memo_store import RedisMemoStore
+from headrace.stores.redis.name_store import RedisNameStore
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.notifier import RedisNotifier
 from headrace.stores.redis.schedule_store import RedisScheduleStore
@@ -102,6 +105,9 @@ async def open_redis_stores(
         admission=RedisAdmission(namespace),
         limiter=RedisLimiter(namespace),
         schedules=RedisScheduleStore(namespace),
+        calls=RedisCallStore(namespace),
+        budgets=RedisBudgetStore(namespace),
+        names=RedisNameStore(namespace),
     )
 
 

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
--- Remove what an index by time names and that is over: expired keys of jobs, old answers, sessions that ended long ago.
--- Arguments: session and term of the leader or empty, kind (keys, answers, sessions), retention, limit. Returns how many.
--- Keys: keys and key, answers and answer, sessions, session and cancels. Complexity: O(N log M).
+-- Remove what an index by time names and that is over: expired keys of jobs, old answers, parts of
+-- answers that nobody went on with, sessions that ended long ago.
+-- Arguments: session and term of the leader or empty, kind (keys, answers, spool, sessions), retention, limit. Returns how many.
+-- Keys: keys and key, answers and answer, spool, sessions, session and cancels. Complexity: O(N log M).
 -- include keys, terms
 if not leads(ARGV[2], ARGV[3]) then
   return 0
@@ -11,6 +12,9 @@ local old = call('ZRANGE', index, '-inf', text(NOW - ARGV[5]), 'BYSCORE', 'LIMIT
 for _, name in ipairs(old) do
   if kind == 'sessions' then
     call('DEL', ROOT .. 'session:' .. name, ROOT .. 'cancels:' .. name)
+  elseif kind == 'spool' then
+    local key, number = string.match(name, '^(%x+) (%d+)$')
+    call('HDEL', ROOT .. 'spool:' .. key, number)
   else
     call('DEL', ROOT .. (kind == 'keys' and 'key:' or 'answer:') .. name)
   end
