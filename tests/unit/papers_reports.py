@@ -49,7 +49,7 @@ ANSWERS = ("first-1", "second-2")
 
 def document_of(name: str, pages: tuple[str, ...]) -> Document:
     """Return a document of these pages; its id depends on its name."""
-    return Document.of_pages(name, name.encode(), pages, reader="test 1")
+    return Document.of_pages(name, name.encode(errors="surrogatepass"), pages, reader="test 1")
 
 
 DOCUMENT_A = document_of("a.pdf", TEXT_A)
