@@ -1,16 +1,22 @@
-"""The README's example is the program it claims to be."""
+"""The README's examples are the programs they claim to be."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from headrace.testing.provider import ProviderProcess
+from tests.waiting import wait_until_sync
+
 README = Path(__file__).resolve().parent.parent.parent / "README.md"
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MODELS = re.compile(r"^```python rivers.py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MAX_LINES = 15
 
 pytestmark = pytest.mark.acceptance
@@ -19,6 +25,13 @@ pytestmark = pytest.mark.acceptance
 def example() -> str:
     """Return the first Python block of the README."""
     match = PROGRAM.search(README.read_text(encoding="utf-8"))
+    assert match is not None
+    return match.group(1)
+
+
+def models_example() -> str:
+    """Return the program that asks a model."""
+    match = MODELS.search(README.read_text(encoding="utf-8"))
     assert match is not None
     return match.group(1)
 
@@ -41,6 +54,24 @@ def test_the_example_runs_on_the_default_store(workplace: Path) -> None:
 
 
 def test_the_example_is_short() -> None:
-    """Fifteen lines of code are enough for a first durable batch."""
-    lines = [line for line in example().splitlines() if line.strip()]
-    assert len(lines) <= MAX_LINES
+    """Fifteen lines of code are enough for a first durable batch, and for calls of models."""
+    for program in (example(), models_example()):
+        assert len([line for line in program.splitlines() if line.strip()]) <= MAX_LINES
+
+
+def test_the_models_example_killed_and_run_again_costs_nothing(workplace: Path) -> None:
+    """Killed while its calls are in flight, it pays at most for those again; a further run makes no call."""
+    (workplace / "rivers.py").write_text(models_example(), encoding="utf-8")
+    with ProviderProcess("--latency", "0.3") as provider:
+        command, environment = [sys.executable, "rivers.py"], {**os.environ, **provider.environment}
+        killed = subprocess.Popen(command, cwd=workplace, env=environment, stdout=subprocess.DEVNULL)
+        wait_until_sync(lambda: provider.stats().calls > 0, timedelta(seconds=60))
+        killed.kill()
+        killed.wait()
+        printed, calls = [], []
+        for _ in range(2):
+            printed.append(subprocess.check_output(command, cwd=workplace, env=environment, text=True, timeout=60))
+            calls.append(provider.stats().calls)
+    assert calls[0] == calls[1] <= 4
+    assert printed[0] == printed[1]
+    assert "tokens were paid today" in printed[0]
