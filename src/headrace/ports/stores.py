@@ -42,9 +42,8 @@ class Stores:
     admission: Admission
     #: Buckets in the store itself; one beside it (Redis) is opened apart and takes its place.
     limiter: Limiter
+    calls: CallStore
+    budgets: BudgetStore
+    names: NameStore
     #: None: the store keeps no schedules.
     schedules: ScheduleStore | None = None
-    #: Optional only while it is being built.
-    calls: CallStore | None = None
-    budgets: BudgetStore | None = None
-    names: NameStore | None = None
