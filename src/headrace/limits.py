@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -22,6 +22,7 @@ from headrace.model.errors import InvalidInputError, LimitTimeoutError, NotFound
 from headrace.model.limits import LONGEST_CLOSING, Declared, Rate, check_cost, check_gate_key, check_weight
 from headrace.model.names import check_name
 from headrace.model.queue import check_cap
+from headrace.model.quota import is_pool_bucket
 from headrace.ports.admission import Admission
 from headrace.ports.limiter import Limiter
 
@@ -57,12 +58,14 @@ class Limits:
     def __init__(self, runtime: Callable[[], Runtime], registry: Registry) -> None:
         self._runtime, self._registry = runtime, registry
 
-    async def show(self) -> LimitsView:
+    async def show(self, *, internal: bool = False) -> LimitsView:
         """Return caps, rates, breakers and shares as they stand, each kind by name.
 
-        Levels are those of the server that counts rates; while it is away, they are None.
+        Levels are those of the server that counts rates; while it is away, they are None. `internal`: with the buckets
+        in which calls of models are counted; their names begin with "llm:", "pool:" or "jobs:".
         """
-        return await list_limits(self._runtime().stores, self._limiter)
+        view = await list_limits(self._runtime().stores, self._limiter)
+        return view if internal else replace(view, rates=tuple(r for r in view.rates if not is_pool_bucket(r.name)))
 
     async def set_cap(self, key: str, cap: int | None, *, force: bool = False) -> None:
         """Set how many jobs run at once under "task:NAME", "queue:NAME" or "key:QUEUE:KEY", for running workers too.

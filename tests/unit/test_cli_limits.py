@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -68,6 +69,19 @@ def test_limits_are_listed_with_what_is_used(headrace: CommandLine) -> None:
     assert one(headrace, "breakers")["state"] == "closed"
     text = headrace.text("limits", "list")
     assert all(word in text for word in ("task:render", "1/s", "5 in a row", "now"))
+
+
+@pytest.mark.usefixtures("app")
+def test_buckets_that_count_calls_of_models_are_listed_only_when_asked(headrace: CommandLine) -> None:
+    """A pool's buckets are no limits of jobs; `--all` has them, and one that is closed can be opened by its name."""
+    buckets = {"llm:openai:gpt-x:requests", "pool:openai:gpt-x", "jobs:openai:gpt-x"}
+    asyncio.run(headrace.stores.limiter.declare(dict.fromkeys(buckets, Rate(1.0, 1.0))))
+
+    assert one(headrace, "rates")["name"] == "openai"
+    assert "gpt-x" not in headrace.text("limits", "list")
+    rates = headrace.json("limits", "list", "--all")["rates"]
+    assert {rate["name"] for rate in rates} == {"openai", *buckets}
+    assert "pool:openai:gpt-x: " in headrace.text("limits", "reset", "pool:openai:gpt-x")
 
 
 @pytest.mark.usefixtures("app")

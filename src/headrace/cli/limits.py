@@ -19,6 +19,7 @@ from headrace.model.breaker import BreakerRecord, BreakerState, OnOpen
 from headrace.model.durations import format_duration
 from headrace.model.errors import NotFoundError
 from headrace.model.limits import Rate, queue_cap
+from headrace.model.quota import is_pool_bucket
 
 #: Shares shown to people; --json has all.
 MOST_SHARES = 50
@@ -42,16 +43,19 @@ def limits() -> None:
 
 @limits.command("list")
 @click.option("--kind", type=click.Choice(_KINDS), show_default=False, help="Only limits of this kind.")
+@click.option("--all", "internal", is_flag=True, show_default=False, help="Also buckets that count calls of models.")
 @json_option
-def list_(kind: str | None, as_json: bool) -> None:
+def list_(kind: str | None, internal: bool, as_json: bool) -> None:
     """List limits: caps with what runs, rates with what is left, breakers, and weights of fair keys.
 
     \b
     Examples:
       headrace limits list
       headrace limits list --kind rates --json
+
+    Models have quotas of their own: `headrace llm pools`.
     """
-    view, now = with_app(_read)
+    view, now = with_app(lambda app: _read(app, internal=internal))
     if as_json:
         print_json({name: _document(view, name, now) for name in _KINDS if kind in (None, name)})
         return
@@ -62,9 +66,9 @@ def list_(kind: str | None, as_json: bool) -> None:
         print_text("Nothing is limited: no worker has declared a limit, and nobody set one.")
 
 
-async def _read(app: App) -> tuple[LimitsView, datetime]:
+async def _read(app: App, *, internal: bool) -> tuple[LimitsView, datetime]:
     info = await app.runtime.stores.inspect.store_info()
-    return await app.limits.show(), info.now or datetime.now().astimezone()
+    return await app.limits.show(internal=internal), info.now or datetime.now().astimezone()
 
 
 def _document(view: LimitsView, kind: str, now: datetime) -> list[dict[str, Any]]:
@@ -297,11 +301,12 @@ def reset(name: str, as_json: bool) -> None:
     """
 
     async def change(app: App) -> dict[str, int | Rate | None]:
-        view = await app.limits.show()
+        view = await app.limits.show(internal=True)
         caps, rates = {cap.key: cap for cap in view.caps}, {rate.name: rate for rate in view.rates}
         broken = any(one.key == name for one in view.breakers)
         hint = f"; `headrace limits set-breaker {name} closed` closes the breaker of that name" if broken else ""
-        _check_known("cap or rate limit", name, [*caps, *rates], hint=hint)
+        known = [one for one in (*caps, *rates) if one == name or not is_pool_bucket(one)]
+        _check_known("cap or rate limit", name, known, hint=hint)
         declared: dict[str, int | Rate | None] = {}
         if name in caps:
             await app.limits.set_cap(name, None)

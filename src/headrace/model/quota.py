@@ -80,6 +80,15 @@ def pool_gate(pool: str) -> str:
     return f"jobs:{pool}"
 
 
+def is_pool_bucket(name: str) -> bool:
+    """Whether a bucket of the limiter is one in which calls of models are counted, not a rate limit of jobs.
+
+    >>> is_pool_bucket("llm:openai:gpt-x:requests"), is_pool_bucket("openai")
+    (True, False)
+    """
+    return name.startswith(("llm:", "pool:", "jobs:"))
+
+
 def check_pools(value: object) -> tuple[str, ...]:
     """Return the names of pools that a task declares. Raises InvalidInputError."""
     names = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
