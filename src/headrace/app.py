@@ -492,14 +492,12 @@ class App:
         """Return the book of names of a scope: each name is given once, over all processes, and none like another.
 
         `rule`: a `headrace.llm.dedupe.Rule`, or the scorer of one, such as "edits" (default: "typos"); the same for all
-        books of a scope. The app has to be open. Raises ConfigError where the store keeps no names, InvalidInputError.
+        books of a scope. The app has to be open. Raises InvalidInputError, ConfigError where it is not.
         """
         from headrace.llm.dedupe import NameBook, Rule, Similarity
 
-        store = self.runtime.stores.names
-        if store is None:
-            raise ConfigError("this store keeps no names; use PostgreSQL, Redis or memory://")
-        return NameBook(store, scope, Rule(similarity=Similarity(rule)) if isinstance(rule, str) else rule)
+        chosen = Rule(similarity=Similarity(rule)) if isinstance(rule, str) else rule
+        return NameBook(self.runtime.stores.names, scope, chosen)
 
     @cached_property
     def dead_letters(self) -> DeadLetters:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-import pytest
-
 from headrace.model.budget import Budget, BudgetView
 from headrace.model.calls import CallState, CallView, NewCall, Opening, Origin, Settlement, Verdict
 from headrace.model.llm import Answer, StoredAnswer
@@ -51,19 +49,16 @@ class Books(Scenario):
     @property
     def calls(self) -> CallStore:
         """Return the ledger."""
-        assert self.stores.calls is not None
         return self.stores.calls
 
     @property
     def budgets(self) -> BudgetStore:
         """Return the budgets."""
-        assert self.stores.budgets is not None
         return self.stores.budgets
 
     @property
     def names(self) -> NameStore:
         """Return the names."""
-        assert self.stores.names is not None
         return self.stores.names
 
     async def try_open(self, session: UUID, call: NewCall) -> Opening:
@@ -118,10 +113,3 @@ class Books(Scenario):
         rows = await self.budgets.list_spend(by, **facts)
         assert len({row.name for row in rows}) == len(rows)
         return {row.name: row for row in rows}
-
-
-def books_of(scenario: Scenario) -> Books:
-    """Return the books of a backend; the test is skipped where it has none yet."""
-    if scenario.stores.calls is None:
-        pytest.skip("this store keeps no ledger yet")
-    return Books(scenario.stores, scenario.clock)

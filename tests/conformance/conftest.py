@@ -10,7 +10,7 @@ import pytest
 
 from headrace.ports.stores import Stores
 from headrace.testing.clock import FakeClock
-from tests.conformance.books import Books, books_of
+from tests.conformance.books import Books
 from tests.conformance.scenario import Scenario
 
 #: A new backend is one name here and one module `tests/backends/NAME.py` with `open_test_stores(clock)`.
@@ -40,4 +40,4 @@ def on(stores: Stores, clock: FakeClock) -> Scenario:
 @pytest.fixture
 def books(on: Scenario) -> Books:
     """Return what a test does with the ledger of calls, in few words."""
-    return books_of(on)
+    return Books(on.stores, on.clock)
