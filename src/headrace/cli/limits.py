@@ -19,7 +19,6 @@ from headrace.model.breaker import BreakerRecord, BreakerState, OnOpen
 from headrace.model.durations import format_duration
 from headrace.model.errors import NotFoundError
 from headrace.model.limits import Rate, queue_cap
-from headrace.model.quota import is_pool_bucket
 
 #: Shares shown to people; --json has all.
 MOST_SHARES = 50
@@ -301,12 +300,11 @@ def reset(name: str, as_json: bool) -> None:
     """
 
     async def change(app: App) -> dict[str, int | Rate | None]:
-        view = await app.limits.show(internal=True)
+        view = await app.limits.show()
         caps, rates = {cap.key: cap for cap in view.caps}, {rate.name: rate for rate in view.rates}
         broken = any(one.key == name for one in view.breakers)
         hint = f"; `headrace limits set-breaker {name} closed` closes the breaker of that name" if broken else ""
-        known = [one for one in (*caps, *rates) if one == name or not is_pool_bucket(one)]
-        _check_known("cap or rate limit", name, known, hint=hint)
+        _check_known("cap or rate limit", name, [*caps, *rates], hint=hint)
         declared: dict[str, int | Rate | None] = {}
         if name in caps:
             await app.limits.set_cap(name, None)
