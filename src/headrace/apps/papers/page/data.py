@@ -27,7 +27,7 @@ MAX_CHARS = 20_000_000
 #: A browser lays out longer texts slowly.
 MAX_DOCUMENT_CHARS = 1_000_000
 #: Of a shortened text so much is kept on both sides of a quote.
-REACH = 1_500
+REACH = 300
 
 _NOT_IN_SCRIPTS = re.compile("[<>&\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _LOST = "This quote does not stand in the text as it is read today; look it up in the document."
