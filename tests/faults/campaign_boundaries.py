@@ -190,6 +190,17 @@ EXEMPT = {
     "ScheduleStore.list_schedules", "ScheduleStore.fire_schedule", "move_schedule.sql", "note_fires.sql",
     "trim_fires.sql",
 }  # fmt: skip
+#: Model calls and names: no job depends on where their makers die; `test_llm_kills` kills those that make calls, and
+#: `tests/integration/test_dedupe_races.py` loses the answers to claims of names.
+CALLS = {
+    "send_calls.sql", "spool_items.sql", "set_budget.sql", "forget_budget.sql", "release_names.sql",
+    "prune_calls.sql", "prune_call_items.sql", "prune_spend.sql",
+}  # fmt: skip
+CALL_SCRIPTS = {
+    "open_calls.lua", "send_calls.lua", "settle_calls.lua", "spool_items.lua", "reap_calls.lua", "set_budget.lua",
+    "claim_names.lua", "release_names.lua", "prune_calls.lua", "prune_spend.lua",
+}  # fmt: skip
+EXEMPT |= CALLS
 #: The same for the scripts of the Redis store.
 SCRIPT_ROUTES: dict[str, Route] = {
     "admit_jobs.lua": Route(CAPPED, 3),
@@ -244,7 +255,7 @@ SCRIPT_ROUTES: dict[str, Route] = {
     "take.lua": Route(CAPPED, 2),
 }
 #: Sent before there is an epoch, by EVAL; and what a leader does when a fire time has come, on every store alike.
-EXEMPT_SCRIPTS = {"create_namespace.lua", "probe_server.lua", "fire_schedule.lua"}
+EXEMPT_SCRIPTS = {"create_namespace.lua", "probe_server.lua", "fire_schedule.lua"} | CALL_SCRIPTS
 
 
 def boundaries(places: Iterable[str] = ROUTES) -> list[str]:

@@ -39,6 +39,12 @@ ELSEWHERE = {
         "tests/integration/test_postgres_connections.py",
     ),
     "foreign": ("a transaction of the caller's own database", "tests/integration/test_postgres_enqueue.py"),
+    "calls": (
+        "a ledger of its own beside the jobs, each verb one statement on every store",
+        "tests/conformance/test_call_store_races.py",
+    ),
+    "budgets": ("read and set by people, over the same ledger", "tests/conformance/test_budget_store.py"),
+    "names": ("rows of their own, taken in one step", "tests/conformance/test_name_store.py"),
     "close": ("ends the store", "tests/backends/postgres.py"),
 }
 RULES = "".join(file.read_text() for file in sorted(Path(__file__).parent.glob("[!t]*.py")))
