@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import headrace
+from headrace.budgets import Budgets
+from headrace.llm import dedupe
+from headrace.llm.dedupe import Claimed, NameBook, Unique
+from headrace.llm.forecasting import Forecast
+from headrace.llm.gateway import LLM
+from headrace.llm.items import ItemResult, Items
+from headrace.llm.results import Completion, Extraction
 from headrace.model import errors, provider_errors
+from headrace.model.budget import BudgetView
 from headrace.model.errors import HeadraceError
+from headrace.model.usage import Usage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
@@ -27,6 +37,8 @@ PUBLIC = [
     *("RateLimitedError", "RefusedError", "ResultTimeoutError", "Retry", "Snooze", "StorageResetError"),
     *("StoreUnavailableError", "StoreVersionError", "Task", "TaskTimeoutError", "WrongAnswerError"),
 ]
+#: What calls of models, budgets and books of names return.
+RESULTS = (BudgetView, Claimed, Completion, Extraction, Forecast, ItemResult, Items, Unique, Usage)
 #: What `import headrace` may load besides the standard library.
 OWN = {"headrace"}
 
@@ -123,3 +135,12 @@ def test_the_reference_has_every_public_name() -> None:
     rows = dict(re.findall(r"^\| `(\w+Error)` (\| `\w+` \| \w+ \|)", page, re.MULTILINE))
     kinds = {name: getattr(headrace, name) for name in PUBLIC if name.endswith("Error")}
     assert rows == {name: f"| `{kind.code}` | {'yes' if kind.transient else 'no'} |" for name, kind in kinds.items()}
+
+
+def test_the_reference_has_every_verb_of_models_budgets_and_names() -> None:
+    """Public methods and properties of what an app hands out are on the page, and the names of public modules."""
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    verbs = {name for kind in (LLM, Budgets, NameBook) for name in vars(kind) if not name.startswith("_")}
+    parts = {part.name for kind in RESULTS for part in fields(kind)} - {"results"}
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", page))))
+    assert sorted((verbs | parts | {*dedupe.__all__}) - words) == []
