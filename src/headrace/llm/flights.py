@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headrace.llm.ask import Asked
+from headrace.model.errors import ConfigError
+
+_CLOSED = "the app was closed before the model's answer came; ask again once it is open"
 
 
 @dataclass(slots=True, eq=False)
@@ -17,6 +20,8 @@ class Flight:
     task: asyncio.Task[Asked] | None = None
     askers: int = 0
     sent: bool = False
+    #: nobody asks any more, and nothing was sent: it ends, and who asks now begins another
+    given_up: bool = False
     #: parts of a streamed answer, as far as it has come
     parts: list[str] = field(default_factory=list)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -24,6 +29,7 @@ class Flight:
     def note_sent(self, sent: bool) -> None:
         """Take in that it was sent, or that it was refused and is not sent any more."""
         self.sent = sent
+        self._end_unless_wanted()
 
     def note_part(self, text: str) -> None:
         """Take in a part of the answer."""
@@ -31,11 +37,18 @@ class Flight:
         self._news.set()
 
     async def join(self) -> Asked:
-        """Wait for its end. An asker that is cancelled ends it only if it is the last, and nothing was sent."""
+        """Wait for its end. An asker that is cancelled ends it only if it is the last, and nothing was sent.
+
+        Raises ConfigError where the app was closed meanwhile: it is not the asker that was cancelled.
+        """
         assert self.task is not None
         self.askers += 1
         try:
             return await asyncio.shield(self.task)
+        except asyncio.CancelledError:
+            if self.task.cancelled() and not _is_cancelled_itself():
+                raise ConfigError(_CLOSED) from None
+            raise
         finally:
             self._leave()
 
@@ -58,8 +71,17 @@ class Flight:
 
     def _leave(self) -> None:
         self.askers -= 1
+        self._end_unless_wanted()
+
+    def _end_unless_wanted(self) -> None:
         if self.askers == 0 and not self.sent and self.task is not None:
+            self.given_up = True
             self.task.cancel()
+
+
+def _is_cancelled_itself() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Flights:
@@ -71,7 +93,8 @@ class Flights:
 
     def find(self, key: str) -> Flight | None:
         """The flight that asks this, on this event loop."""
-        return self._by_key.get((asyncio.get_running_loop(), key))
+        flight = self._by_key.get((asyncio.get_running_loop(), key))
+        return None if flight is None or flight.given_up else flight
 
     def begin(self, key: str, buy: Callable[[Flight], Awaitable[Asked]], *, shared: bool) -> Flight:
         """Begin a flight; a shared one is found by its key until it has ended."""
@@ -84,7 +107,7 @@ class Flights:
         if shared:
             place = (asyncio.get_running_loop(), key)
             self._by_key[place] = flight
-            flight.task.add_done_callback(lambda _: self._by_key.pop(place, None))
+            flight.task.add_done_callback(lambda _: self._by_key.get(place) is flight and self._by_key.pop(place))
         return flight
 
     async def aclose(self, linger: timedelta) -> None:

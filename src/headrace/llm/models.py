@@ -11,7 +11,7 @@ from headrace.llm.calling import Means
 from headrace.llm.endpoint import Endpoint
 from headrace.llm.exchange import Exchange
 from headrace.llm.switches import Switches
-from headrace.model.errors import InvalidInputError
+from headrace.model.errors import ConfigError, InvalidInputError
 
 #: How long closing waits for answers that are paid and under way.
 _LINGER = timedelta(seconds=5)
@@ -23,6 +23,7 @@ class Models:
     def __init__(self, endpoints: Mapping[str, Endpoint], means: Means) -> None:
         self._endpoints, self.means = endpoints, means
         self._opened: dict[str, Asker] = {}
+        self._closed = False
 
     def check(self, name: str) -> str:
         """Return the name of a configured model. Raises InvalidInputError."""
@@ -32,7 +33,9 @@ class Models:
         return name
 
     def asker(self, name: str) -> Asker:
-        """The asker of a model. Raises ConfigError where the model is not configured rightly."""
+        """The asker of a model. Raises ConfigError where the model is not configured rightly, or the app is closed."""
+        if self._closed:
+            raise ConfigError("the app was closed, and its models with it; open it, and take app.llm anew")
         if name not in self._opened:
             self._opened[name] = Asker(self._endpoints[self.check(name)], self.means)
         return self._opened[name]
@@ -44,6 +47,6 @@ class Models:
 
     async def aclose(self) -> None:
         """Let paid answers under way arrive (5 s at most), then release the providers. Allowed twice."""
-        opened, self._opened = self._opened, {}
+        self._closed, (opened, self._opened) = True, (self._opened, {})
         await asyncio.gather(*(asker.aclose(_LINGER) for asker in opened.values()))
-        await self.means.ledger.drain()
+        await self.means.ledger.drain(_LINGER)
