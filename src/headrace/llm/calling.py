@@ -8,6 +8,7 @@ Does not guarantee: that a call in flight when its process dies is not paid for 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -27,6 +28,7 @@ from headrace.llm.spool import Spool
 from headrace.llm.switches import MemoUse
 from headrace.llm.waiting import BudgetLooks, MustWaitError, Patience
 from headrace.model.calls import NewCall, Opening, Verdict
+from headrace.model.errors import HeadraceError
 from headrace.model.ids import uuid7
 from headrace.model.llm import Answer, CompletionRequest, FinishReason
 from headrace.model.provider_errors import BadOutputError, OverloadedError, ProviderError, RateLimitedError
@@ -39,6 +41,10 @@ from headrace.ports.memo_store import MemoStore
 
 #: A pool's jobs are held for longer only where that adds so much.
 HOLD_AGAIN_SECONDS = 0.2
+#: A limit may be raised while jobs wait for it: they look again after so long at the latest.
+_LONGEST_PARK = timedelta(minutes=5)
+#: A limiter that says nothing for so long is away.
+_HOLD_PATIENCE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +177,9 @@ class Caller:
         try:
             reservation = await self._means.quotas.reserve(self._endpoint.pool, call.estimate, longest=patience.left)
         except QuotaWait as error:
-            await self._hold_jobs(error.wait)
-            raise MustWaitError(error.wait, f"the quota of {self._endpoint.pool.name}") from None
+            wait = min(error.wait, _LONGEST_PARK)
+            await self._hold_jobs(wait)
+            raise MustWaitError(wait, f"the quota of {self._endpoint.pool.name}") from None
         patience.spend(time.monotonic() - started)
         return reservation
 
@@ -189,9 +196,13 @@ class Caller:
         if wait is None or wait <= timedelta():
             return
         until = time.monotonic() + wait.total_seconds()
-        if until > self._held_until + HOLD_AGAIN_SECONDS:
-            self._held_until = until
-            await self._means.hold_jobs(self._endpoint.pool.name, wait)
+        if until <= self._held_until + HOLD_AGAIN_SECONDS:
+            return
+        self._held_until = until
+        # Best effort: jobs that start all the same only look, and leave.
+        with contextlib.suppress(HeadraceError, TimeoutError):
+            async with asyncio.timeout(_HOLD_PATIENCE_SECONDS):
+                await self._means.hold_jobs(self._endpoint.pool.name, wait)
 
     async def _send(self, ask: Ask, bill: Bill, reservation: Reservation, watcher: Watcher) -> Asked:
         bill.sent_at = time.time_ns()
