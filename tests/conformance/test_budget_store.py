@@ -93,6 +93,20 @@ async def test_a_budget_may_be_used_up_to_its_limit(books: Books) -> None:
         assert await books.verdict(session, ask(f"c {tenant}", tenant=tenant)) is Verdict.OPENED
 
 
+async def test_a_budget_in_one_list_is_filled_to_the_brim(books: Books) -> None:
+    """Calls of one list count against each other, in money and in tokens, of the day and of other scopes."""
+    session = await books.worker()
+    for scope, origin in (("tenant:acme", {"tenant": "acme"}), ("tenant:other", {"tenant": "other"}), ("day", {})):
+        await books.limit(scope, **({"tokens": 3 * 150} if scope == "tenant:other" else {"cost_nano": 3_000}))
+        calls = [ask((scope, n), **origin) for n in range(5)]
+        openings = await books.calls.open_calls(session, calls)
+
+        refused = Opening(Verdict.OVER_BUDGET, scope=scope)
+        assert openings == [Opening(Verdict.OPENED)] * 3 + [refused] * 2
+        for call in calls[:3]:
+            await books.settle(call, answer=None, usage=Usage())
+
+
 async def test_what_was_not_used_is_free_again(books: Books) -> None:
     """A settled call counts with what it used; the rest of what was reserved for it comes back."""
     await books.limit("tenant:acme", cost_nano=1_700)

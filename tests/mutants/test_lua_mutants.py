@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.children import expect_noticed, expect_whole, params
-from tests.mutants.lua_mutants import MUTANTS
+from tests.mutants.lua_ledger_mutants import LEDGER_MUTANTS
+from tests.mutants.lua_mutants import MUTANTS as JOB_MUTANTS
 from tests.mutants.sql_mutants import Mutant
 
+MUTANTS = (*JOB_MUTANTS, *LEDGER_MUTANTS)
 #: Errors of the server or of the way to it, and answers that are no answers of a script of ours.
 BROKEN = (
     "headrace.stores.redis.faults.RefusedError", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError",
@@ -26,6 +28,9 @@ EVERY_RUN = {
     "a batch closes with work left",
     "caps are not looked at",
     "units are kept for nobody",
+    "a live call does not hold its key",
+    "calls of one list do not see one another",
+    "a settled call is settled again",
 }
 
 
