@@ -162,7 +162,7 @@ async def _run_again(app: App, run: Run, options: RunOptions) -> None:
 
 
 async def _summary(run: Run, provider: ScriptedProvider, counts: dict[str, Any], tell: Any) -> dict[str, Any]:
-    report = build_report(run, await collect(run))
+    report = build_report(run, await collect(run), await run.batch.view())
     files = await asyncio.to_thread(write_report, report, run.out)
     summary = report.summary()
     repeated = sum(content["calls"] - 1 for content in provider.per_content())
