@@ -80,6 +80,31 @@ def test_an_app_that_closes_says_so_to_those_who_wait() -> None:
     run(scenario)
 
 
+def test_who_waits_while_the_app_closes_begins_no_call() -> None:
+    """Its flight ended with that of a handler that was parked; the next one would outlive the session."""
+
+    async def scenario(world: World) -> None:
+        world.limits = PoolLimits(requests_per_minute=20)
+        caller = world.start()
+        await caller.llm.complete("first", max_tokens=20)
+
+        async def in_handler() -> str:
+            current_origin.set(Origin(job_id=uuid4()))
+            return await caller.llm.complete("word", max_tokens=20)
+
+        parked = asyncio.create_task(in_handler())
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(caller.llm.complete("word", max_tokens=20))
+        with pytest.raises(ParkRequested):
+            await parked
+        await caller.close()
+        with pytest.raises(ConfigError, match="the app was closed"):
+            await waiting
+        assert world.provider.asked["word"] == 0
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("seconds", [20, 100])
 def test_a_paid_answer_outlives_an_outage_of_the_store(seconds: int) -> None:
     """It comes while the store is away: it is stored when that is back, and asking again costs nothing."""

@@ -90,6 +90,7 @@ class Flights:
     def __init__(self) -> None:
         self._by_key: dict[tuple[asyncio.AbstractEventLoop, str], Flight] = {}
         self._all: set[asyncio.Task[Asked]] = set()
+        self._closed = False
 
     def find(self, key: str) -> Flight | None:
         """The flight that asks this, on this event loop."""
@@ -97,7 +98,9 @@ class Flights:
         return None if flight is None or flight.given_up else flight
 
     def begin(self, key: str, buy: Callable[[Flight], Awaitable[Asked]], *, shared: bool) -> Flight:
-        """Begin a flight; a shared one is found by its key until it has ended."""
+        """Begin a flight; a shared one is found by its key until it has ended. Raises ConfigError after the close."""
+        if self._closed:
+            raise ConfigError(_CLOSED)
         flight = Flight()
         flight.task = asyncio.ensure_future(_landed(buy(flight)))
         self._all.add(flight.task)
@@ -111,7 +114,8 @@ class Flights:
         return flight
 
     async def aclose(self, linger: timedelta) -> None:
-        """Let flights of this loop end, for `linger` at most; then give them up."""
+        """Let flights of this loop end, for `linger` at most; then give them up. None begins any more."""
+        self._closed = True
         flights = [task for task in self._all if task.get_loop() is asyncio.get_running_loop()]
         if not flights:
             return

@@ -82,5 +82,5 @@ class RedisBudgetStore:
 def _where(state: CallState | None, pool: str | None) -> str:
     """Return the shortest list that has all calls in a state, of a pool."""
     if state in LIVE:
-        return "live:day" if pool is None else f"live:pool:{pool}"
+        return "live" if pool is None else f"live:{pool}"
     return "orphans" if state is CallState.ORPHANED else "calls"

@@ -12,16 +12,19 @@ from headrace.apps.papers.review.decisions import FIRST, OPEN, REPORTED, SECOND,
 from headrace.apps.papers.review.keys import Key
 from headrace.apps.papers.template import TemplateField, Value
 
-#: What the sheet says of a value; a person leaves it alone.
-SHOWN = (
-    "document", "group", "row", "row_name", "field", "description", "type", "unit", "allowed", "status", "value",
-    "quote", "page", "section", "second_value", "second_quote", "second_page", "note",
+_JUDGED = (
+    "document", "group", "row", "row_name", "field", "status", "value", "unit", "quote", "page", "second_value",
+    "second_quote", "second_page",
 )  # fmt: skip
+_FURTHER = ("note", "section", "type", "allowed", "description")
+#: What the sheet says of a value; a person leaves it alone.
+SHOWN = (*_JUDGED, *_FURTHER)
 #: Of these the ones that tell whether a line is still what it was written as.
 CHECKED = ("document", "group", "row", "field", "value", "second_value")
 ACCEPT, EDITED_VALUE, COMMENT, REVIEWER = FILLED = ("accept", "edited_value", "comment", "reviewer")
 KEY = "key"
-COLUMNS = (*SHOWN, *FILLED, KEY)
+#: What a person fills in stands beside what it is about.
+COLUMNS = (*_JUDGED, *FILLED, *_FURTHER, KEY)
 
 YES, NO, REOPEN = "yes", "no", "open"
 _FORMS = {"boolean": "true; false", "date": "YYYY, YYYY-MM or YYYY-MM-DD", "list": "items with ; between them"}
@@ -43,7 +46,8 @@ class SheetLine:
 
     def cells(self) -> Cells:
         """The cells of all columns."""
-        return (*self.shown(), *self.filled(), str(self.key))
+        shown = self.shown()
+        return (*shown[: len(_JUDGED)], *self.filled(), *shown[len(_JUDGED) :], str(self.key))
 
     def shown(self) -> Cells:
         """The cells of the columns that say what to verify; of a disagreement the first candidate comes first."""
@@ -54,9 +58,9 @@ class SheetLine:
             first, second = line.candidates
         return (
             line.name, place.group, place.row or None, line.row_name, place.field,
-            field.description, field.type, field.unit, allowed(field), line.found.status.value, _said(first, second),
-            first.quote, first.page, first.section,
-            _said(second, second), second.quote if second else None, second.page if second else None, line.found.note,
+            line.found.status.value, _said(first, second), field.unit, first.quote, first.page,
+            _said(second, second), second.quote if second else None, second.page if second else None,
+            line.found.note, first.section, field.type, allowed(field), field.description,
         )  # fmt: skip
 
     def filled(self) -> Cells:

@@ -10,17 +10,23 @@ from xlsxwriter.utility import xl_col_to_name
 from xlsxwriter.workbook import Workbook
 from xlsxwriter.worksheet import Worksheet
 
+from headrace.apps.papers.output.cells import shown
 from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.sheets import new_workbook, write_cell
+from headrace.apps.papers.output.table import Cells
 from headrace.apps.papers.review.edits import SILENT
 from headrace.apps.papers.review.sheet import ACCEPT, COLUMNS, EDITED_VALUE, FILLED, KEY, SheetLine
 from headrace.apps.papers.template import TemplateField
 
 SHEET, HELP, CHOICES = "Review", "How to", "Choices"
 _WIDTHS = {
-    "document": 24, "description": 30, "value": 22, "quote": 60, "second_value": 22, "second_quote": 60, "note": 36,
-    ACCEPT: 10, EDITED_VALUE: 24, "comment": 36, "reviewer": 14,
+    "document": 22, "group": 9, "row": 5, "row_name": 14, "field": 16, "value": 18, "unit": 8, "quote": 56, "page": 6,
+    "second_value": 18, "second_quote": 56, "second_page": 6, "description": 36, "note": 36, "section": 18,
+    ACCEPT: 9, EDITED_VALUE: 22, "comment": 30, "reviewer": 12,
 }  # fmt: skip
+_LINE_POINTS, _MOST_LINES = 15.0, 20
+#: Shown only where they say something.
+_OPTIONAL = ("group", "row", "row_name", "second_value", "second_quote", "second_page")
 _USUAL_WIDTH = 12
 #: Cells that one rule of a sheet names; programs read long lists badly.
 _CELLS_OF_A_RULE = 500
@@ -58,11 +64,13 @@ def _write_lines(workbook: Workbook, sheet: Worksheet, lines: Sequence[SheetLine
     text = workbook.add_format(
         {"text_wrap": True, "valign": "top", "locked": False, "bg_color": "#FFF9E5", "num_format": "@"}
     )
+    hidden = _hidden(lines)
+    sheet.set_row(0, 2 * _LINE_POINTS)
     for column, title in enumerate(COLUMNS):
         sheet.write_string(0, column, title, header)
-        hidden = {"hidden": True} if title == KEY else {}
-        sheet.set_column(column, column, _WIDTHS.get(title, _USUAL_WIDTH), None, hidden)
+        sheet.set_column(column, column, _WIDTHS.get(title, _USUAL_WIDTH), None, {"hidden": title in hidden})
     for row, line in enumerate(lines, start=1):
+        sheet.set_row(row, _height(line.cells()))
         number = line.line.field.type in _GUESSED
         for column, (title, value) in enumerate(zip(COLUMNS, line.cells(), strict=True)):
             style = locked if title not in FILLED else guessed if number and title == EDITED_VALUE else text
@@ -71,6 +79,22 @@ def _write_lines(workbook: Workbook, sheet: Worksheet, lines: Sequence[SheetLine
     sheet.autofilter(0, 0, max(len(lines), 1), len(COLUMNS) - 1)
     # Without a password: against slips, not against people. Sorting stays possible nowhere, filtering everywhere.
     sheet.protect("", {"autofilter": True, "format_columns": True, "format_rows": True, "select_locked_cells": True})
+
+
+def _height(cells: Cells) -> float:
+    """Points for the lines that the longest text takes when it is wrapped; not every program finds that by itself."""
+    lines = 1
+    for title, cell in zip(COLUMNS, cells, strict=True):
+        width = _WIDTHS.get(title, _USUAL_WIDTH)
+        if title != KEY and isinstance(cell, str | list):
+            lines = max(lines, sum(1 + len(part) // width for part in shown(cell).splitlines()))
+    return _LINE_POINTS * min(lines, _MOST_LINES)
+
+
+def _hidden(lines: Sequence[SheetLine]) -> set[str]:
+    """The key, and columns that are empty throughout."""
+    cells = [dict(zip(COLUMNS, line.cells(), strict=True)) for line in lines]
+    return {KEY} | {title for title in _OPTIONAL if all(row[title] in (None, "") for row in cells)}
 
 
 def _write_choices(workbook: Workbook, sheet: Worksheet, lines: Sequence[SheetLine]) -> None:

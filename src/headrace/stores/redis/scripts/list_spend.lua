@@ -10,13 +10,13 @@ for _, member in ipairs(call('ZRANGE', ROOT .. 'sums:' .. kind, '+inf', first_da
   local day, scope = string.match(member, '^(%d+) (.*)$')
   rows[#rows + 1] = {day, scope, call('HGETALL', sum_key(day, scope))}
 end
-local live = call('ZRANGE', live_key('day'), seen, seen + ARGV[7] - 1, 'REV')
-for _, member in ipairs(live) do
-  local row = call('HMGET', call_key(string.sub(member, 1, 32)), 'scopes', 'opened_at')
+local live = call('ZRANGE', ROOT .. 'live', seen, seen + ARGV[7] - 1, 'REV')
+for _, id in ipairs(live) do
+  local row = call('HMGET', call_key(id), 'scopes', 'opened_at')
   local day = day_of(row[2])
   if tonumber(day) >= tonumber(first_day) then
     for scope in scopes_of({scopes = row[1]}) do
-      if string.match(scope, '^[^:]+') == kind then
+      if kind_of(scope) == kind then
         local name = kind == 'day' and day or scope
         counts[name] = (counts[name] or 0) + 1
       end

@@ -2,9 +2,9 @@
 -- Open calls of models, each as if it were alone, against memo, live calls of its key, pool and budgets.
 -- Arguments: session, bytes of texts to stop behind, then JSON of each call (`ledger_rows.py`). Returns rows {verdict,
 -- answer, refusing scope or list of parts that are spooled}; fewer than were asked where they hold that many bytes.
--- Keys: answer, call, calls, held, live, flying, flyers, sessions, sum, sums, spent, budget, orphans, spool.
--- Complexity: O(N log M + L), N the calls, L those in flight in scopes with a budget.
--- include budgets, spooling
+-- Keys: answer, call, calls, held, live, flying, flyers, sessions, sum, sums, used, budget, orphans, spool.
+-- Complexity: O(N log M), N the calls.
+-- include ledger, spooling
 local session, room, openings = ARGV[2], tonumber(ARGV[3]), {}
 
 local function opened(key)
@@ -36,20 +36,33 @@ local function is_held(key)
     return true
   end
   lose_call(holder, row)
-  write_sums()
-  forget_rooms()
   return false
 end
 
+local function has_room(scope, figure, limit, wanted)
+  local key = used_key(TODAY, scope)
+  return not limit or figure_of(key, figure) + figure_of(key, 'reserved_' .. figure) + wanted <= tonumber(limit)
+end
+
+-- The first scope whose budget has no room for a call; nil: all have.
+local function refusing_scope(new)
+  for scope in scopes_of(new) do
+    local limits = call('HMGET', ROOT .. 'budget:' .. scope, 'cost', 'tokens')
+    if not (has_room(scope, 'cost', limits[1], new.nano or 0)
+        and has_room(scope, 'tokens', limits[2], new.prompt + new.most)) then
+      return scope
+    end
+  end
+end
+
 local function refusal_of(new, most_in_flight, most_per_day)
-  local flying = live_key('pool:' .. new.pool)
-  if most_in_flight and call('ZCARD', flying) >= most_in_flight then
+  local live, ended = live_key(new.pool), sum_key(TODAY, 'pool:' .. new.pool)
+  if most_in_flight and call('ZCARD', live) >= most_in_flight then
     return {'pool_full'}
   end
   if most_per_day then
-    local ended = call('HMGET', sum_key(TODAY, 'pool:' .. new.pool), 'settled', 'orphaned')
-    local live = call('ZCOUNT', flying, text(TODAY * DAY_LENGTH), '+inf')
-    if live + (ended[1] or 0) + (ended[2] or 0) >= most_per_day then
+    local begun = call('ZCOUNT', live, text(TODAY * DAY_LENGTH), '+inf')
+    if begun + figure_of(ended, 'settled') + figure_of(ended, 'orphaned') >= most_per_day then
       return {'day_full'}
     end
   end
@@ -63,7 +76,6 @@ local function open(asked)
   if answer then
     if own and is_live(own.state) then
       remove_call(id, own)
-      forget_rooms()
     end
     room = room - #answer
     return {'answered', answer}
@@ -77,7 +89,6 @@ local function open(asked)
     return refusal
   end
   open_call(id, new, session)
-  note_opened(new)
   return opened(new.key)
 end
 
@@ -87,4 +98,5 @@ for index = 4, #ARGV do
     break
   end
 end
+write_sums()
 return openings

@@ -2,8 +2,8 @@
 -- Look at a slice of the sums of a kind of scope whose day is longer over than their retention, and remove those of
 -- scopes without a budget. Arguments: session and term of the leader or empty, kind, retention, place to begin at,
 -- slice, limit. Returns {removed, place to go on at, or -1: there is no more}.
--- Keys: sums, sum, spent, budgets. Complexity: O(N log M).
--- include ledger, terms
+-- Keys: sums, sum, used, budgets. Complexity: O(N log M).
+-- include sums, terms
 if not leads(ARGV[2], ARGV[3]) then
   return {0, -1}
 end
@@ -22,4 +22,5 @@ for _, member in ipairs(members) do
     removed = removed + 1
   end
 end
+write_sums()
 return {removed, #members < slice and removed < limit and -1 or place}

@@ -2,7 +2,7 @@
 -- Record how calls of models ended, with their answers, and add up what they used, once for each call.
 -- Arguments: JSON of each settlement (`ledger_rows.py`) and its answer, empty where it has none, in turn. Returns for
 -- each what stands under its key in the end: the text, 1 for its own answer, 0 for nothing.
--- Keys: call, calls, held, live, flying, answer, answers, spool, sum, sums, spent, orphans. Complexity: O(N log M).
+-- Keys: call, calls, held, live, flying, answer, answers, spool, sum, sums, used, orphans. Complexity: O(N log M).
 -- include ledger, spooling
 local standing, told = {}, {}
 

@@ -1,13 +1,13 @@
--- The moves of a call in the ledger. A live one (prepared, sent, received) holds its memo key, is in the set of its
--- session, and in `live:SCOPE` of each of its scopes, with what it may use at most: that is where calls in flight and
--- what is reserved come from. A call's row and these places change in one script, by the functions here.
+-- The moves of a call in the ledger. A live one (prepared, sent, received) holds its memo key, is in `live`, in `live:POOL`
+-- and in the set of its session, and reserves what it may use at most. Its row, these places and what is reserved change in
+-- one script, by the functions here. Scripts end with `write_sums`.
 -- include sums
 local function call_key(id)
   return ROOT .. 'call:' .. id
 end
 
-local function live_key(scope)
-  return ROOT .. 'live:' .. scope
+local function live_key(pool)
+  return ROOT .. 'live:' .. pool
 end
 
 local function flying_key(session)
@@ -24,11 +24,6 @@ local function read_call(id)
   return row.state and row
 end
 
--- A member of `live:SCOPE`.
-local function live_member(id, row)
-  return id .. ' ' .. (row.nano or '0') .. ' ' .. text(row.prompt + row.most)
-end
-
 -- Let a call count as one of a session, and of none other.
 local function join_session(id, session, former)
   if former and former ~= session then
@@ -41,28 +36,27 @@ end
 -- Record a call that may be made. `new` has its fields.
 local function open_call(id, new, session)
   local fields = {}
+  new.opened_at = NOW_TEXT
   for name, value in pairs(new) do
     fields[#fields + 1] = name
     fields[#fields + 1] = value
   end
-  call('HSET', call_key(id), 'session', session, 'opened_at', NOW_TEXT, unpack(fields))
-  call('ZADD', ROOT .. 'calls', NOW_TEXT, id)
+  call('HSET', call_key(id), 'session', session, unpack(fields))
+  for _, place in ipairs({ROOT .. 'calls', ROOT .. 'live', live_key(new.pool)}) do
+    call('ZADD', place, NOW_TEXT, id)
+  end
   call('HSET', ROOT .. 'held', new.key, id)
   join_session(id, session)
-  local member = live_member(id, new)
-  for scope in scopes_of(new) do
-    call('ZADD', live_key(scope), NOW_TEXT, member)
-  end
+  reserve_call(new, 1)
 end
 
 -- Take a live call from its places.
 local function release_call(id, row)
   call('HDEL', ROOT .. 'held', row.key)
   call('SREM', flying_key(row.session), id)
-  local member = live_member(id, row)
-  for scope in scopes_of(row) do
-    call('ZREM', live_key(scope), member)
-  end
+  call('ZREM', ROOT .. 'live', id)
+  call('ZREM', live_key(row.pool), id)
+  reserve_call(row, -1)
 end
 
 -- Forget a live call: it was not sent.
