@@ -12,8 +12,10 @@ from uuid import uuid4
 
 import pytest
 
+from headrace.model.calls import Verdict
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState, NewJob
 from headrace.model.limits import Declared, Gate, Rate
+from headrace.model.spend import SPEND_RETENTION
 from headrace.model.stats import Retention
 from headrace.stores.redis import RedisSite
 from headrace.stores.redis.addresses import parse_address
@@ -21,6 +23,7 @@ from headrace.stores.redis.connection import Server, ServerOptions
 from headrace.stores.redis.scripts import load_script
 from headrace.testing.clock import FakeClock
 from tests.backends.redis import empty_site, stores_on
+from tests.conformance.books import Books, ask
 from tests.conformance.scenario import ARGS, DAY, MINUTE, SECOND, SPEC, Scenario
 
 SCRIPTS = sorted(path.name.removesuffix(".lua") for path in (
@@ -194,6 +197,36 @@ async def test_nothing_is_left_of_jobs_that_are_gone(on: Scenario, server: Serve
     left = await keys_of(server, site)
     assert {name for name in left if name.partition(":")[0] not in LASTING} == set()
     assert not {name for name in left if name.startswith(("session:", "queues"))}
+
+
+async def test_nothing_is_left_of_calls_that_are_gone(site: RedisSite, server: Server) -> None:
+    """However calls ended: once their retention and that of their sums is over, no key holds a trace of them."""
+    clock = FakeClock()
+    async with stores_on(site, clock) as stores:
+        books = Books(stores, clock)
+        dead, session = await books.worker(lease=SECOND), await books.worker(lease=DAY)
+        for send in (True, False):
+            await books.open(dead, f"lost {send}", send=send, tenant="acme")
+        streamed, late, failed = [await books.open(session, word, run_id=uuid4()) for word in ("a", "b", "c")]
+        for call in (streamed, failed):
+            await books.calls.spool_items(call.id, 0, ["part", "another"])
+        await books.orphan(late, error="timeout")
+        for call in (streamed, late, ask("unknown")):
+            await books.settle(call)
+        await books.settle(failed, answer=None, error="overloaded")
+        await books.settle(await books.open(session, "unsent", send=False), answer=None)
+        clock.advance(MINUTE)
+        assert await books.verdict(session, ask("lost True")) is Verdict.OPENED
+        clock.advance(SPEND_RETENTION + DAY)
+        while await books.calls.reap_calls(limit=10):
+            pass
+        # What was opened first and lost last counts for its first day.
+        clock.advance(DAY)
+        nothing = timedelta()
+        await stores.jobs.prune_jobs(Retention(nothing, nothing, nothing, nothing), limit=1_000)
+
+    left = await keys_of(server, site)
+    assert {name for name in left if name.partition(":")[0] not in LASTING} == set()
 
 
 @pytest.mark.parametrize("seed", range(8))

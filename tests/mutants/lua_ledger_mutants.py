@@ -49,35 +49,42 @@ FLIGHT = (
 
 BUDGETS = (
     Mutant(
-        "budget", "budgets are not looked at", (lua("lib/budgets", "if not fits then", "if false then"),),
+        "budget", "budgets are not looked at",
+        (lua("open_calls", "return not limit or figure_of", "return true or figure_of"),),
         at("budget_store", "test_each_scope_of_a_call_has_its_budget"),
     ),
     Mutant(
         "budget", "what calls in flight may use is not looked at",
-        (lua("lib/budgets", " + reserved_of(scope)[figure]", ""),),
+        (lua("open_calls", " + figure_of(key, 'reserved_' .. figure)", ""),),
         at("budget_store", "test_what_was_not_used_is_free_again"),
     ),
     Mutant(
-        "budget", "calls of one list do not see one another", (lua("open_calls", "note_opened(new)", ""),),
+        "budget", "calls of one list do not see one another",
+        (lua("lib/sums", " + (changes[key] and changes[key][figure] or 0)", ""),),
         at("budget_store", "test_a_budget_in_one_list_is_filled_to_the_brim"),
     ),
     Mutant(
-        "budget", "an orphan counts after the next is opened",
-        (lua("open_calls", "write_sums()\n  forget_rooms()\n  return false", "return false"),),
+        "budget", "an orphan does not count before the next is opened",
+        (lua("lib/ledger", "count_call(row, 1)\nend", "end"),),
         at("call_store_open", "test_the_orphan_counts_before_the_next_is_opened"),
     ),
     Mutant(
+        "budget", "what is reserved is not given back", (lua("lib/ledger", "reserve_call(row, -1)", ""),),
+        at("budget_store", "test_what_was_not_used_is_free_again"),
+    ),
+    Mutant(
         "budget", "the budget of the day never begins anew",
-        (lua("lib/budgets", "scope == 'day' and text(TODAY * DAY_LENGTH) or '-inf'", "'-inf'"),),
+        (lua("lib/sums", "scope == 'day' and 'day:' .. day or scope", "scope"),),
         at("budget_store", "test_the_budget_of_the_day_begins_anew"),
     ),
     Mutant(
         "pool", "calls in flight are not looked at",
-        (lua("open_calls", "most_in_flight and call('ZCARD', flying) >= most_in_flight", "false"),),
+        (lua("open_calls", "most_in_flight and call('ZCARD', live) >= most_in_flight", "false"),),
         at("call_store_open", "test_a_pool_has_as_many_calls_in_flight_as_it_may"),
     ),
     Mutant(
-        "pool", "calls in flight do not count for the day", (lua("open_calls", "if live + (ended", "if (ended"),),
+        "pool", "calls in flight do not count for the day",
+        (lua("open_calls", "if begun + figure_of", "if figure_of"),),
         at("call_store_open", "test_the_calls_of_a_day_are_counted"),
     ),
 )  # fmt: skip
