@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import pairwise
+from random import Random
 
 import pytest
 
@@ -58,6 +59,23 @@ def test_what_is_leased_is_reserved_at_once() -> None:
         assert at_once > 150
 
     on(scenario, PoolLimits(requests_per_minute=6_000))
+
+
+def test_calls_far_below_the_quota_seldom_wait() -> None:
+    """They do not come evenly, so more is leased than is expected to be needed."""
+    random, waits = Random(1), []
+
+    async def scenario(world: World) -> None:
+        [quotas, _] = world.quotas
+        for number in range(2_000):
+            reservation = quotas.try_reserve(world.pool, SMALL)
+            if reservation is None and number > 100:
+                waits.append(number)
+            (reservation or await quotas.reserve(world.pool, SMALL)).settle(USED)
+            await asyncio.sleep(random.expovariate(64))
+
+    on(scenario, PoolLimits(requests_per_minute=600_000))
+    assert len(waits) < 20
 
 
 def test_nobody_is_overtaken() -> None:

@@ -20,6 +20,8 @@ LOG = logging.getLogger("headrace.llm")
 IDLE_SECONDS = 0.15
 #: The limiter is asked again after this part of a lease's time: all processes have their turn, and none the same pace.
 PACE, PACE_JITTER = 0.4, 0.5
+#: So many times what the next lease's time is expected to need is leased: calls do not come evenly.
+AHEAD = 2.0
 #: It is asked no more often than this.
 LEAST_SECONDS = 0.01
 #: How often it is asked whether the call that went ahead elsewhere was let through.
@@ -159,7 +161,7 @@ class Pump:
         """Say whether somebody waits, or what is leased will not last long though calls keep coming."""
         state = self._state
         expected = state.demand.expected(state.slice_seconds, now)
-        low = any(state.balance[key] < units / 2 for key, units in expected.items())
+        low = any(state.balance[key] < units for key, units in expected.items())
         return bool(state.line) or self._ticket is not None or (low and not state.door.doubtful)
 
     @property
@@ -290,7 +292,7 @@ class Pump:
         wanted, least = {}, {}
         for key, flow in state.tempo.flows().items():
             first = head.units.get(key, 0.0) if head is not None else 0.0
-            aim = max(state.line.needed.get(key, 0.0), expected.get(key, 0.0))
+            aim = max(state.line.needed.get(key, 0.0), AHEAD * expected.get(key, 0.0))
             lack = max(first, min(aim, flow * state.slice_seconds)) - state.balance[key]
             if lack > _NOTHING:
                 wanted[key], least[key] = lack, max(0.0, first - state.balance[key])
