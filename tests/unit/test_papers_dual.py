@@ -157,6 +157,15 @@ def test_dual_names_a_wording_or_a_model() -> None:
             second_of(lacking, "weird")
 
 
+def test_a_model_is_no_second_opinion_on_itself() -> None:
+    """An empty name, and another name for the same model, are refused: agreement with oneself says nothing."""
+    llm = Several(lambda prompt: {}, others={"": said(silent()), "same": said(silent())})
+    with pytest.raises(DualError, match=r"got ''"):
+        second_of(llm, "")
+    with pytest.raises(DualError, match=r"another model than that of \[llm\].*got 'same' \(capable-1\)"):
+        second_of(llm, "same")
+
+
 @pytest.mark.parametrize(
     ("kind", "one", "other", "same"),
     [

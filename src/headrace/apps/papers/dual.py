@@ -41,12 +41,25 @@ def second_of(llm: LanguageModel, dual: str | None) -> Second | None:
     if using is None:
         raise DualError(f"--dual must be {PROMPTS!r}, for only one model is configured, got {dual!r}")
     try:
-        other: LanguageModel = using(dual)
+        # Nameless is the first model itself: nothing that a second opinion could come from.
+        other: LanguageModel | None = using(dual) if dual else None
     except (KeyError, InvalidInputError):
+        other = None
+    if other is None:
         raise DualError(
             f"--dual must be {PROMPTS!r} or NAME of a table [llm.models.NAME] of the settings, got {dual!r}"
-        ) from None
+        )
+    if _identity(other) == _identity(llm):
+        raise DualError(
+            f"--dual must name another model than that of [llm], which would only give its own answers again, "
+            f"got {dual!r} ({other.model_name}); name another, or {PROMPTS!r}"
+        )
     return Second(other)
+
+
+def _identity(llm: LanguageModel) -> tuple[str, str]:
+    """What decides whose stored answers are reused."""
+    return getattr(llm, "provider_name", ""), llm.model_name
 
 
 @dataclass(frozen=True, slots=True)
