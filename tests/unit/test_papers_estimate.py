@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from headrace.apps.papers.asking import PlannedAsk
 from headrace.apps.papers.bars import expected
 from headrace.apps.papers.documents import scan_folder
 from headrace.apps.papers.dual import Second
-from headrace.apps.papers.estimate import DocumentPlan, Estimate, project
+from headrace.apps.papers.estimate import DocumentPlan, Estimate, corrected, project
 from headrace.apps.papers.extract import extract_document
 from headrace.apps.papers.planning import Planner, input_tokens, plan_document
 from headrace.apps.papers.result import TokenCount
@@ -137,6 +137,17 @@ async def test_without_a_forecast_calls_and_tokens_are_counted_here(tmp_path: Pa
     assert (none.calls, none.dollars, none.duration) == (0, 0, timedelta())
 
 
+async def test_what_asks_nothing_takes_no_time_at_whatever_pace(tmp_path: Path) -> None:
+    """Where every answer is remembered, the time is 0 also where nobody knows how fast the model answers."""
+
+    class Paceless(Foretelling):
+        async def estimate(self, asks: Sequence[PlannedAsk]) -> Told:
+            return Told([True] * len(asks), 0, 0, cost_nano=0, duration=None, binding=None)
+
+    estimate = await Planner(TEMPLATE, Paceless(lambda prompt: SAID)).estimate(scan_folder(folder(tmp_path)).documents)
+    assert (estimate.calls, estimate.reused, estimate.duration) == (0, 2, timedelta())
+
+
 def world(seed: int, count: int = 200) -> tuple[Estimate, dict[str, TokenCount]]:
     """Return the plan of documents of many lengths, and what they really take: another tokeniser, longer answers."""
     chance = random.Random(seed)
@@ -192,6 +203,39 @@ def test_an_unknown_price_stays_unknown() -> None:
     assert project(estimate, some).cost_nano is None
     reused = dict.fromkeys(list(truth)[:20], TokenCount(reused=1))
     assert project(estimate, reused).cost_nano is estimate.cost_nano
+
+
+def test_what_was_all_remembered_cost_nothing_at_whatever_price() -> None:
+    """At the end of a run without a call the money is known, though the price is not."""
+    plans = [DocumentPlan(f"d{at}", 1, 0, 100, 10) for at in range(3)]
+    done = {plan.document_id: TokenCount(reused=1) for plan in plans}
+    assert project(Estimate.of_plans(plans), done).cost_nano == 0
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_an_estimate_after_five_percent_is_right_within_a_fifth(seed: int) -> None:
+    """With what 10 of 200 documents took, what is left is foreseen so that the run as a whole comes out within 20 %."""
+    whole, truth = world(seed)
+    chosen = set(random.Random(seed).sample(sorted(truth), 10))
+    known = [(plan, truth[plan.document_id]) for plan in whole.documents if plan.document_id in chosen]
+    left = Estimate.of_plans([plan for plan in whole.documents if plan.document_id not in chosen])
+    better = corrected(left, known, done=10)
+    assert better.measured == 10
+    for name in ("calls", "input_tokens", "output_tokens", "cost_nano"):
+        total = sum(getattr(one, name) for one in truth.values())
+        foreseen = sum(getattr(one, name) for _, one in known) + getattr(better, name)
+        assert abs(foreseen - total) <= 0.2 * total, name
+    assert corrected(left, known[:9], done=9) is left
+
+
+def test_longer_answers_take_longer_where_tokens_are_the_limit_only() -> None:
+    """A limit of tokens decides the time by their number; one of requests does not."""
+    plans = [DocumentPlan(f"d{at}", 1, 0, 100, 100) for at in range(10)]
+    left = replace(Estimate.of_plans(plans), duration=timedelta(seconds=10), binding="60 requests per minute of p")
+    known = [(DocumentPlan("x", 1, 0, 100, 100), TokenCount(calls=1, input_tokens=100, output_tokens=300))]
+    assert corrected(left, known, done=1).duration == timedelta(seconds=10)
+    by_tokens = replace(left, binding="9,000 tokens per minute of p")
+    assert corrected(by_tokens, known, done=1).duration == timedelta(seconds=20)
 
 
 def test_remembered_documents_tell_nothing_of_the_others() -> None:

@@ -43,6 +43,13 @@ Examples:
 """
 
 
+def _no_blank(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """An empty name is a variable that was not set, and would be one run for every folder."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("must not be empty; leave it out to name the run by its output")
+    return value
+
+
 @click.group(short_help="Structured extraction from a folder of documents.")
 def papers() -> None:
     """Structured extraction from a folder of documents, with located quotes."""
@@ -55,7 +62,7 @@ papers.add_command(review)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--template", required=True, metavar="T.yaml", type=click.Path(path_type=Path), help="The fields.")
 @click.option("--out", required=True, metavar="OUT", type=click.Path(path_type=Path), help="Folder for the results.")
-@click.option("--key", metavar="K", help="Name of the run. [default: the output]")
+@click.option("--key", metavar="K", callback=_no_blank, help="Name of the run. [default: the output]")
 @click.option("--concurrency", type=click.IntRange(1, 1000), default=10, help="Documents extracted at once.")
 @click.option("--dual", metavar="prompts|MODEL", help="Extract twice: in two wordings, or with a second model.")
 @click.option("--pilot", metavar="N", type=click.IntRange(1), help="Only N documents, always the same ones.")
@@ -77,7 +84,14 @@ def extract(*, as_json: bool, estimate: bool, **options: Any) -> int:
 
 
 async def estimate_folder(options: RunOptions) -> Estimate:
-    """Tell what the extraction would take; nothing is asked and nothing submitted."""
+    """Tell what the extraction would take; nothing is asked and nothing submitted.
+
+    What would end the extraction before anything is asked ends this too. Raises ConfigError.
+    """
+    if options.out.exists():
+        check_folder(options.out)
+    if options.gold is not None:
+        read_gold(options.gold, load_template(options.template))
     app = App()
     task = register(app)
     async with app:
@@ -94,8 +108,16 @@ def _in_words(estimate: Estimate) -> list[str]:
         f"money: {dollars(estimate)}",
         f"time: {'unknown' if seconds is None else timedelta(seconds=seconds)}",
         f"binding limit: {estimate.binding or 'unknown'}",
-        "Nothing was asked. The lengths of answers are typical ones; from 5 % of the documents on they are measured.",
+        f"Nothing was asked. {_grounds(estimate)}".strip(),
     ]
+
+
+def _grounds(estimate: Estimate) -> str:
+    if not estimate.calls:
+        return ""
+    if estimate.measured:
+        return f"Corrected by what {estimate.measured} documents of the run took."
+    return "The lengths of answers are typical ones; from 5 % of the documents on they are measured."
 
 
 async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:

@@ -58,8 +58,8 @@ class Estimate:
     duration: timedelta | None = None
     #: The limit that decides the duration; None: not known.
     binding: str | None = None
-    #: Files that gave no text: nothing is asked about them.
-    unreadable: int = 0
+    #: Ids of files that gave no text: nothing is asked about them.
+    without_text: tuple[str, ...] = ()
     #: Documents that this run had extracted before.
     done_before: int = 0
     #: Documents whose measured figures count in it; 0: it is the plan.
@@ -70,6 +70,11 @@ class Estimate:
         """The sum of plans, with money and time unknown."""
         totals = {name: sum(getattr(plan, name) for plan in plans) for name in _COUNTS}
         return cls(tuple(plans), **totals)
+
+    @property
+    def unreadable(self) -> int:
+        """How many files gave no text."""
+        return len(self.without_text)
 
     @property
     def dollars(self) -> float | None:
@@ -93,6 +98,7 @@ class Estimate:
         seconds = plain["duration"]
         plain["duration"] = None if seconds is None else timedelta(seconds=seconds)
         plain["documents"] = tuple(DocumentPlan(**plan) for plan in plain["documents"])
+        plain["without_text"] = tuple(plain["without_text"])
         return cls(**plain)
 
     def to_json(self) -> dict[str, Any]:
@@ -146,10 +152,49 @@ def project(estimate: Estimate, done: Mapping[str, TokenCount], elapsed: timedel
     )
 
 
+def corrected(estimate: Estimate, known: Sequence[tuple[DocumentPlan, TokenCount]], *, done: int) -> Estimate:
+    """The estimate of what is left, corrected by documents that were extracted before it was made.
+
+    `known`: the plan of each such document and what it took, none of it paid before. `done`: how many were extracted in
+    all. Below 5 % of all documents the estimate stands.
+
+    >>> left = Estimate.of_plans([DocumentPlan(str(at), 1, 0, 1000, 100) for at in range(19)])
+    >>> known = [(DocumentPlan("x", 1, 0, 500, 100), TokenCount(calls=1, input_tokens=400, output_tokens=150))]
+    >>> better = corrected(left, known, done=1)
+    >>> better.input_tokens, better.output_tokens, better.measured
+    (15200, 2850, 1)
+    """
+    if not known or done < MEASURED_FROM * (done + len(estimate.documents)):
+        return estimate
+    plans, took = [plan for plan, _ in known], [measured for _, measured in known]
+
+    def scaled(measured: Callable[[TokenCount], int], planned: Callable[[DocumentPlan], int]) -> int:
+        so_far, foreseen = sum(map(measured, took)), sum(map(planned, plans))
+        return round(sum(map(planned, estimate.documents)) * (so_far / foreseen if foreseen else 1))
+
+    inputs = scaled(lambda one: one.input_tokens, lambda plan: plan.input_tokens)
+    outputs = scaled(lambda one: one.output_tokens, lambda plan: plan.output_tokens)
+    money = estimate.cost_nano
+    if not any(one.unpriced for one in took):
+        money = scaled(lambda one: one.cost_nano, lambda plan: plan.weight)
+    planned = estimate.input_tokens + estimate.output_tokens
+    # Limits of tokens decide the time by how many there are; those of requests do not.
+    by_tokens = estimate.duration and planned and "tokens per" in (estimate.binding or "")
+    return replace(
+        estimate,
+        calls=scaled(lambda one: one.calls, lambda plan: plan.calls),
+        input_tokens=inputs,
+        output_tokens=outputs,
+        cost_nano=money,
+        duration=estimate.duration * ((inputs + outputs) / planned) if by_tokens else estimate.duration,
+        measured=done,
+    )
+
+
 def _money(estimate: Estimate, took: Sequence[TokenCount], total: Callable[..., int]) -> int | None:
     if any(one.unpriced for one in took):
         return None
-    if not any(one.calls for one in took):
+    if not any(one.calls for one in took) and len(took) < len(estimate.documents):
         return estimate.cost_nano
     return total(lambda one: one.cost_nano, lambda plan: plan.weight)
 

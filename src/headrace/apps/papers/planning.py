@@ -141,16 +141,23 @@ class Planner:
             await self._add(documents[start : start + SLICE])
         return self._estimate
 
+    async def plans(self, documents: Sequence[FoundDocument]) -> list[DocumentPlan]:
+        """What each document would take if nothing were remembered; those that give no text are left out."""
+        gate = asyncio.Semaphore(READERS)
+        found = [plan for document in documents if (plan := await self._plan(document, gate)) is not None]
+        return [_counted(plan.document_id, [*plan.first, *plan.second], reused=0) for plan in found]
+
     async def _add(self, documents: Sequence[FoundDocument]) -> None:
         gate = asyncio.Semaphore(READERS)
         plans = await asyncio.gather(*(self._plan(document, gate) for document in documents))
         readable = [plan for plan in plans if plan is not None]
+        without_text = tuple(found.document_id for found, plan in zip(documents, plans, strict=True) if plan is None)
         first = await _forecast(self.llm, [ask for plan in readable for ask in plan.first])
         second = await _forecast(
             self.second.llm if self.second else self.llm, [ask for plan in readable for ask in plan.second]
         )
         added = _with_forecasts(readable, first, second)
-        self._estimate = _sum(self._estimate, replace(added, unreadable=len(plans) - len(readable)))
+        self._estimate = _sum(self._estimate, replace(added, without_text=without_text))
 
     async def _plan(self, found: FoundDocument, gate: asyncio.Semaphore) -> Plan | None:
         async with gate:
@@ -197,23 +204,27 @@ def _with_forecasts(plans: Sequence[Plan], first: Foreseen, second: Foreseen) ->
             (ask, next(known_second)) for ask in plan.second
         ]
         paid = [ask for ask, known in remembered if not known]
-        counted.append(
-            DocumentPlan(
-                plan.document_id,
-                calls=len(paid),
-                reused=len(remembered) - len(paid),
-                input_tokens=sum(map(input_tokens, paid)),
-                output_tokens=sum(ask.expected_output_tokens for ask in paid),
-            )
-        )
+        counted.append(_counted(plan.document_id, paid, reused=len(remembered) - len(paid)))
     longer = max((first, second), key=lambda one: one.duration or timedelta())
+    # Where nothing is asked it is known how long that takes, even at an unknown pace.
+    unknown = None if any(plan.calls for plan in counted) else timedelta()
     return replace(
         Estimate.of_plans(counted),
         input_tokens=first.input_tokens + second.input_tokens,
         output_tokens=first.output_tokens + second.output_tokens,
         cost_nano=_both(first.cost_nano, second.cost_nano),
-        duration=None if first.duration is None or second.duration is None else longer.duration,
+        duration=unknown if first.duration is None or second.duration is None else longer.duration,
         binding=longer.binding,
+    )
+
+
+def _counted(document_id: str, paid: Sequence[PlannedAsk], *, reused: int) -> DocumentPlan:
+    return DocumentPlan(
+        document_id,
+        calls=len(paid),
+        reused=reused,
+        input_tokens=sum(map(input_tokens, paid)),
+        output_tokens=sum(ask.expected_output_tokens for ask in paid),
     )
 
 
@@ -222,9 +233,9 @@ def _both(one: int | None, other: int | None) -> int | None:
 
 
 def _sum(one: Estimate, other: Estimate) -> Estimate:
-    unreadable = one.unreadable + other.unreadable
+    without_text = one.without_text + other.without_text
     if not one.documents or not other.documents:
-        return replace(other if other.documents else one, unreadable=unreadable)
+        return replace(other if other.documents else one, without_text=without_text)
     unknown = one.duration is None or other.duration is None
     return Estimate(
         documents=one.documents + other.documents,
@@ -235,5 +246,5 @@ def _sum(one: Estimate, other: Estimate) -> Estimate:
         cost_nano=_both(one.cost_nano, other.cost_nano),
         duration=None if unknown else (one.duration or timedelta()) + (other.duration or timedelta()),
         binding=max((one, other), key=lambda part: part.duration or timedelta()).binding,
-        unreadable=unreadable,
+        without_text=without_text,
     )

@@ -74,10 +74,10 @@ class Workspace:
         write_once(self._root / run_id / "estimate.json", estimate.encode(), replace=True)
 
     def estimate(self, run_id: str) -> Estimate | None:
-        """Return what a run was estimated to take, if it was."""
+        """Return what a run was estimated to take, if it was, by this version."""
         try:
             return Estimate.decode((self._root / run_id / "estimate.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, LookupError, TypeError, ValueError):
             return None
 
     def source(self, run_id: str, document_id: str) -> Source:

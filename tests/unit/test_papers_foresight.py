@@ -1,0 +1,88 @@
+"""Estimates of real runs: after a pilot, with files that give no text, and with documents that were done before."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from headrace import App, Task
+from headrace.apps.papers.command import estimate_folder, papers
+from headrace.apps.papers.errors import GoldError, OutputError
+from headrace.apps.papers.estimate import Estimate
+from headrace.apps.papers.foresight import Meter, estimate_run
+from headrace.apps.papers.job import register
+from headrace.apps.papers.run import RunOptions, follow, open_run
+from headrace.testing.provider import ScriptedProvider
+
+TEMPLATE = "name: t\nversion: 1\nfields: [{name: note, type: text, description: What it says}]"
+# A wordy model: what it says is several times as long as expected.
+SAID = json.dumps({"note": {"status": "unclear", "sentences": [], "value": None, "note": "because of rain " * 40}})
+
+
+@pytest.fixture
+def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunOptions:
+    """Ten papers of different lengths and a broken one."""
+    monkeypatch.setenv("HEADRACE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    for number in range(10):
+        text = "".join(f"On day {day} it rained on field {number}. " for day in range(1 + 20 * number))
+        (papers / f"{number}.txt").write_text(text, encoding="utf-8")
+    (papers / "broken.pdf").write_bytes(b"%PDF-1.7 not really")
+    (tmp_path / "t.yaml").write_text(TEMPLATE, encoding="utf-8")
+    return RunOptions(papers, tmp_path / "t.yaml", tmp_path / "out")
+
+
+async def extracted(app: App, task: Task[..., Any], options: RunOptions) -> Estimate:
+    """Extract, and return what the meter of the run says at the end."""
+    run = await open_run(app, task, options)
+    async for _ in follow(app, run, concurrency=4):
+        pass
+    return await Meter(app, run).look()
+
+
+async def test_after_a_pilot_the_estimate_is_corrected_and_the_run_tells_all_of_it(
+    options: RunOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left is foreseen within a fifth; the run then counts the pilot in, and a broken file hides no plan."""
+    async with ScriptedProvider(answer=lambda request: SAID) as model:
+        for name, value in model.environment.items():
+            monkeypatch.setenv(name, value)
+        app = App("memory://")
+        task = register(app)
+        async with app:
+            plan = await estimate_run(app, task, options)
+            assert (len(plan.documents), plan.unreadable, plan.measured) == (10, 1, 0)
+            pilot = await extracted(app, task, replace(options, pilot=4))
+            left = await estimate_run(app, task, options)
+            whole = await extracted(app, task, options)
+            done = await estimate_run(app, task, options)
+    assert left.measured == pilot.measured > 0
+    assert (whole.calls, whole.measured, done.calls, done.measured) == (10, 10 - left.measured, 0, 0)
+    for name in ("input_tokens", "output_tokens"):
+        rest = getattr(whole, name) - getattr(pilot, name)
+        assert abs(getattr(left, name) - rest) <= 0.2 * rest, name
+
+
+async def test_an_estimate_names_what_would_stop_the_extraction(options: RunOptions) -> None:
+    """A missing sheet of known values and an output that is a file are told before, not after the estimate."""
+    with pytest.raises(GoldError, match=r"nowhere\.csv"):
+        await estimate_folder(replace(options, gold=Path("nowhere.csv")))
+    with pytest.raises(OutputError, match=r"t\.yaml"):
+        await estimate_folder(replace(options, out=options.template))
+
+
+def test_an_empty_key_is_refused(options: RunOptions) -> None:
+    """A shell variable that was not set names no run: it would be one for every output."""
+    told = CliRunner().invoke(
+        papers, ["extract", str(options.folder), "--template", str(options.template), "--out", "out", "--key", " "]
+    )
+    assert told.exit_code == 2
+    assert "--key" in told.output
+    assert "must not be empty" in told.output
