@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from headrace import App, Task
-from headrace.apps.papers.command import estimate_folder, papers
+from headrace.apps.papers.command import estimate_folder, extract_folder, papers
 from headrace.apps.papers.errors import GoldError, OutputError
 from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
@@ -68,6 +68,22 @@ async def test_after_a_pilot_the_estimate_is_corrected_and_the_run_tells_all_of_
     for name in ("input_tokens", "output_tokens"):
         rest = getattr(whole, name) - getattr(pilot, name)
         assert abs(getattr(left, name) - rest) <= 0.2 * rest, name
+
+
+async def test_known_values_of_documents_that_are_not_there_are_counted(
+    options: RunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt name in the sheet of known values is no silence: the summary and accuracy.json tell of it."""
+    monkeypatch.setenv("HEADRACE_QUEUE_TYPE", "memory")
+    gold = tmp_path / "gold.csv"
+    gold.write_text("document,field,value\n1.txt,note,rain\nmispelt.txt,note,rain\n", encoding="utf-8")
+    async with ScriptedProvider(answer=lambda request: SAID) as model:
+        for name, value in model.environment.items():
+            monkeypatch.setenv(name, value)
+        summary = await extract_folder(replace(options, gold=gold), quiet=True)
+    written = json.loads((options.out / "accuracy.json").read_text(encoding="utf-8"))
+    for told in (summary["accuracy"], written):
+        assert (told["values"], told["left_out"]) == (1, 1)
 
 
 async def test_an_estimate_names_what_would_stop_the_extraction(options: RunOptions) -> None:

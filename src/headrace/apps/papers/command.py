@@ -136,8 +136,9 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
     summary = {**report.summary(), "batch_id": str(run.batch.id), "files": [str(file) for file in files]}
     if gold is not None:
         judged = judge(run.template, report.rows, gold)
-        summary["accuracy"] = accuracy(judged)
-        summary["files"].append(str(write_accuracy(options.out, judged)))
+        left_out = len(gold) - len(judged)
+        summary["accuracy"] = accuracy(judged, left_out=left_out)
+        summary["files"].append(str(write_accuracy(options.out, judged, left_out=left_out)))
     if not quiet:
         _tell(summary)
     return summary
@@ -179,6 +180,8 @@ def _accuracy_lines(told: dict[str, Any] | None) -> Iterator[str]:
     if told is None:
         return
     yield f"{told['values']} known values of {told['documents']} documents compared"
+    if told["left_out"]:
+        yield f"  {told['left_out']} left out: their documents were not extracted; are their names right?"
     for name, counts in told["fields"].items():
         verdicts = {verdict: count for verdict, count in counts.items() if verdict != "accuracy" and count}
         others = [f"{count} {verdict.replace('_', ' ')}" for verdict, count in verdicts.items()]

@@ -177,16 +177,17 @@ def corrected(estimate: Estimate, known: Sequence[tuple[DocumentPlan, TokenCount
     money = estimate.cost_nano
     if not any(one.unpriced for one in took):
         money = scaled(lambda one: one.cost_nano, lambda plan: plan.weight)
-    planned = estimate.input_tokens + estimate.output_tokens
+    planned, duration = estimate.input_tokens + estimate.output_tokens, estimate.duration
     # Limits of tokens decide the time by how many there are; those of requests do not.
-    by_tokens = estimate.duration and planned and "tokens per" in (estimate.binding or "")
+    if duration is not None and planned and "tokens per" in (estimate.binding or ""):
+        duration *= (inputs + outputs) / planned
     return replace(
         estimate,
         calls=scaled(lambda one: one.calls, lambda plan: plan.calls),
         input_tokens=inputs,
         output_tokens=outputs,
         cost_nano=money,
-        duration=estimate.duration * ((inputs + outputs) / planned) if by_tokens else estimate.duration,
+        duration=duration,
         measured=done,
     )
 

@@ -169,8 +169,10 @@ def _agrees(field: TemplateField, value: Value, found: Value | None) -> bool:
     return any(align_text(one, other).alignment is not Alignment.NONE for one, other in both)
 
 
-def accuracy(judged: Sequence[Judged]) -> dict[str, Any]:
+def accuracy(judged: Sequence[Judged], *, left_out: int = 0) -> dict[str, Any]:
     """Verdicts counted by field and in all; `accuracy` is the share that is right or rightly not found.
+
+    `left_out`: known values of documents that were not extracted, for they may be misspelt names.
 
     >>> accuracy([Judged(Known("a.txt", "", "size", "", 3), None, Verdict.MISSED)])["fields"]["size"]["accuracy"]
     0.0
@@ -181,6 +183,7 @@ def accuracy(judged: Sequence[Judged]) -> dict[str, Any]:
     return {
         "values": len(judged),
         "documents": len({one.known.document for one in judged}),
+        "left_out": left_out,
         "accuracy": _share(sum(by_field.values(), Counter())),
         "fields": {
             name: {"accuracy": _share(counts), **{verdict.value: counts[verdict] for verdict in Verdict}}
@@ -189,12 +192,12 @@ def accuracy(judged: Sequence[Judged]) -> dict[str, Any]:
     }
 
 
-def write_accuracy(out: Path, judged: Sequence[Judged]) -> Path:
+def write_accuracy(out: Path, judged: Sequence[Judged], *, left_out: int = 0) -> Path:
     """Write `accuracy.json` into the folder `out`: the counts, and every value that is not right. Returns its path."""
     path = out / "accuracy.json"
     others = [_told(one) for one in judged if one.verdict not in (Verdict.RIGHT, Verdict.RIGHTLY_NOT_FOUND)]
     with written_whole(path) as temporary:
-        told = json.dumps({**accuracy(judged), "not_right": others}, ensure_ascii=False, indent=2)
+        told = json.dumps({**accuracy(judged, left_out=left_out), "not_right": others}, ensure_ascii=False, indent=2)
         temporary.write_text(told + "\n", encoding="utf-8")
     return path
 
