@@ -163,7 +163,7 @@ class Hand:
 async def test_what_stands_beside_the_rows_follows_from_them(
     books: Books, server: Server, site: RedisSite, seed: int
 ) -> None:
-    """After any moves the sets of live calls, the keys they hold, what they reserve and the sums are as the rows say."""
+    """After any moves sets of live calls, the keys they hold, what they reserve and all sums are as the rows say."""
     hand = Hand(books, seed)
     for _ in range(30):
         await hand.move()
@@ -247,6 +247,20 @@ async def test_nothing_is_left_of_calls_that_are_gone(books: Books, server: Serv
 
     left = await keys_of(server, site)
     assert {name for name in left if name.partition(":")[0] not in LASTING} == set()
+
+
+async def test_a_former_leader_prunes_nothing_of_the_ledger(books: Books) -> None:
+    """Under a term after which another began no call and no sum goes; under the current one they do."""
+    former = await books.term(SECOND)
+    books.clock.advance(2 * SECOND)
+    await books.settle(await books.open())
+    books.clock.advance(500 * DAY)
+    current = await books.term(DAY)
+
+    keep, prune = Retention(answers=DAY), books.stores.jobs.prune_jobs
+    assert (await prune(keep, limit=10, term=former)).total == 0
+    removed = (await prune(keep, limit=10, term=current)).removed
+    assert (removed["calls"], removed["spend"]) == (1, 4)
 
 
 async def test_names_leave_no_trace_but_their_numbers(books: Books, server: Server, site: RedisSite) -> None:

@@ -126,6 +126,27 @@ SETTLING = (
     ),
 )  # fmt: skip
 
+KEEPING = (
+    Mutant(
+        "single flight", "a call dies with the session that opened it first",
+        (lua("lib/ledger", "if former and former ~= session then", "if false then"),),
+        at("call_store_open", "test_opening_again_takes_the_call_into_its_session"),
+    ),
+    Mutant(
+        "ledger retention", "live calls are pruned",
+        (lua("prune_calls", "is_live(call('HGET', call_key(id), 'state'))", "false"),),
+        at("call_store_spool", "test_ended_calls_are_kept_as_long_as_answers"),
+    ),
+    *(
+        Mutant(
+            "ledger retention", f"{name} without a look at the term",
+            (lua(name, "not leads(ARGV[2], ARGV[3])", "false"),),
+            ("tests/integration/test_redis_calls.py::test_a_former_leader_prunes_nothing_of_the_ledger",),
+        )
+        for name in ("prune_calls", "prune_spend")
+    ),
+)  # fmt: skip
+
 NAMES = (
     Mutant(
         "names", "a name is taken twice", (lua("claim_names", "if not known then", "if true then"),),
@@ -143,4 +164,4 @@ NAMES = (
     ),
 )  # fmt: skip
 
-LEDGER_MUTANTS = (*FLIGHT, *BUDGETS, *SETTLING, *NAMES)
+LEDGER_MUTANTS = (*FLIGHT, *BUDGETS, *SETTLING, *KEEPING, *NAMES)
