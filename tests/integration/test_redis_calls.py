@@ -421,6 +421,22 @@ async def test_the_dead_are_reaped_in_parts(books: Books, scripts: list[str]) ->
     assert Counter((await books.ledger()).values()) == {CallState.ORPHANED: 360, CallState.SENT: 120}
 
 
+async def test_the_reaper_ends_only_calls_of_the_session(books: Books, server: Server, site: RedisSite) -> None:
+    """Whatever the set of a dead session names: a call of another one, one that ended or none is left alone."""
+    dead, alive = await books.worker(lease=LEASE), await books.worker(lease=DAY)
+    lost, other, ended = await books.open(dead, "a"), await books.open(alive, "b"), await books.open(dead, "c")
+    await books.settle(ended)
+    for call_id in (other.id, ended.id, uuid4()):
+        await server.call("SADD", f"{site.root}:flying:{dead.hex}", call_id.hex)
+    books.clock.advance(LEASE)
+
+    assert await books.calls.reap_calls(limit=10) == 1
+    orphaned, sent, settled = CallState.ORPHANED, CallState.SENT, CallState.SETTLED
+    assert await books.ledger() == {lost.id: orphaned, other.id: sent, ended.id: settled}
+    await check_ledger(server, site)
+    assert await server.call("SMEMBERS", f"{site.root}:flyers") == [alive.hex]
+
+
 # A server that is full, forgets, is emptied, or is replaced
 
 

@@ -7,8 +7,13 @@ local left, ended = tonumber(ARGV[2]), 0
 for _, session in ipairs(call('SMEMBERS', ROOT .. 'flyers')) do
   if left > 0 and not alive(session) then
     for _, id in ipairs(call('SRANDMEMBER', flying_key(session), left)) do
-      lose_call(id, read_call(id))
-      left, ended = left - 1, ended + 1
+      local row = read_call(id)
+      if row and row.session == session then
+        lose_call(id, row)
+        left, ended = left - 1, ended + 1
+      else
+        call('SREM', flying_key(session), id)
+      end
     end
     if call('EXISTS', flying_key(session)) == 0 then
       call('SREM', ROOT .. 'flyers', session)
