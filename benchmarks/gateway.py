@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="rounds of each arm")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--calls", type=int, default=256, help="calls of one round")
+    parser.add_argument("--burst", action="store_true", help="all begin at once, not one after the other")
     parser.add_argument("--latency", type=float, default=1.0, help="seconds the provider takes")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
@@ -102,26 +103,28 @@ async def run_arms(options: argparse.Namespace, provider: dict[str, Any], settin
 
         arms = {"bare": bare, "gateway": gateway}
         for arm in arms.values():
-            await round_of(arm, range(-options.in_flight, 0), options.in_flight)
+            await round_of(arm, range(-options.in_flight, 0), options)
         for turn in range(options.rounds):
             numbers = range(turn * options.calls, (turn + 1) * options.calls)
             for name in sorted(arms, reverse=bool(turn % 2)):
-                times[name] += await round_of(arms[name], numbers, options.in_flight)
+                times[name] += await round_of(arms[name], numbers, options)
     return times
 
 
-async def round_of(call: Callable[[int], Awaitable[None]], numbers: range, in_flight: int) -> list[float]:
+async def round_of(call: Callable[[int], Awaitable[None]], numbers: range, options: argparse.Namespace) -> list[float]:
     """Make calls, so many at a time, and return how long each took, in milliseconds."""
     todo = iter(numbers)
     times: list[float] = []
 
-    async def one_after_another() -> None:
+    async def one_after_another(place: int) -> None:
+        if not options.burst:
+            await asyncio.sleep(options.latency * place / options.in_flight)
         for number in todo:
             began = time.perf_counter()
             await call(number)
             times.append((time.perf_counter() - began) * 1000)
 
-    await asyncio.gather(*(one_after_another() for _ in range(in_flight)))
+    await asyncio.gather(*(one_after_another(place) for place in range(options.in_flight)))
     return times
 
 

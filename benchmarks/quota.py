@@ -1,10 +1,11 @@
 """Measure how much of a provider's quota three client processes use on one key, and how often they are refused.
 
-    python benchmarks/quota.py [--store postgres|redis] [--as calls|jobs] [--calls N] [--json FILE] [SCENARIO …]
+    python benchmarks/quota.py [--store postgres|redis|beside] [--as calls|jobs] [--calls N] [--json FILE] [SCENARIO …]
 
-Each scenario starts a scripted provider (a token bucket of 8,000 requests or 5.44 million tokens a minute) and three
+Each scenario starts a scripted provider (a token bucket of 7,200 requests or 4.9 million tokens a minute) and three
 processes that call it through the gateway, 60 calls at a time each: plainly (`app.llm.complete`), or in jobs of a task
-that declares the pool. All share an embedded PostgreSQL; with `--store redis` a Valkey beside it counts the quota.
+that declares the pool. All share an embedded PostgreSQL, or a Valkey, or a PostgreSQL with a Valkey beside it that
+counts the quota.
 Steady: from 3 s after the first call (where something has to be learnt: 5 s after the first refusal) until no more than
 180 calls are left. Recovery: seconds from the first refusal until 95 % of the quota is used over the next 3 s.
 """
@@ -12,16 +13,14 @@ Steady: from 3 s after the first call (where something has to be learnt: 5 s aft
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -35,56 +34,56 @@ PROCESSES = 3
 INPUT_TOKENS, OUTPUT_TOKENS = 500, 180
 ANSWER = "word " * 144
 LATENCY = "0.1,600"
-RPM = 8_000.0
-TPM = RPM * (INPUT_TOKENS + OUTPUT_TOKENS)
-#: A scenario that takes longer than this has failed.
-PATIENCE_SECONDS = 150.0
+RPM = 7_200.0
 
 
 @dataclass(frozen=True)
 class Scenario:
     """A quota of the provider, what the clients know of it, and when it changes."""
 
+    name: str
     quota: str
     limits: Mapping[str, float]
-    binds: str = "accepted"
+    binds: str
     #: units per minute in the end
-    bound: float = RPM
+    bound: float
     change: str | None = None
     learns: bool = False
 
 
-def _requests(burst: int, more: str = "") -> str:
-    return f"requests_per_minute={RPM:g},burst={burst}s{more}"
+def scenarios(rpm: float = RPM) -> dict[str, Scenario]:
+    """Return all scenarios, at so many calls a minute, by name."""
+    quotas = {"requests": ("accepted", "requests_per_minute", rpm)}
+    quotas["tokens"] = ("tokens", "tokens_per_minute", rpm * (INPUT_TOKENS + OUTPUT_TOKENS))
 
+    def known(name: str, what: str, burst: str, *, half: bool = False, tells: str = "") -> Scenario:
+        binds, key, rate = quotas[what]
+        change, bound = (f"{key}={rate / 2:.0f}", rate / 2) if half else (None, rate)
+        quota = f"{key}={rate:.0f},burst={burst}{tells}"
+        return Scenario(name, quota, {key: rate}, binds, bound, change, learns=half and bool(tells))
 
-def _tokens(burst: int, more: str = "") -> str:
-    return f"tokens_per_minute={TPM:g},burst={burst}s{more}"
+    def unknown(name: str, what: str, *, tells: str = "") -> Scenario:
+        scenario = known(name, what, "1s", tells=tells)
+        return replace(scenario, limits={}, learns=bool(tells))
 
-
-HIDDEN, SECONDS = ",headers=none", ",retry_style=seconds"
-_RPM, _TPM = {"requests_per_minute": RPM}, {"tokens_per_minute": TPM}
-_HALF = {"bound": RPM / 2, "learns": True}
-SCENARIOS = {
-    "requests, burst 1 s": Scenario(_requests(1), _RPM),
-    "requests, burst 10 s": Scenario(_requests(10), _RPM),
-    "tokens, burst 1 s": Scenario(_tokens(1), _TPM, "tokens", TPM),
-    "tokens, burst 10 s": Scenario(_tokens(10), _TPM, "tokens", TPM),
-    "unknown, burst 1 s": Scenario(_requests(1, HIDDEN), {}, learns=True),
-    "unknown, whole seconds": Scenario(_requests(1, HIDDEN + SECONDS), {}, learns=True),
-    "unknown, told by headers": Scenario(_requests(1), {}),
-    "halved, burst 1 s": Scenario(_requests(1, HIDDEN), _RPM, change=f"requests_per_minute={RPM / 2:g}", **_HALF),
-    "halved, whole seconds": Scenario(
-        _requests(1, HIDDEN + SECONDS), _RPM, change=f"requests_per_minute={RPM / 2:g}", **_HALF
-    ),
-    "halved tokens, burst 1 s": Scenario(
-        _tokens(1, HIDDEN), _TPM, "tokens", TPM / 2, change=f"tokens_per_minute={TPM / 2:g}", learns=True
-    ),
-    "halved, burst 10 s": Scenario(_requests(10, HIDDEN), _RPM, change=f"requests_per_minute={RPM / 2:g}", **_HALF),
-    "halved, told by headers": Scenario(
-        _requests(1), _RPM, bound=RPM / 2, change=f"requests_per_minute={RPM / 2:g}"
-    ),
-}  # fmt: skip
+    hidden, seconds = ",headers=none", ",headers=none,retry_style=seconds"
+    every = (
+        known("requests, burst 1 s", "requests", "1s"),
+        known("requests, burst 10 s", "requests", "10s"),
+        known("tokens, burst 1 s", "tokens", "1s"),
+        known("tokens, burst 10 s", "tokens", "10s"),
+        unknown("unknown, burst 1 s", "requests", tells=hidden),
+        unknown("unknown, whole seconds", "requests", tells=seconds),
+        unknown("unknown, told by headers", "requests"),
+        unknown("unknown tokens, burst 1 s", "tokens", tells=hidden),
+        known("halved, burst 1 s", "requests", "1s", half=True, tells=hidden),
+        known("halved, whole seconds", "requests", "1s", half=True, tells=seconds),
+        known("halved, burst 10 s", "requests", "10s", half=True, tells=hidden),
+        known("halved, told by headers", "requests", "1s", half=True),
+        known("halved tokens, burst 1 s", "tokens", "1s", half=True, tells=hidden),
+        known("halved tokens, whole seconds", "tokens", "1s", half=True, tells=seconds),
+    )
+    return {scenario.name: scenario for scenario in every}
 
 
 @dataclass(frozen=True)
@@ -112,61 +111,52 @@ class Figures:
 
 
 def measure(
-    name: str, environ: Mapping[str, str], *, calls: int, arm: str = "calls", change_at: float = 0.375
+    scenario: Scenario, environ: Mapping[str, str], *, calls: int, arm: str = "calls", workers: int = WORKERS
 ) -> Figures:
-    """Run a scenario with the store that `environ` names; a change comes after `change_at` of the calls."""
-    scenario = SCENARIOS[name]
+    """Run a scenario with the store that `environ` names; a change comes after half of the calls."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "answers.json").write_text(json.dumps({"rules": [{"contains": "word", "answer": ANSWER}]}))
         options = ["--latency", LATENCY, "--quota", scenario.quota, "--answers", str(folder / "answers.json")]
         if scenario.change:
-            options += ["--quota-change", f"after_calls={int(calls * change_at)}:{scenario.change}"]
+            options += ["--quota-change", f"after_calls={calls // 2}:{scenario.change}"]
         provider = stack.enter_context(ProviderProcess(*options))
-        limits = {f"HEADRACE_LLM_{key.upper()}": f"{limit:g}" for key, limit in scenario.limits.items()}
+        limits = {f"HEADRACE_LLM_{key.upper()}": f"{limit:.0f}" for key, limit in scenario.limits.items()}
         own = {**environ, **provider.environment, **limits}
-        if arm == "jobs":
-            _run(own, "submit", calls)
+        subprocess.run(_command("prepare"), check=True, stdout=subprocess.DEVNULL, env={**os.environ, **own})
         share = calls // PROCESSES
         arguments = [
-            ("work",) if arm == "jobs" else ("call", number * share, (number + 1) * share)
+            ("work", workers) if arm == "jobs" else ("call", workers, number * share, (number + 1) * share)
             for number in range(PROCESSES)
         ]
+        # Who submits jobs waits for them.
+        waiting = [stack.enter_context(_child(own, "submit", calls))] if arm == "jobs" else []
         clients = [stack.enter_context(_child(own, *words)) for words in arguments]
-        for client in clients:
+        for client in (*waiting, *clients):
             _line_of(client)
-        for client in clients:
+        for client in (*waiting, *clients):
             _say(client, "go")
-        if arm == "jobs":
-            _await_all(provider, calls)
+        for submitter in waiting:
+            _line_of(submitter)
             for client in clients:
                 _say(client, "stop")
         cpu = sum(json.loads(_line_of(client))["cpu_seconds"] for client in clients)
-        return _figures(name, arm, provider.stats(), cpu)
+        return _figures(scenario, arm, provider.stats(), cpu, in_flight=PROCESSES * workers)
 
 
-def _await_all(provider: ProviderProcess, calls: int) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while provider.stats().paid < calls:
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"after {PATIENCE_SECONDS:g} s only {provider.stats().paid} of {calls} jobs had an answer")
-        time.sleep(0.5)
-
-
-def _figures(name: str, arm: str, stats: Stats, cpu_seconds: float) -> Figures:
-    scenario = SCENARIOS[name]
+def _figures(scenario: Scenario, arm: str, stats: Stats, cpu_seconds: float, *, in_flight: int) -> Figures:
     refused = [second.second for second in stats.seconds if second.refused]
     first = refused[0] if refused else None
     begin = first + 5 if scenario.learns and first is not None else _begin(scenario, stats)
     sums = accumulate(second.accepted for second in stats.seconds)
-    end = sum(1 for so_far in sums if so_far <= stats.paid - PROCESSES * WORKERS)
+    end = sum(1 for so_far in sums if so_far <= stats.paid - in_flight)
     end = max(begin + 1, end)
     windows = (
         at for at in range(first or 0, end - 2) if stats.per_minute(scenario.binds, at, at + 3) >= 0.95 * scenario.bound
     )
     recovered = next((at for at in windows if first is not None), None)
     return Figures(
-        scenario=name,
+        scenario=scenario.name,
         arm=arm,
         calls=stats.paid,
         paid_again=stats.paid_again,
@@ -192,10 +182,6 @@ def _begin(scenario: Scenario, stats: Stats) -> int:
 
 def _command(*words: object) -> list[str]:
     return [sys.executable, str(Path(__file__).with_name("quota_client.py")), *(str(word) for word in words)]
-
-
-def _run(environ: Mapping[str, str], *words: object) -> None:
-    subprocess.run(_command(*words), check=True, env={**os.environ, **environ})
 
 
 @contextmanager
@@ -231,18 +217,19 @@ def _line_of(client: subprocess.Popen[str]) -> str:
 
 @contextmanager
 def store(kind: str) -> Iterator[dict[str, str]]:
-    """Run what counts the quota, and yield the environment that names it and an embedded PostgreSQL."""
+    """Run a store, and yield the environment that names it."""
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         environ = {"HEADRACE_DIRECTORY": directory, "HEADRACE_CONFIG": ""}
-        if kind == "redis":
+        if kind != "postgres":
             from tests.backends.valkey import ValkeyServer
 
             server = ValkeyServer()
             stack.callback(server.remove)
-            environ["HEADRACE_LIMITS_URL"] = server.url
-        # Kept running between scenarios.
-        stack.enter_context(_child(environ, "hold")).stdout.readline()  # type: ignore[union-attr]
+            environ["HEADRACE_LIMITS_URL" if kind == "beside" else "HEADRACE_URL"] = server.url
+        if kind != "redis":
+            # Kept running between scenarios.
+            _line_of(stack.enter_context(_child(environ, "hold")))
         yield environ
 
 
@@ -259,23 +246,24 @@ def render(figures: Figures, kind: str) -> str:
 def main() -> None:
     """Run scenarios and print a line for each; `--json` writes all figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of: {'; '.join(SCENARIOS)} (default: all)")
-    parser.add_argument("--store", choices=["postgres", "redis"], default="postgres")
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of: {'; '.join(scenarios())} (default: all)")
+    parser.add_argument("--store", choices=["postgres", "redis", "beside"], default="postgres")
     parser.add_argument("--as", dest="arm", choices=["calls", "jobs"], default="calls")
     parser.add_argument("--calls", type=int, default=4_000)
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
-    unknown = [name for name in options.scenarios if name not in SCENARIOS]
+    known = scenarios()
+    unknown = [name for name in options.scenarios if name not in known]
     if unknown:
-        parser.error(f"no scenario {unknown[0]!r}; there are: {'; '.join(SCENARIOS)}")
+        parser.error(f"no scenario {unknown[0]!r}; there are: {'; '.join(known)}")
     rows = []
     with store(options.store) as environ:
-        for number, name in enumerate(options.scenarios or SCENARIOS):
+        for number, name in enumerate(options.scenarios or known):
             own = {**environ, "HEADRACE_QUEUE_SCHEMA": f"quota{number}", "HEADRACE_QUEUE_STREAM_PREFIX": f"q{number}"}
-            rows.append(measure(name, own, calls=options.calls // PROCESSES * PROCESSES, arm=options.arm))
+            rows.append(measure(known[name], own, calls=options.calls // PROCESSES * PROCESSES, arm=options.arm))
             print(render(rows[-1], options.store), flush=True)
     if options.json is not None:
-        figures = {"store": options.store, "rpm": RPM, "tpm": TPM, "rows": [asdict(row) for row in rows]}
+        figures = {"store": options.store, "requests_per_minute": RPM, "rows": [asdict(row) for row in rows]}
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 

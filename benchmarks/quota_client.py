@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 
 from headrace import App
+from headrace.wiring import migrate
 
 WORKERS = 60
 #: 500 tokens of prompt, by the provider's count of four characters each.
@@ -33,12 +34,12 @@ def prompt(number: int) -> str:
     return f"{number:<8}{'word ' * PROMPT_SIZE}"[:PROMPT_SIZE]
 
 
-async def call_plainly(numbers: range) -> None:
-    """Make calls, `WORKERS` at a time."""
-    supply = iter(numbers)
+async def call_plainly(workers: int, first: int, last: int) -> None:
+    """Make calls, so many at a time."""
+    supply = iter(range(first, last))
     async with app:
         await _started()
-        await asyncio.gather(*(_call_one_by_one(supply) for _ in range(WORKERS)))
+        await asyncio.gather(*(_call_one_by_one(supply) for _ in range(workers)))
 
 
 async def _call_one_by_one(supply: Iterator[int]) -> None:
@@ -46,18 +47,28 @@ async def _call_one_by_one(supply: Iterator[int]) -> None:
         await ask(number)
 
 
-async def work() -> None:
-    """Work jobs, `WORKERS` at a time, until told to stop."""
+async def work(workers: int) -> None:
+    """Work jobs, so many at a time, until told to stop."""
     async with app:
         await _started()
-        async with app.worker(concurrency=WORKERS):
+        async with app.worker(concurrency=workers):
             await asyncio.to_thread(sys.stdin.readline)
 
 
 async def submit(calls: int) -> None:
-    """Store so many jobs."""
+    """Store so many jobs, and wait until all have succeeded."""
     async with app:
-        await app.submit(ask, range(calls))
+        batch = await app.submit(ask, range(calls))
+        await _started()
+        await batch.wait("150s")
+        progress = await batch.progress()
+        if progress.succeeded < calls:
+            raise SystemExit(f"of {calls} jobs not all succeeded: {progress}")
+
+
+async def prepare() -> None:
+    """Make the store ready."""
+    await migrate(app.settings)
 
 
 async def hold() -> None:
@@ -72,9 +83,15 @@ async def _started() -> None:
 
 
 def main() -> None:
-    """Run as `quota_client.py submit N`, `work`, `hold`, or `call FIRST LAST`."""
+    """Run as `quota_client.py submit N`, `work N`, `hold`, `prepare`, or `call N FIRST LAST`."""
     verb, *numbers = sys.argv[1:]
-    verbs = {"submit": submit, "work": work, "hold": hold, "call": lambda *ends: call_plainly(range(*ends))}
+    verbs = {
+        "submit": submit,
+        "work": work,
+        "hold": hold,
+        "prepare": prepare,
+        "call": call_plainly,
+    }
     asyncio.run(verbs[verb](*map(int, numbers)))
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps({"cpu_seconds": used.ru_utime + used.ru_stime}), flush=True)
