@@ -10,7 +10,8 @@ import asyncio
 import json
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from headrace import App
 from headrace.wiring import migrate
