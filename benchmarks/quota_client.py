@@ -86,7 +86,7 @@ async def _started() -> None:
 def main() -> None:
     """Run as `quota_client.py submit N`, `work N`, `hold`, `prepare`, or `call N FIRST LAST`."""
     verb, *numbers = sys.argv[1:]
-    verbs = {
+    verbs: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
         "submit": submit,
         "work": work,
         "hold": hold,
