@@ -1,11 +1,12 @@
 """What the gateway adds to a call: `app.llm.complete` beside the same request through the bare SDK.
 
-    python benchmarks/gateway.py [--rounds 6] [--in-flight 64] [--latency 1.0] [--json FILE]
+    python benchmarks/gateway.py [--rounds 4] [--in-flight 64] [--latency 1.0] [--burst] [--json FILE]
 
 Both arms ask one scripted provider in its own process. They take turns, round by round, so that both see one machine;
-each keeps `--in-flight` calls under way. Calls differ, so that the memo answers none. Shown: the time of a call
-(median, p95), and what the gateway's median adds to the bare one's. The store is the embedded PostgreSQL, which commits
-the attempt before the call and the answer after it.
+each keeps `--in-flight` calls under way, that come evenly, or with `--burst` all at once: then each waits for the
+processor until those before it are through. Calls differ, so that the memo answers none. Shown: the time of a call
+(median, p95), what the gateway's median adds to the bare one's, and processor time of the client for a call. The store
+is the embedded PostgreSQL, which commits the attempt before the call and the answer after it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PROMPT = "Name a river in Norway, as one word. Question"
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=6, help="rounds of each arm")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds of each arm")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--calls", type=int, default=256, help="calls of one round")
     parser.add_argument("--burst", action="store_true", help="all begin at once, not one after the other")
@@ -42,8 +43,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory, scripted_provider(options.latency) as provider:
-        times = asyncio.run(run_arms(options, provider, settings_for(provider, Path(directory))))
-    figures = figures_of(times, options)
+        times, cpu = asyncio.run(run_arms(options, provider, settings_for(provider, Path(directory))))
+    figures = figures_of(times, cpu, options)
     print(render(figures))
     if options.json is not None:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
@@ -61,13 +62,14 @@ def scripted_provider(latency: float) -> Iterator[dict[str, Any]]:
             server.terminate()
 
 
-def figures_of(times: dict[str, list[float]], options: argparse.Namespace) -> dict[str, Any]:
+def figures_of(times: dict[str, list[float]], cpu: dict[str, float], options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of both arms, in milliseconds, and what the gateway adds, round by round."""
     pairs = zip(by_round(times["gateway"], options), by_round(times["bare"], options), strict=True)
     added = [statistics.median(ours) - statistics.median(bare) for ours, bare in pairs]
     return {
-        "in_flight": options.in_flight, "latency_ms": options.latency * 1000,
-        "arms": {arm: describe(values) for arm, values in times.items()},
+        "in_flight": options.in_flight, "latency_ms": options.latency * 1000, "burst": options.burst,
+        "rounds": options.rounds,
+        "arms": {arm: {**describe(values), "cpu_ms": cpu[arm] * 1000 / len(values)} for arm, values in times.items()},
         "added_p50_ms": statistics.median(added), "added_least_ms": min(added), "added_most_ms": max(added),
     }  # fmt: skip
 
@@ -86,9 +88,12 @@ def settings_for(provider: dict[str, Any], directory: Path) -> Settings:
     return load_settings(environ=environ, file=directory / "none.toml")
 
 
-async def run_arms(options: argparse.Namespace, provider: dict[str, Any], settings: Settings) -> dict[str, list[float]]:
-    """Return the times of all calls by arm."""
+async def run_arms(
+    options: argparse.Namespace, provider: dict[str, Any], settings: Settings
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Return the times of all calls by arm, and the seconds of processor time of this process."""
     times: dict[str, list[float]] = {"bare": [], "gateway": []}
+    cpu = dict.fromkeys(times, 0.0)
     sdk = openai.AsyncOpenAI(base_url=provider["base_url"], api_key=provider["api_key"], max_retries=0)
     async with sdk, App(settings=settings) as app:
 
@@ -107,8 +112,10 @@ async def run_arms(options: argparse.Namespace, provider: dict[str, Any], settin
         for turn in range(options.rounds):
             numbers = range(turn * options.calls, (turn + 1) * options.calls)
             for name in sorted(arms, reverse=bool(turn % 2)):
+                began = time.process_time()
                 times[name] += await round_of(arms[name], numbers, options)
-    return times
+                cpu[name] += time.process_time() - began
+    return times, cpu
 
 
 async def round_of(call: Callable[[int], Awaitable[None]], numbers: range, options: argparse.Namespace) -> list[float]:
@@ -140,9 +147,9 @@ def describe(times: list[float]) -> dict[str, float]:
 
 def render(figures: dict[str, Any]) -> str:
     """Return the figures as a table."""
-    lines = [f"{'arm':<10}{'calls':>8}{'p50 ms':>10}{'p95 ms':>10}"]
+    lines = [f"{'arm':<10}{'calls':>8}{'p50 ms':>10}{'p95 ms':>10}{'cpu ms':>10}"]
     for name, arm in figures["arms"].items():
-        lines.append(f"{name:<10}{arm['calls']:>8}{arm['p50_ms']:>10.1f}{arm['p95_ms']:>10.1f}")
+        lines.append(f"{name:<10}{arm['calls']:>8}{arm['p50_ms']:>10.1f}{arm['p95_ms']:>10.1f}{arm['cpu_ms']:>10.2f}")
     added = "added by the gateway, median of rounds"
     spread = f"({figures['added_least_ms']:.1f}–{figures['added_most_ms']:.1f})"
     lines.append(f"{added}: {figures['added_p50_ms']:.1f} ms {spread}, at {figures['in_flight']} in flight")
