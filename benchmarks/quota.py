@@ -145,9 +145,10 @@ def measure(
 
 
 def _figures(scenario: Scenario, arm: str, stats: Stats, cpu_seconds: float, *, in_flight: int) -> Figures:
-    refused = [second.second for second in stats.seconds if second.refused]
+    changed = max([0, *(int(quota["second"]) for quota in stats.quotas)])
+    refused = [second.second for second in stats.seconds if second.refused and second.second >= changed]
     first = refused[0] if refused else None
-    begin = first + 5 if scenario.learns and first is not None else _begin(scenario, stats)
+    begin = first + 5 if scenario.learns and first is not None else changed + 3
     sums = accumulate(second.accepted for second in stats.seconds)
     end = sum(1 for so_far in sums if so_far <= stats.paid - in_flight)
     end = max(begin + 1, end)
@@ -170,11 +171,6 @@ def _figures(scenario: Scenario, arm: str, stats: Stats, cpu_seconds: float, *, 
         accepted_by_second=[second.accepted for second in stats.seconds],
         refused_by_second=[second.refused for second in stats.seconds],
     )
-
-
-def _begin(scenario: Scenario, stats: Stats) -> int:
-    changed = max((int(quota["second"]) for quota in stats.quotas), default=0)
-    return max(0, changed) + 3
 
 
 # Client processes
