@@ -39,7 +39,7 @@ def test_growth_is_fast_then_slow_then_fast() -> None:
         learnt = grow(learnt, 1.0)
         flows.append(learnt.flow)
     assert flows[3] > 95
-    assert flows[8] < 101
+    assert flows[8] < 102
     assert flows[-1] > 130
 
 

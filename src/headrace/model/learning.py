@@ -20,7 +20,7 @@ START_GROWTH = 2.5
 #: The part of the way back to just below the refused flow that is made up per second.
 RETURN = 0.7
 #: Near the refused flow it grows by this part of it per second …
-CREEP = 0.003
+CREEP = 0.006
 #: … and once it is above by this, faster and faster: the limit has risen.
 ABOVE, RISE = 1.03, 0.5
 #: So far above it what was refused says nothing any more.
@@ -63,7 +63,7 @@ def grow(learnt: Learnt, seconds: float, *, ceiling: float | None = None) -> Lea
     >>> grow(Learnt(10.0), 1.0)
     Learnt(flow=25.0, refused=None)
     >>> grow(Learnt(100.0, refused=100.0), 1.0).flow
-    100.3
+    100.6
     """
     refused = learnt.refused
     if refused is None:

@@ -18,6 +18,8 @@ CENTRAL = 0.5
 TOLD_SECONDS = 60.0
 #: For so long after a closing the burst is half of what it was.
 HALVED_SECONDS = 30.0
+#: The flow between two refusals tells nothing where less time was open than this.
+TELLING_SECONDS = 0.25
 #: Told limits that differ by less are the same.
 _NEAR = 0.005
 
@@ -114,11 +116,12 @@ class Passage:
         self._slack += 0.0 if scarce else seconds
 
     def mean(self, burst_seconds: float) -> float | None:
-        """Return the mean flow since the last refusal; None where there was none, or less was used than flowed.
+        """Return the mean flow since the last refusal; None where it tells nothing: there was none, less was used than
+        flowed, or it was so lately that calls of other processes were still on their way.
 
         While a pool is closed a provider fills up to its burst, and no further.
         """
-        if self._at is None or self._open <= 0 or self._slack > 0.2 * self._open:
+        if self._at is None or self._open < TELLING_SECONDS or self._slack > 0.2 * self._open:
             return None
         return self._flowed / (self._open + min(self._closed, burst_seconds))
 
