@@ -193,11 +193,8 @@ class World:
     async def run(self, calls: int, *, concurrency: int = 100) -> float:
         """Let every process ask with so many workers until all calls are answered; return when the supply ended."""
         self.left = calls
-        workers = [self._worker(quotas) for quotas in self.quotas for _ in range(concurrency)]
-        ended = self.loop.now
-        for done in asyncio.as_completed(workers):
-            ended = min(ended, await done) if ended else await done
-        return ended
+        # Not `as_completed`: it starts them in the order of a set, which differs from one run to the next.
+        return min(await asyncio.gather(*(self._worker(quotas) for quotas in self.quotas for _ in range(concurrency))))
 
     async def _worker(self, quotas: Quotas) -> float:
         while self.left > 0:

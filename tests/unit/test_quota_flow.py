@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 import pytest
 
 from headrace.model.fairness import jain_index
@@ -82,17 +84,24 @@ def test_a_quota_that_nobody_knows_is_found(whole_seconds: bool | None) -> None:
 
 @pytest.mark.parametrize("binding", [Dimension.REQUESTS, Dimension.TOKENS])
 def test_a_quota_that_is_halved_is_found_again(binding: Dimension) -> None:
-    """Few calls are refused, and five seconds after the first of them nearly all that is left is used."""
+    """Few calls are refused, and five seconds after the first of them nearly all that is left is used.
+
+    In the mean of some worlds: one more refusal in the time that is looked at costs a tenth of it, as the provider
+    tells whole seconds.
+    """
 
     async def scenario(world: World) -> None:
         world.loop.call_at_world_time(HALVED_AT, world.provider.scale, 0.5)
         await world.run(2_200)
 
-    world = in_world(scenario, limits=LIMITS[binding], flows=FLOWS[binding])
-    first, half = world.provider.refused[0], FLOWS[binding][binding] / 2
-    assert HALVED_AT < first < HALVED_AT + LASTS
-    assert refused_share(world) <= 0.02
-    assert world.provider.used(binding, first + 5, first + 17) >= 0.9 * half
+    used = []
+    for seed in range(4):
+        world = in_world(scenario, limits=LIMITS[binding], flows=FLOWS[binding], seed=seed)
+        first = world.provider.refused[0]
+        assert HALVED_AT < first < HALVED_AT + LASTS
+        assert refused_share(world) <= 0.02
+        used.append(world.provider.used(binding, first + 5, first + 17))
+    assert fmean(used) >= 0.9 * FLOWS[binding][binding] / 2
 
 
 def test_told_limits_are_heeded_before_anything_is_refused() -> None:
