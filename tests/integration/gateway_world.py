@@ -231,6 +231,17 @@ class World:
                 return
         self.outcomes["given up"] += 1
 
+    async def work(self, text: str) -> None:
+        """Ask as a job does: each run of it is in any of the processes."""
+        current_origin.set(Origin(job_id=uuid4()))
+        while True:
+            try:
+                assert await self.random.choice(self.living).llm.complete(text, max_tokens=20) == text.upper()
+            except ParkRequested as parked:
+                await asyncio.sleep(parked.wait.total_seconds() + self.random.uniform(0, 0.5))
+            else:
+                return
+
     async def calls(self) -> list[CallView]:
         """All calls on record, oldest first."""
         return (await self.stores.budgets.list_calls(limit=10_000))[::-1]

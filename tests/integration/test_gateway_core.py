@@ -92,6 +92,8 @@ def test_who_waits_while_the_app_closes_begins_no_call() -> None:
             current_origin.set(Origin(job_id=uuid4()))
             return await caller.llm.complete("word", max_tokens=20)
 
+        ahead = asyncio.create_task(caller.llm.complete("ahead", max_tokens=20))
+        await asyncio.sleep(0.1)
         parked = asyncio.create_task(in_handler())
         await asyncio.sleep(0)
         waiting = asyncio.create_task(caller.llm.complete("word", max_tokens=20))
@@ -100,6 +102,7 @@ def test_who_waits_while_the_app_closes_begins_no_call() -> None:
         await caller.close()
         with pytest.raises(ConfigError, match="the app was closed"):
             await waiting
+        await asyncio.wait([ahead])
         assert world.provider.asked["word"] == 0
 
     run(scenario)
@@ -194,7 +197,7 @@ def test_a_limiter_that_is_away_does_not_fail_a_call_that_has_to_wait() -> None:
     """That jobs of the pool need not start is told at best effort."""
 
     async def scenario(world: World) -> None:
-        world.limits = PoolLimits(requests_per_minute=0.5)
+        world.limits = PoolLimits(requests_per_minute=0.1)
         caller = world.start()
         current_origin.set(Origin(job_id=uuid4()))
 
@@ -219,6 +222,34 @@ def test_a_job_looks_again_though_its_quota_is_far_away() -> None:
         assert caught.value.wait == timedelta(minutes=5)
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds"),
+    [
+        (PoolLimits(requests_per_minute=20), 3.0),
+        (PoolLimits(requests_per_minute=2), 30.0),
+        (PoolLimits(tokens_per_minute=600), 1.5),
+    ],
+    ids=["20 requests", "2 requests", "tokens"],
+)
+@pytest.mark.parametrize("processes", [1, 3])
+def test_jobs_are_served_by_a_quota_of_which_a_call_takes_more_than_they_wait(
+    limits: PoolLimits, seconds: float, processes: int
+) -> None:
+    """Each of them comes when its call may be made, though nobody waits in a slot for as long as that takes."""
+    jobs = 12
+
+    async def scenario(world: World) -> None:
+        async with asyncio.timeout(1.6 * jobs * seconds + 60):
+            await asyncio.gather(*(world.work(f"word {number}") for number in range(jobs)))
+        assert world.loop.now >= 0.9 * (jobs - 1) * seconds
+        for caller in world.callers:
+            await caller.close()
+        await world.check_rest()
+
+    world = in_world(scenario, seed=1, processes=processes, limits=limits)
+    assert (world.provider.answered.total(), world.provider.calls) == (jobs, jobs)
 
 
 async def test_an_outage_fails_all_items_of_a_statement_at_once() -> None:

@@ -126,13 +126,40 @@ def test_all_dimensions_or_none() -> None:
 
     async def scenario(world: World) -> None:
         [quotas, _] = world.quotas
+        first = asyncio.ensure_future(quotas.reserve(world.pool, Estimate(400, 0)))
+        await asyncio.sleep(0)
         with pytest.raises(QuotaWait):
-            await quotas.reserve(world.pool, Estimate(400, 0), longest=2 * SECOND)
+            await quotas.reserve(world.pool, Estimate(40, 0), longest=2 * SECOND)
+        (await first).refund()
         await asyncio.sleep(10)
         assert quotas.stats()[0].leased == {}
         assert (await level(world), await level(world, "tokens")) == pytest.approx((5.0, 50.0))
 
     on(scenario, PoolLimits(requests_per_minute=600, tokens_per_minute=6_000))
+
+
+def test_who_is_first_with_a_dear_call_waits_until_it_is_earned() -> None:
+    """Longer than it would otherwise: if all left that cannot wait so long, nobody would ever have it."""
+
+    async def scenario(world: World) -> None:
+        [quotas, _] = world.quotas
+        began, dear = world.loop.now, Estimate(400, 0)
+        first = asyncio.ensure_future(quotas.reserve(world.pool, dear, longest=2 * SECOND))
+        await asyncio.sleep(1)
+        told = []
+        for _ in range(3):
+            with pytest.raises(QuotaWait) as caught:
+                await quotas.reserve(world.pool, dear, longest=2 * SECOND)
+            told.append(caught.value.wait.total_seconds())
+        assert told == sorted(told)
+        (await first).settle(Usage(input_tokens=400, calls=1))
+        assert world.loop.now - began == pytest.approx(4, abs=0.7)
+        # The next comes as it was told, a little before the first leaves, and is served as soon as it can be.
+        assert 1 < told[0] < 2.5
+        with pytest.raises(QuotaWait):
+            await quotas.reserve(world.pool, Estimate(100 * 301, 0), longest=2 * SECOND)
+
+    on(scenario, PoolLimits(tokens_per_minute=6_000))
 
 
 def test_who_cannot_wait_is_told_at_once_how_long_it_takes() -> None:

@@ -11,7 +11,7 @@ from headrace.llm.quota.pump import Pump
 from headrace.llm.quota.reservation import Reservation
 from headrace.llm.quota.state import State
 from headrace.llm.quota.tempo import Tempo
-from headrace.llm.quota.values import PoolStats, QuotaWait
+from headrace.llm.quota.values import PoolStats
 from headrace.model.quota import Estimate, Pool, PoolLimits, QuotaHint, used_units
 from headrace.model.usage import Usage
 from headrace.ports.limiter import Limiter
@@ -71,11 +71,10 @@ class LocalPool:
         state, now = self._state, self._state.loop.time()
         until = None if longest is None else now + longest.total_seconds()
         waiter = Waiter(estimate, state.needs(estimate), until=until)
-        wait = state.least_wait(waiter.units)
-        if until is not None and now + wait > until:
-            raise QuotaWait(timedelta(seconds=wait), self.name)
+        if until is not None and now + state.least_wait(waiter.units) > until:
+            raise state.tell(waiter.units)
         state.line.join(waiter)
-        timer = None if until is None else state.loop.call_at(until, state.give_up, waiter)
+        timer = None if until is None else state.loop.call_at(until, state.lose_patience, waiter)
         self._pump.kick(urgent=True)
         try:
             return await waiter.future
@@ -98,6 +97,7 @@ class LocalPool:
     def settle(self, one: Reservation, usage: Usage, hint: QuotaHint, per_token: timedelta | None) -> None:
         """Charge what was used."""
         used = {str(key): amount for key, amount in used_units(usage, self.limits.charge).items()}
+        self._state.counts.settled += 1
         if usage.tokens:
             self._state.demand.answered(usage.output_tokens)
         else:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from headrace.llm.quota.central import Central
 from headrace.llm.quota.learner import Learner
-from headrace.llm.quota.state import State
+from headrace.llm.quota.state import Advance, State
 from headrace.model.errors import StoreUnavailableError
 from headrace.ports.limiter import Limiter
 
@@ -47,8 +47,6 @@ class Pump:
         self._trusts = self._leaves = False
         self._shuts: float | None = None
         self._returns: dict[str, float] = {}
-        #: paid for in advance: when the units of a dear call are there, and how many
-        self._ticket: tuple[float, dict[str, float]] | None = None
 
     def kick(self, *, urgent: bool = False) -> None:
         """See to it that the task runs; `urgent`: that it looks now."""
@@ -95,7 +93,7 @@ class Pump:
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
         with contextlib.suppress(StoreUnavailableError):
-            self._drop_ticket()
+            self._drop_advance()
             self._owe(self._state.slots.spare(self._state.loop.time(), idle=True))
             await self._tell()
             await self._give_back(self._state.balance.drain())
@@ -162,7 +160,7 @@ class Pump:
         state = self._state
         expected = state.demand.expected(state.slice_seconds, now)
         low = any(state.balance[key] < units for key, units in expected.items())
-        return bool(state.line) or self._ticket is not None or (low and not state.door.doubtful)
+        return bool(state.line) or state.advance is not None or (low and not state.door.doubtful)
 
     @property
     def _has_to_tell(self) -> bool:
@@ -200,7 +198,7 @@ class Pump:
             self._ask_at = now + DOUBT_SECONDS * state.random.uniform(1 - PACE_JITTER, 1 + PACE_JITTER)
         elif state.door.doubtful:
             await self._go_ahead()
-        elif self._ticket is not None or self._dear():
+        elif state.advance is not None or self._dear():
             await self._lease_dear()
         else:
             await self._lease()
@@ -228,17 +226,17 @@ class Pump:
         lease = await self._central.lease({}, {})
         if lease.closed or lease.doubtful:
             await self._heed(closed=lease.closed)
-        elif self._ticket is None:
-            await self._buy_ticket(self._dear())
-        elif self._ticket[0] <= now:
-            (_, units), self._ticket, self._ask_at = self._ticket, None, now
-            state.balance.add(units)
+        elif state.advance is None:
+            await self._pay_in_advance(self._dear())
+        elif state.advance.due_at <= now:
+            state.balance.add(state.advance.units)
+            state.advance, self._ask_at = None, now
             state.serve()
             self.learner.note(scarce=True)
         else:
-            self._ask_at = min(self._ticket[0], now + LOOK_SECONDS / 4)
+            self._ask_at = min(state.advance.due_at, now + LOOK_SECONDS / 4)
 
-    async def _buy_ticket(self, units: dict[str, float]) -> None:
+    async def _pay_in_advance(self, units: dict[str, float]) -> None:
         state, flows = self._state, self._state.tempo.flows()
         await self._central.give_back({key: -amount for key, amount in units.items()})
         levels = await self._central.levels(units)
@@ -247,18 +245,17 @@ class Pump:
             self.learner.restart()
             return
         wait = max((-levels[key].units / flows[key] for key in units if key in flows), default=0.0)
-        self._ask_at = state.loop.time() + max(wait, 0.0)
-        self._ticket = (self._ask_at, units)
-        self._ask_at = min(self._ask_at, state.loop.time() + LOOK_SECONDS / 4)
+        state.advance = Advance(state.loop.time() + max(wait, 0.0), units)
+        self._ask_at = min(state.advance.due_at, state.loop.time() + LOOK_SECONDS / 4)
 
-    def _drop_ticket(self) -> None:
-        if self._ticket is not None:
-            self._owe(self._ticket[1])
-            self._ticket = None
+    def _drop_advance(self) -> None:
+        if self._state.advance is not None:
+            self._owe(self._state.advance.units)
+            self._state.advance = None
 
     def _stop(self) -> None:
         """Drop what is leased: the pool is closed."""
-        self._drop_ticket()
+        self._drop_advance()
         self._state.stop()
         self._ask_at = self._state.door.until
 

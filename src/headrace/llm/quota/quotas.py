@@ -46,6 +46,8 @@ class Quotas:
         """Reserve, after a wait if need be, in the order in which callers came.
 
         Raises QuotaWait as soon as it is clear that the wait exceeds `longest` (None: waits as long as it takes).
+        Who is first in line with a call that takes more than the pool's bucket ever holds waits on until it is earned,
+        where that takes five minutes at most: if all left, nobody would ever have it.
         """
         local = self._local(pool)
         return local.try_reserve(estimate) or await local.reserve(estimate, longest)

@@ -22,6 +22,22 @@ from headrace.model.quota import Estimate, PoolLimits
 SLICE, SLICE_SECONDS = 0.125, 0.25
 #: Waits that are told are at least so long: who comes back at once only has to be told again.
 LEAST_TOLD = 0.05
+#: Who will be first in line is told to come so much earlier, to stand there when it is: nothing is earned for nobody.
+EARLY_SECONDS = 1.0
+#: Nobody is told to come later than so long after the line has ended: by then more is known of what calls use.
+HORIZON_SECONDS = 30.0
+#: A dear call is paid in advance if it is earned in so long; one that takes longer is not waited for in a slot.
+MOST_EARNED_SECONDS = 300.0
+#: The part of what they reserve that calls are expected to use while none was answered.
+EXPECTED_USE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Units of a dear call that are paid for, and when they will be there (time of the loop)."""
+
+    due_at: float
+    units: Mapping[str, float]
 
 
 @dataclass(slots=True)
@@ -29,6 +45,7 @@ class Counts:
     """What happened since the pool was first used here."""
 
     reserved: int = 0
+    settled: int = 0
     waits: int = 0
     waited: float = 0.0
     in_flight: int = 0
@@ -47,6 +64,10 @@ class State:
         self.tempo, self.door = Tempo(limits), Door(random)
         self.slots = Slots(limits.concurrency, random)
         self.balance, self.line, self.demand, self.counts = Balance(), Line(), Demand(), Counts()
+        #: what was paid for the head of the line
+        self.advance: Advance | None = None
+        #: until when callers that left were told to come (time of the loop)
+        self._promised = 0.0
         self.ended = False
         self.used_at = 0.0
 
@@ -93,21 +114,58 @@ class State:
             if not head.future.done():
                 head.future.set_result(self.grant(head.units))
 
-    def least_wait(self, units: Mapping[str, float]) -> float:
-        """Return how long somebody who comes now waits at least, in seconds."""
-        flows, wait = self.tempo.flows(), 0.0
+    def is_dear(self, units: Mapping[str, float]) -> bool:
+        """Say whether a call needs more than the limiter ever has: somebody has to stand there while it is earned."""
         rates = self.tempo.rates(self.loop.time())
-        for key, flow in flows.items():
-            lack = self.line.needed.get(key, 0.0) + units.get(key, 0.0) - self.balance[key] - rates[key].burst
-            wait = max(wait, lack / flow)
-        return wait + self.door.rest(self.loop.time())
+        seconds = max((units.get(key, 0.0) / rate.per_second for key, rate in rates.items()), default=0.0)
+        return seconds <= MOST_EARNED_SECONDS and any(units.get(key, 0.0) > rate.burst for key, rate in rates.items())
 
-    def give_up(self, waiter: Waiter) -> None:
-        """Tell a caller who cannot wait longer how long it would take."""
+    def least_wait(self, units: Mapping[str, float]) -> float:
+        """Return how long somebody who comes now waits at least, in seconds; with a dear call, to be first in line."""
+        now, flows, wait = self.loop.time(), self.tempo.flows(), 0.0
+        rates = self.tempo.rates(now)
+        paid = self.advance.units if self.advance is not None else {}
+        for key, flow in flows.items():
+            burst = rates[key].burst
+            ahead = self.line.needed.get(key, 0.0) - paid.get(key, 0.0)
+            lack = ahead + min(units.get(key, 0.0), burst) if self.is_dear(units) else ahead + units.get(key, 0.0)
+            wait = max(wait, (lack - self.balance[key] - burst) / flow)
+        earned = max(0.0, self.advance.due_at - now) if self.advance is not None else 0.0
+        return wait + earned + self.door.rest(now)
+
+    def tell(self, units: Mapping[str, float]) -> QuotaWait:
+        """Return what a caller is told that cannot wait: when to come again.
+
+        Those with dear calls are told to come one after the other, as fast as the quota flows.
+        """
+        now, wait = self.loop.time(), self.least_wait(units)
+        if self.is_dear(units):
+            due_at = max(self._promised + self._usual_seconds(units), now + wait)
+            if due_at <= now + wait + HORIZON_SECONDS:
+                self._promised = due_at
+            else:
+                due_at = now + wait + HORIZON_SECONDS * self.random.uniform(0.5, 1)
+            wait = due_at - now - EARLY_SECONDS
+        return QuotaWait(timedelta(seconds=max(wait, LEAST_TOLD)), self.name)
+
+    def _usual_seconds(self, units: Mapping[str, float]) -> float:
+        """Return in what time the quota flows that a call will use, by what calls used so far."""
+        counts, flows = self.counts, self.tempo.flows()
+        usual = {key: EXPECTED_USE * amount for key, amount in units.items()}
+        if counts.settled:
+            usual = {key: min(amount, counts.used.get(key, 0.0) / counts.settled) for key, amount in units.items()}
+        return max((usual.get(key, 0.0) / flow for key, flow in flows.items()), default=0.0)
+
+    def lose_patience(self, waiter: Waiter) -> None:
+        """Turn away a caller that has waited for as long as it may, but for one whose dear call is paid in advance."""
+        if waiter is not self.line.head or self.advance is None:
+            self.turn_away(waiter)
+
+    def turn_away(self, waiter: Waiter) -> None:
+        """Tell a caller how long it would take."""
         if not waiter.future.done():
             self.line.leave(waiter)
-            wait = max(self.least_wait(waiter.units), LEAST_TOLD)
-            waiter.future.set_exception(QuotaWait(timedelta(seconds=wait), self.name))
+            waiter.future.set_exception(self.tell(waiter.units))
             self.serve()
 
     def stop(self) -> None:
@@ -116,4 +174,4 @@ class State:
         self.balance.add(debts)
         until = self.door.until
         for waiter in [one for one in self.line if one.until is not None and one.until < until]:
-            self.give_up(waiter)
+            self.turn_away(waiter)
