@@ -1,5 +1,6 @@
 """Headrace: durable batch jobs and workflows made for LLM work."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from headrace.app import App
@@ -42,6 +43,10 @@ from headrace.model.priority import Priority
 from headrace.tasks import Task
 
 if TYPE_CHECKING:
+    from headrace.llm.forecasting import Forecast
+    from headrace.llm.items import ItemResult, Items
+    from headrace.llm.results import Completion, Extraction, Provenance
+    from headrace.model.budget import Budget, BudgetView
     from headrace.model.provider_errors import (
         BadOutputError,
         ContextTooLongError,
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
         RateLimitedError,
         RefusedError,
     )
+    from headrace.model.usage import Usage
 
 __all__ = [
     "App",
@@ -63,8 +69,11 @@ __all__ = [
     "BatchItem",
     "Breaker",
     "BreakerOpenError",
+    "Budget",
+    "BudgetView",
     "Cancel",
     "ClosePolicy",
+    "Completion",
     "ConfigError",
     "ConflictError",
     "Context",
@@ -73,12 +82,16 @@ __all__ = [
     "DrainStoppedError",
     "ErrorClass",
     "ExecutorCrashedError",
+    "Extraction",
     "Fail",
     "FenceLostError",
+    "Forecast",
     "GatherContext",
     "HeadraceError",
     "InvalidInputError",
     "InvalidRequestError",
+    "ItemResult",
+    "Items",
     "JobCancelledError",
     "JobFailedError",
     "JobHandle",
@@ -91,6 +104,7 @@ __all__ = [
     "PayloadTooLargeError",
     "Priority",
     "Progress",
+    "Provenance",
     "ProviderAuthError",
     "ProviderError",
     "ProviderTimeoutError",
@@ -109,16 +123,29 @@ __all__ = [
     "StoreVersionError",
     "Task",
     "TaskTimeoutError",
+    "Usage",
     "WrongAnswerError",
 ]
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    """Import errors of model providers on first use: who asks no model does not pay for them."""
-    if name in __all__:
-        from headrace.model import provider_errors
+#: Where the names lie that only who asks a model needs; every other name of this kind is an error of providers.
+_LATE = {
+    "Budget": "headrace.model.budget",
+    "BudgetView": "headrace.model.budget",
+    "Completion": "headrace.llm.results",
+    "Extraction": "headrace.llm.results",
+    "Forecast": "headrace.llm.forecasting",
+    "ItemResult": "headrace.llm.items",
+    "Items": "headrace.llm.items",
+    "Provenance": "headrace.llm.results",
+    "Usage": "headrace.model.usage",
+}
 
-        return getattr(provider_errors, name)
+
+def __getattr__(name: str) -> Any:
+    """Import what calls of models return and raise on first use: who asks no model does not pay for them."""
+    if name in __all__:
+        return getattr(import_module(_LATE.get(name, "headrace.model.provider_errors")), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,25 +17,26 @@ from headrace.llm.dedupe import Claimed, NameBook, Unique
 from headrace.llm.forecasting import Forecast
 from headrace.llm.gateway import LLM
 from headrace.llm.items import ItemResult, Items
-from headrace.llm.results import Completion, Extraction
+from headrace.llm.results import Completion, Extraction, Provenance
 from headrace.model import errors, provider_errors
-from headrace.model.budget import BudgetView
+from headrace.model.budget import Budget, BudgetView
 from headrace.model.errors import HeadraceError
 from headrace.model.usage import Usage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
-    *("App", "Backoff", "BadOutputError", "Batch", "BatchItem", "Breaker", "BreakerOpenError", "Cancel"),
-    *("ClosePolicy", "ConfigError", "ConflictError", "Context", "ContextTooLongError", "Done"),
-    *("DrainStoppedError", "ErrorClass", "ExecutorCrashedError", "Fail", "FenceLostError", "GatherContext"),
-    *("HeadraceError",),
-    *("InvalidInputError", "InvalidRequestError", "JobCancelledError", "JobFailedError", "JobHandle"),
-    *("KeyHeldError", "Limit", "LimitTimeoutError", "NotAllowedError", "NotFoundError", "OverloadedError"),
-    *("PayloadTooLargeError",),
-    *("Priority", "Progress", "ProviderAuthError", "ProviderError", "ProviderTimeoutError"),
+    *("App", "Backoff", "BadOutputError", "Batch", "BatchItem", "Breaker", "BreakerOpenError", "Budget", "BudgetView"),
+    *("Cancel", "ClosePolicy", "Completion", "ConfigError", "ConflictError", "Context", "ContextTooLongError", "Done"),
+    *("DrainStoppedError", "ErrorClass", "ExecutorCrashedError", "Extraction", "Fail", "FenceLostError"),
+    *("Forecast", "GatherContext", "HeadraceError"),
+    *("InvalidInputError", "InvalidRequestError", "ItemResult", "Items", "JobCancelledError", "JobFailedError"),
+    *("JobHandle", "KeyHeldError", "Limit", "LimitTimeoutError", "NotAllowedError", "NotFoundError"),
+    *("OverloadedError", "PayloadTooLargeError"),
+    *("Priority", "Progress", "Provenance", "ProviderAuthError", "ProviderError", "ProviderTimeoutError"),
     *("ProviderUnavailableError", "QueueClosedError", "QueueFullError", "QueuePausedError", "Rate"),
     *("RateLimitedError", "RefusedError", "ResultTimeoutError", "Retry", "Snooze", "StorageResetError"),
-    *("StoreUnavailableError", "StoreVersionError", "Task", "TaskTimeoutError", "WrongAnswerError"),
+    *("StoreUnavailableError", "StoreVersionError", "Task", "TaskTimeoutError", "Usage"),
+    *("WrongAnswerError",),
 ]
 #: What calls of models, budgets and books of names return.
 RESULTS = (BudgetView, Claimed, Completion, Extraction, Forecast, ItemResult, Items, Unique, Usage)
@@ -63,6 +64,12 @@ def test_every_public_error_can_be_imported_from_the_package() -> None:
     assert headrace.RateLimitedError is provider_errors.RateLimitedError
     with pytest.raises(AttributeError, match="has no attribute 'NoSuchError'"):
         headrace.NoSuchError  # noqa: B018
+
+
+def test_what_calls_of_models_return_can_be_named_in_annotations() -> None:
+    """Whoever writes down the type of a result, or compares a provenance, imports it from the package."""
+    own = {kind.__name__: kind for kind in (*RESULTS, Provenance, Budget) if kind not in (Claimed, Unique)}
+    assert {name: getattr(headrace, name) for name in own} == own
 
 
 def test_every_public_name_says_what_it_is() -> None:
