@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 
-from headrace.model.llm import AnswerStyle, LLMSettings
+from headrace.model.llm import OPENAI_URL, AnswerStyle, LLMSettings, endpoint_of
 from headrace.model.prices import Price
 from headrace.model.quota import ChargePolicy, PoolLimits
 
@@ -22,9 +22,9 @@ class ModelSettings:
 
     #: model name; also OPENAI_MODEL
     model: str = ""
-    #: endpoint of an OpenAI-compatible server; also OPENAI_BASE_URL
+    #: endpoint of a server; with provider "openai" also OPENAI_BASE_URL
     base_url: str = ""
-    #: key of the endpoint; also OPENAI_API_KEY
+    #: key of the endpoint; with provider "openai" also OPENAI_API_KEY
     api_key: str = field(default="", repr=False)
     #: who is asked: "openai" (any compatible endpoint), "litellm" (needs headrace[litellm]) or "local"
     provider: str = ""
@@ -63,11 +63,35 @@ class ModelSettings:
     #: US dollars per million tokens of prompts that the provider has in its cache; unless given, as `input_price`
     cached_input_price: float | None = None
 
-    def inherited(self) -> ModelSettings:
-        """Return what a further model has of this one: the endpoint, and nothing of its quota and price."""
-        own = ModelSettings()
-        names = ("model", "pool", "escalate_to", *_RATES, "requests_per_day", "concurrency", *_PRICES)
-        return replace(self, **{name: getattr(own, name) for name in names})
+    def inherited(self, given: Mapping[str, object], openai: Mapping[str, str]) -> ModelSettings:
+        """Return what a further model, whose table is `given`, has of this one: nothing of its quota and price.
+
+        Its endpoint and key only where the model has the same provider, and the key only where it goes to the same
+        server. `openai`: endpoint and key that the environment holds for the provider "openai".
+        """
+        own, source = ModelSettings(), self
+        names = ["model", "pool", "escalate_to", *_RATES, "requests_per_day", "concurrency", *_PRICES]
+        provider = self._told(given).provider or "openai"
+        if provider != (self.provider or "openai"):
+            account = openai if provider == "openai" else {}
+            url, key = account.get("base_url", ""), account.get("api_key", "")
+            source = replace(self, provider=provider, base_url=url, api_key=key)
+        if source._told(given)._server != source._server:
+            names.append("api_key")
+        return replace(source, **{name: getattr(own, name) for name in names})
+
+    def _told(self, given: Mapping[str, object]) -> ModelSettings:
+        """Return this with what a further model's table says of who is asked; a wrong type is refused elsewhere."""
+        told = {name: text for name in ("provider", "base_url", "model") if isinstance(text := given.get(name), str)}
+        return replace(self, **({"model": ""} | told))  # type: ignore[arg-type]
+
+    @property
+    def _server(self) -> tuple[str, ...]:
+        """To whom the key goes. LiteLLM finds the server by the model: "anthropic/…" is another one than "gemini/…"."""
+        provider = self.provider or "openai"
+        if self.base_url or provider != "litellm":
+            return provider, endpoint_of(self.base_url or OPENAI_URL).partition("/")[0]
+        return provider, self.model.partition("/")[0]
 
     @property
     def pool_limits(self) -> PoolLimits:
@@ -92,10 +116,12 @@ class ModelSettings:
         """Return the settings as the gateway takes them; with nothing configured the local model's."""
         configured = self.model or self.base_url or self.api_key
         provider = self.provider or ("openai" if configured else "local")
+        # LiteLLM finds the provider by the model: there is none to be assumed.
+        models = {"openai": self.model or DEFAULT_MODEL, "litellm": self.model or None}
         return LLMSettings(
             name=name,
             provider=provider,
-            model=(self.model or DEFAULT_MODEL) if provider != "local" else None,
+            model=models.get(provider),
             base_url=self.base_url or None,
             api_key=self.api_key or None,
             style=AnswerStyle(self.style),

@@ -175,13 +175,14 @@ class Settings:
         return self.models[name].to_llm(name) if name else self.llm.to_llm()
 
 
+#: They name an account at the provider "openai"; no other provider is given its key.
+_OPENAI_ACCOUNT = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
 #: Environment names beside HEADRACE_<SECTION>_<KEY>, in order of preference.
 _ALIASES = {
     ("", "directory"): ("HEADRACE_DIRECTORY",),
     ("queue", "url"): ("HEADRACE_URL",),
     ("llm", "model"): ("OPENAI_MODEL",),
-    ("llm", "base_url"): ("OPENAI_BASE_URL",),
-    ("llm", "api_key"): ("OPENAI_API_KEY",),
+    **{("llm", name): (variable,) for name, variable in _OPENAI_ACCOUNT.items()},
 }
 
 
@@ -198,10 +199,24 @@ def load_settings(*, environ: Mapping[str, str] | None = None, file: Path | None
     document = _read_file(file or Path(chosen or FILE_NAME), required=file is None and bool(chosen))
     _check_environment(environ)
     document, models = _without_models(document)
-    settings: Settings = _fill(Settings(), document, environ, section="")
-    settings = replace(settings, models=_model_tables(settings.llm.inherited(), models))
+    settings: Settings = _fill(Settings(), document, _fitting(environ, document), section="")
+    settings = replace(settings, models=_model_tables(settings.llm, models, _openai_account(environ)))
     _check_rules(settings)
     return use_store(settings, settings.queue.url)
+
+
+def _openai_account(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: environ.get(variable, "") for name, variable in _OPENAI_ACCOUNT.items()}
+
+
+def _fitting(environ: Mapping[str, str], document: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the environment without the account of a provider that is not asked."""
+    table = document.get("llm")
+    written = table if isinstance(table, Mapping) else {}
+    provider = _raw_value("llm", "provider", written, environ)[1]
+    if provider in (None, "", "openai"):
+        return environ
+    return {name: value for name, value in environ.items() if name not in _OPENAI_ACCOUNT.values()}
 
 
 def use_store(settings: Settings, url: str) -> Settings:
@@ -266,11 +281,11 @@ _NAMED_TABLES = frozenset({"queues", "models"})
 
 
 def _queue_tables(document: Any) -> dict[str, QueueTable]:
-    return _named_tables(QueueTable(), document, "queues")
+    return _named_tables(lambda _: QueueTable(), document, "queues")
 
 
-def _model_tables(defaults: ModelSettings, document: Any) -> dict[str, ModelSettings]:
-    return _named_tables(defaults, document, "llm.models")
+def _model_tables(first: ModelSettings, document: Any, openai: Mapping[str, str]) -> dict[str, ModelSettings]:
+    return _named_tables(lambda table: first.inherited(table, openai), document, "llm.models")
 
 
 def _without_models(document: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -281,7 +296,7 @@ def _without_models(document: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     return {**document, "llm": {key: value for key, value in table.items() if key != "models"}}, table["models"]
 
 
-def _named_tables(defaults: T, document: Any, section: str) -> dict[str, T]:
+def _named_tables(defaults: Callable[[Mapping[str, Any]], T], document: Any, section: str) -> dict[str, T]:
     if not isinstance(document, Mapping):
         raise ConfigError(f"{FILE_NAME}: {section} must hold a table for each name, write [{section}.NAME]")
     tables = {}
@@ -292,7 +307,7 @@ def _named_tables(defaults: T, document: Any, section: str) -> dict[str, T]:
             raise ConfigError(str(error)) from None
         if not isinstance(table, Mapping):
             raise ConfigError(f"{FILE_NAME}: {section}.{name} must be a table, write [{section}.{name}]")
-        tables[name] = _fill(defaults, table, {}, section=f"{section}.{name}")
+        tables[name] = _fill(defaults(table), table, {}, section=f"{section}.{name}")
     return tables
 
 

@@ -164,6 +164,18 @@ def test_the_model_is_told_and_its_key_is_not(headrace: CommandLine, monkeypatch
     assert examine(headrace)["model"]["status"] == "ok"
 
 
+def test_a_model_of_litellm_is_told_as_such(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not said to be at OpenAI, nor to have OpenAI's key; one that is not named is neither guessed nor local."""
+    monkeypatch.setenv("HEADRACE_LLM_PROVIDER", "litellm")
+    monkeypatch.setenv("OPENAI_API_KEY", "hush")
+    told = "small at its provider's endpoint, by LiteLLM, with the key that LiteLLM finds in the environment"
+    assert examine(headrace)["model"]["message"] == told
+    monkeypatch.delenv("OPENAI_MODEL")
+    found = examine(headrace)["model"]
+    assert (found["status"], found["message"]) == ("warn", "llm.provider is litellm, and no model is named")
+    assert "HEADRACE_LLM_MODEL" in found["fix"]
+
+
 def test_the_address_hides_the_password(headrace: CommandLine) -> None:
     """A store URL is shown without its password."""
     result = headrace("--url", "postgresql://app:hush@db.example:6432/jobs?password=hush", "doctor")

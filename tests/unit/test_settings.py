@@ -274,6 +274,62 @@ def test_without_a_model_the_local_one_is_meant() -> None:
         assert chosen.model, name
 
 
+OPENAI = {"OPENAI_API_KEY": "of-openai", "OPENAI_BASE_URL": "https://eu.api.openai.com/v1"}
+
+
+@pytest.mark.parametrize("where", ["file", "environment"])
+def test_the_account_at_openai_is_given_to_no_other_provider(tmp_path: Path, where: str) -> None:
+    """OPENAI_API_KEY and OPENAI_BASE_URL count for the provider "openai" alone; a key of one's own counts for all."""
+    text = '[llm]\nprovider = "litellm"\nmodel = "anthropic/small"' if where == "file" else ""
+    environ = {} if where == "file" else {"HEADRACE_LLM_PROVIDER": "litellm", "HEADRACE_LLM_MODEL": "anthropic/small"}
+    chosen = load(tmp_path, text, **environ, **OPENAI).llm_settings()
+    assert (chosen.provider, chosen.api_key, chosen.base_url) == ("litellm", None, None)
+    own = load(tmp_path, text, **environ, **OPENAI, HEADRACE_LLM_API_KEY="own").llm_settings()
+    assert (own.api_key, own.base_url) == ("own", None)
+    assert load(tmp_path, '[llm]\nprovider = "openai"', **OPENAI).llm_settings().api_key == "of-openai"
+
+
+def key_of(tmp_path: Path, first: str, further: str, **environ: str) -> tuple[str | None, str | None]:
+    """Return the key and the endpoint that a further model has."""
+    chosen = load(tmp_path, f"[llm]\n{first}\n[llm.models.further]\n{further}", **environ).llm_settings("further")
+    return chosen.api_key, chosen.base_url
+
+
+@pytest.mark.parametrize(
+    ("first", "further", "key"),
+    [
+        ('base_url = "https://a.example/v1"', 'model = "large"', "first"),
+        ('base_url = "https://a.example/v1"', 'base_url = "https://A.example:443/v2/"', "first"),
+        ('base_url = "https://a.example/v1"', 'base_url = "https://b.example/v1"', None),
+        ('base_url = "http://127.0.0.1:8000/v1"', 'base_url = "http://127.0.0.1:8001/v1"', None),
+        ('base_url = "https://a.example/v1"', 'base_url = "https://b.example/v1"\napi_key = "own"', "own"),
+        ('model = "small"', 'base_url = "https://api.openai.com/v1/"', "first"),
+        ('model = "small"', 'base_url = "https://b.example/v1"', None),
+        ('model = "small"', 'base_url = "https://[b.example/v1"', None),
+        ('model = "small"', 'provider = "litellm"\nmodel = "anthropic/large"', None),
+        ('provider = "litellm"\nmodel = "anthropic/small"', 'model = "anthropic/large"', "first"),
+        ('provider = "litellm"\nmodel = "anthropic/small"', 'model = "gemini/large"', None),
+        ('provider = "litellm"\nmodel = "claude"', 'model = "gpt"', None),
+        ('provider = "litellm"\nmodel = "anthropic/small"', "", None),
+        ('provider = "litellm"\nbase_url = "http://proxy:4000"', 'model = "gemini/large"', "first"),
+        ('provider = "litellm"\nmodel = "openai/small"', 'provider = "openai"', None),
+    ],
+)
+def test_a_key_goes_to_no_other_server(tmp_path: Path, first: str, further: str, key: str | None) -> None:
+    """A further model takes the key of `[llm]` only where it asks the same server of the same provider."""
+    assert key_of(tmp_path, first, further, HEADRACE_LLM_API_KEY="first")[0] == key
+
+
+def test_a_further_model_of_another_provider_takes_no_endpoint_of_the_first(tmp_path: Path) -> None:
+    """LiteLLM is not sent to the first model's server; a model at "openai" takes the account of the environment."""
+    first = 'base_url = "https://a.example/v1"'
+    assert key_of(tmp_path, first, 'provider = "litellm"\nmodel = "gemini/x"', **OPENAI) == (None, None)
+    found = key_of(tmp_path, 'provider = "litellm"\nmodel = "gemini/x"', 'provider = "openai"', **OPENAI)
+    assert found == ("of-openai", "https://eu.api.openai.com/v1")
+    elsewhere = 'provider = "openai"\nbase_url = "http://127.0.0.1:1/v1"'
+    assert key_of(tmp_path, 'provider = "litellm"\nmodel = "gemini/x"', elsewhere, **OPENAI)[0] is None
+
+
 def test_further_models_inherit_the_endpoint_and_nothing_of_quota_and_price(tmp_path: Path) -> None:
     """`[llm.models.NAME]` takes from `[llm]` what it does not give of the endpoint."""
     settings = load(

@@ -261,8 +261,15 @@ async def _time_hint(listener: Notifier, sender: Notifier) -> float | None:
 def _model(settings: Settings) -> Finding:
     chosen = settings.llm_settings()
     if chosen.model is not None:
-        key = "with a key" if chosen.api_key else "without a key"
-        return _ok("model", f"{chosen.model} at {chosen.base_url or 'the endpoint of the openai SDK'}, {key}")
+        none = "with the key that LiteLLM finds in the environment" if chosen.provider == "litellm" else "without a key"
+        key = "with a key" if chosen.api_key else none
+        usual = (
+            "the endpoint of the openai SDK" if chosen.provider == "openai" else "its provider's endpoint, by LiteLLM"
+        )
+        return _ok("model", f"{chosen.model} at {chosen.base_url or usual}, {key}")
+    if chosen.provider == "litellm":
+        fix = "set HEADRACE_LLM_MODEL to a model as LiteLLM names it, provider/model"
+        return Finding("model", Status.WARN, "llm.provider is litellm, and no model is named", fix)
     missing = [name for name in LOCAL_MODEL_PACKAGES if find_spec(name) is None]
     if not missing:
         return _ok("model", "none configured: the local model is used")

@@ -9,12 +9,33 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from headrace.model.prices import Price
 from headrace.model.quota import NO_HINT, PoolLimits, QuotaHint
 from headrace.model.usage import Usage
 
 Role = Literal["system", "user", "assistant"]
+
+#: Where the provider "openai" asks unless it is told otherwise.
+OPENAI_URL = "https://api.openai.com/v1"
+_PORTS = {"http": 80, "https": 443}
+
+
+def endpoint_of(url: str) -> str:
+    """Return which server a URL names: host, port unless it is the usual one, and path; nothing that may be secret.
+
+    >>> endpoint_of("https://user:secret@API.example:443/v1/"), endpoint_of("http://127.0.0.1:8000/v1")
+    ('api.example/v1', '127.0.0.1:8000/v1')
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        # What the provider will refuse.
+        return ""
+    shown = "" if port is None or port == _PORTS.get(parts.scheme) else f":{port}"
+    return f"{parts.hostname or ''}{shown}{parts.path.rstrip('/')}"
 
 
 class AnswerStyle(StrEnum):

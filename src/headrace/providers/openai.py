@@ -13,7 +13,16 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from headrace.model.errors import ConfigError
-from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, Embeddings, LLMSettings, TextPart
+from headrace.model.llm import (
+    OPENAI_URL,
+    Answer,
+    AnswerStyle,
+    CompletionRequest,
+    Embeddings,
+    LLMSettings,
+    TextPart,
+    endpoint_of,
+)
 from headrace.model.provider_errors import ProviderError, ProviderTimeoutError, ProviderUnavailableError
 from headrace.providers.chat import Reader, request_body
 from headrace.providers.chat_stream import AnswerStream
@@ -25,8 +34,6 @@ from headrace.providers.quota_headers import read_hint
 
 if TYPE_CHECKING:
     from headrace.providers.openai_client import Incoming, Received, SdkClient
-
-_OFFICIAL = "https://api.openai.com/v1"
 
 
 class OpenAIProvider:
@@ -44,16 +51,17 @@ class OpenAIProvider:
             raise ConfigError(
                 "HEADRACE_LLM_MODEL must name a model, got nothing. Set it, or unset HEADRACE_LLM_BASE_URL"
             )
-        base_url = settings.base_url or _OFFICIAL
-        if not settings.api_key and base_url == _OFFICIAL:
-            raise ConfigError("HEADRACE_LLM_API_KEY must hold the key of your account. Set it, or OPENAI_API_KEY")
-        url = urlsplit(base_url)
-        if url.scheme not in ("http", "https") or not url.hostname:
+        base_url = settings.base_url or OPENAI_URL
+        if not settings.api_key and endpoint_of(base_url) == endpoint_of(OPENAI_URL):
+            raise ConfigError(_no_key(settings.name))
+        # First: it stands also what cannot be read as a URL.
+        server = endpoint_of(base_url).partition("/")[0]
+        if not server or urlsplit(base_url).scheme not in ("http", "https"):
             raise ConfigError(f"HEADRACE_LLM_BASE_URL must be a URL like http://127.0.0.1:8000/v1, got {base_url!r}")
         self._settings = replace(settings, base_url=base_url)
         self._name, self._model, self._base_url, self._use_proxies = name, settings.model, base_url, use_proxies
         #: For errors: without what a URL may hide, such as a password.
-        self._place = f"{url.hostname}:{url.port}" if url.port else url.hostname
+        self._place = server
         # A client's connections belong to one event loop; scripts that call asyncio.run twice have two.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, SdkClient] = WeakKeyDictionary()
         self._leaving_out = LeavingOut()
@@ -183,3 +191,10 @@ class OpenAIProvider:
                 client = module.SdkClient(self._settings, base_url=self._base_url, use_proxies=self._use_proxies)
                 self._clients[loop] = client
         return self._clients[loop]
+
+
+def _no_key(name: str) -> str:
+    if not name:
+        return "HEADRACE_LLM_API_KEY must hold the key of your account. Set it, or OPENAI_API_KEY"
+    # The key of another server or provider is not taken over.
+    return f"llm.models.{name}.api_key must hold the key of your account at OpenAI. Write it into headrace.toml"
