@@ -34,6 +34,8 @@ class ModelSettings:
     timeout: timedelta = timedelta(seconds=90)
     #: names the account, where several share this store: each has quotas of its own
     account: str = "default"
+    #: names the server in the keys of stored answers, which then outlive a move; empty: host, port and path of base_url
+    memo_name: str = ""
     #: quota that the model uses; models with the same pool share it; empty: PROVIDER:MODEL
     pool: str = ""
     #: most requests per minute over all processes
@@ -75,9 +77,11 @@ class ModelSettings:
         if provider != (self.provider or "openai"):
             account = openai if provider == "openai" else {}
             url, key = account.get("base_url", ""), account.get("api_key", "")
-            source = replace(self, provider=provider, base_url=url, api_key=key)
+            source = replace(self, provider=provider, base_url=url, api_key=key, memo_name="")
         if source._told(given)._server != source._server:
             names.append("api_key")
+        if "base_url" in given:
+            names.append("memo_name")
         return replace(source, **{name: getattr(own, name) for name in names})
 
     def _told(self, given: Mapping[str, object]) -> ModelSettings:
@@ -132,6 +136,7 @@ class ModelSettings:
             expected_tokens=self.expected_tokens,
             escalate_to=self.escalate_to or None,
             price=self.price,
+            memo_name=self.memo_name,
         )
 
 

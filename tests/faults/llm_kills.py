@@ -115,7 +115,7 @@ def key_of(app: App, asked: str) -> str:
 
     llm = app.llm
     request = CompletionRequest(model=llm.model_name, messages=conversation(asked, None), max_tokens=40)
-    return request.memo_key(llm.provider_name)
+    return request.memo_key(llm.provider_name, endpoint=app.settings.llm_settings().memo_endpoint)
 
 
 def describe(report: Report) -> dict[str, Any]:

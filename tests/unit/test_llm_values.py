@@ -47,6 +47,30 @@ def test_equal_asks_have_equal_keys_in_every_process() -> None:
     assert REQUEST.memo_key("openai").startswith("0ff3f54d97f68d09")
 
 
+def endpoint_named(base_url: str | None, provider: str = "openai", memo_name: str = "") -> str:
+    """Return what the memo calls the server of a model."""
+    return LLMSettings(provider=provider, model="m", base_url=base_url, memo_name=memo_name).memo_endpoint
+
+
+def test_servers_that_call_their_models_the_same_share_no_answer() -> None:
+    """Another host, port or path is another server, by `memo_name` it is the same; the usual one is as before."""
+    urls = (
+        "http://10.0.0.1:8000/v1",
+        "http://10.0.0.1:8001/v1",
+        "http://10.0.0.2:8000/v1",
+        "http://10.0.0.1:8000/b/v1",
+    )
+    keys = {REQUEST.memo_key("openai", endpoint=endpoint_named(url)) for url in urls}
+    assert len(keys | {REQUEST.memo_key("openai")}) == 5
+    moved = {REQUEST.memo_key("openai", endpoint=endpoint_named(url, memo_name="vllm")) for url in urls}
+    assert len(moved) == 1
+    assert not moved & keys
+    assert endpoint_named("HTTP://Host:80/v1/") == endpoint_named("http://user:secret@host/v1") == "host/v1"
+    usual = (endpoint_named(None), endpoint_named("https://api.openai.com/v1/"), endpoint_named("http://x/", "local"))
+    assert usual == ("", "", "")
+    assert endpoint_named("https://api.openai.com/v1", "litellm") == "api.openai.com/v1"
+
+
 @pytest.mark.parametrize("text", ["plain", "", "null \x00 byte", "lone \ud800 surrogate", 'quote " and \\ and ü'])
 def test_a_stored_answer_survives_any_text(text: str) -> None:
     """Encoding is ASCII and loses nothing, whatever a model said."""

@@ -320,6 +320,25 @@ def test_a_key_goes_to_no_other_server(tmp_path: Path, first: str, further: str,
     assert key_of(tmp_path, first, further, HEADRACE_LLM_API_KEY="first")[0] == key
 
 
+def test_a_server_keeps_its_name_in_the_memo_where_it_is_the_same(tmp_path: Path) -> None:
+    """`memo_name` goes with the endpoint: a further model at another one is not taken for the first's server."""
+    text = """
+        [llm]
+        base_url = "http://127.0.0.1:8000/v1"
+        memo_name = "ours"
+        [llm.models.same]
+        model = "large"
+        [llm.models.other]
+        base_url = "http://127.0.0.1:8001/v1"
+        [llm.models.litellm]
+        provider = "litellm"
+        model = "gemini/x"
+        """
+    settings = load(tmp_path, text)
+    named = {name: settings.llm_settings(name).memo_endpoint for name in ("", *settings.models)}
+    assert named == {"": "ours", "same": "ours", "other": "127.0.0.1:8001/v1", "litellm": ""}
+
+
 def test_a_further_model_of_another_provider_takes_no_endpoint_of_the_first(tmp_path: Path) -> None:
     """LiteLLM is not sent to the first model's server; a model at "openai" takes the account of the environment."""
     first = 'base_url = "https://a.example/v1"'

@@ -80,7 +80,7 @@ class Asker:
         origin = current_origin.get() or Origin()
         if switches.tenant is not None:
             origin = replace(origin, tenant=switches.tenant)
-        key = request.memo_key(self.provider.name, tenant=switches.tenant)
+        key = request.memo_key(self.provider.name, tenant=switches.tenant, endpoint=self.endpoint.memo_endpoint)
         return Ask(
             request=request, key=key, purpose=purpose, origin=origin, memo=switches.memo,
             keeps_slot=origin.job_id is not None, manner=manner,

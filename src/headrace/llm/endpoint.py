@@ -24,3 +24,5 @@ class Endpoint:
     expected_tokens: int = 1_024
     #: name of the model that is asked what this one could not answer; None: none is
     escalate_to: str | None = None
+    #: which server the memo's keys name (`LLMSettings.memo_endpoint`)
+    memo_endpoint: str = ""

@@ -90,16 +90,17 @@ class CompletionRequest:
     #: Sent where the provider takes one.
     seed: int | None = None
 
-    def memo_key(self, provider: str, *, tenant: str | None = None) -> str:
+    def memo_key(self, provider: str, *, tenant: str | None = None, endpoint: str = "") -> str:
         """sha256 (64 hex digits) over the provider's name and every field, as canonical JSON.
 
-        `tenant`: whose memo it is; None: everybody's. The endpoint's address is left out on purpose: a proxy or another
-        port gives no other answer.
+        `tenant`: whose memo it is; None: everybody's. `endpoint`: `LLMSettings.memo_endpoint`, for two servers may call
+        different models by one name; empty: the provider's own.
         """
         # What is not used is left out: keys of a version that did not know it stay as they were.
         unused = {name for name in ("tools", "seed") if not getattr(self, name) and getattr(self, name) != 0}
         ask = {name: value for name, value in asdict(self).items() if name not in unused}
         ask |= {"v": 1, "provider": provider} | ({} if tenant is None else {"tenant": tenant})
+        ask |= {"endpoint": endpoint} if endpoint else {}
         text = json.dumps(ask, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -198,6 +199,20 @@ class LLMSettings:
     escalate_to: str | None = None
     #: in the place of the price list's
     price: Price | None = None
+    #: names the server in the memo; empty: its address does
+    memo_name: str = ""
+
+    @property
+    def memo_endpoint(self) -> str:
+        """Which server the memo's keys name; empty: the provider's own endpoint.
+
+        >>> LLMSettings(base_url="http://127.0.0.1:8000/v1").memo_endpoint, LLMSettings().memo_endpoint
+        ('127.0.0.1:8000/v1', '')
+        """
+        if self.memo_name or self.base_url is None or self.provider == "local":
+            return self.memo_name
+        named = endpoint_of(self.base_url)
+        return "" if self.provider == "openai" and named == endpoint_of(OPENAI_URL) else named
 
     @property
     def pool_name(self) -> str:

@@ -69,6 +69,7 @@ def _endpoint(model: LLMSettings, settings: Settings) -> Endpoint:
         name=model.name,
         expected_tokens=model.expected_tokens,
         escalate_to=model.escalate_to,
+        memo_endpoint=model.memo_endpoint,
     )
 
 
