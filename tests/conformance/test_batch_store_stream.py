@@ -69,6 +69,16 @@ async def test_overlapping_slices_conflict(on: Scenario) -> None:
     assert (await on.stores.inspect.batch_progress(batch_id)).waiting == 3
 
 
+async def test_overlapping_slices_behind_a_gap_conflict(on: Scenario) -> None:
+    """Also where fewer items were appended than the ordinals reach."""
+    batch_id = await on.open_batch()
+    await on.stores.batches.append_slice(part(batch_id, 1, 2))
+
+    with pytest.raises(ConflictError):
+        await on.stores.batches.append_slice(part(batch_id, 2, 1))
+    assert await on.stores.batches.append_slice(part(batch_id, 0, 1)) is True
+
+
 async def test_slices_over_the_items_of_a_list_conflict(on: Scenario) -> None:
     """The items a batch was made of take their ordinals too: a later round appends after them only."""
     batch_id = await on.batch(3)

@@ -63,6 +63,7 @@ def insert_items(state: State, batch: Batch, *, first: int, args: Sequence[str])
         job = Job(job_id, new.spec, text, now, run_at=new.run_at, batch_id=new.id, ordinal=first + offset)
         state.add(job)
     batch.appended += len(args)
+    batch.reach = max(batch.reach, first + len(args))
 
 
 def seal(state: State, batch: Batch) -> None:
@@ -90,7 +91,7 @@ def append_slice(state: State, part: Slice) -> bool:
 
 def _overlaps(batch: Batch, part: Slice) -> bool:
     end = part.first + len(part.args)
-    return part.first < batch.appended and any(
+    return part.first < batch.reach and any(
         first < end and part.first < first + length for first, (length, _) in batch.slices.items()
     )
 

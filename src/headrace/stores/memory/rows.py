@@ -76,6 +76,8 @@ class Batch:
     #: (length, hash) of each slice by its first ordinal.
     slices: dict[int, tuple[int, str]] = field(default_factory=dict)
     appended: int = 0
+    #: The ordinal after the last: more than were appended where some are missing in between.
+    reach: int = 0
     live: dict[UUID, Job] = field(default_factory=dict)
     ended: list[Finished] = field(default_factory=list)
     counts: Counter[JobState] = field(default_factory=Counter)
