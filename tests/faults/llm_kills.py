@@ -16,7 +16,7 @@ from headrace.model.calls import CallState
 from headrace.model.llm import CompletionRequest
 from headrace.settings import load_settings
 from headrace.testing.provider import ProviderProcess
-from tests.faults.llm_tasks import ask, question, wanted
+from tests.faults.llm_tasks import make, question, wanted
 from tests.faults.site import Site, WorkerProcess
 
 APP = "tests.faults.llm_tasks:app"
@@ -63,9 +63,9 @@ async def run(site: Site, folder: Path, *, kills: int, items: int, seed: int = 0
     with ProviderProcess(*options) as provider:
         environ = {**provider.environment, "HEADRACE_LLM_INPUT_PRICE": "1", "HEADRACE_LLM_OUTPUT_PRICE": "2"}
         settings = load_settings(environ={**site.environment, **environ}, file=folder / "none.toml")
-        ask.app._given_settings = settings
+        app, ask = make(App(settings=settings))
         began = time.monotonic()
-        async with ask.app as app:
+        async with app:
             batch = await app.submit(ask, list(range(items)), key="first")
             workers = [start(site, environ) for _ in range(WORKERS)]
             chance = random.Random(seed)
