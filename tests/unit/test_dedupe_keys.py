@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.llm.dedupe import ARTICLES, Normalisation, normalise
+from headrace.llm.dedupe.number_words import NUMBER_WORDS
 from headrace.llm.dedupe.numerals import form_of
 from headrace.model.errors import InvalidInputError
 
@@ -132,8 +133,9 @@ def test_numbers_are_read_from_names(key: str, numerals: tuple[str, ...]) -> Non
 
 
 @given(st.integers(1, 3999))
+@example(509)  # dix: ten in French
 def test_every_roman_numeral_has_its_value(number: int) -> None:
-    """All but those that are everyday words are read, and equal the number in digits."""
+    """All but those that are everyday words, or number words, are read, and equal the number in digits."""
     rest, roman = number, ""
     for value, sign in zip(
         (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
@@ -142,7 +144,10 @@ def test_every_roman_numeral_has_its_value(number: int) -> None:
     ):
         roman, rest = roman + sign * (rest // value), rest % value
     form = form_of(f"king {roman} keep")
-    assert form.numerals in (((str(number),)), ()) and (form.numerals or len(roman) <= 3)
+    if roman in NUMBER_WORDS:
+        assert form.numerals == (str(NUMBER_WORDS[roman]),)
+    else:
+        assert form.numerals in ((str(number),), ()) and (form.numerals or len(roman) <= 3)
 
 
 @given(st.text(alphabet="零一二三四五六七八九十百千万十", min_size=1, max_size=5_000))
