@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -82,6 +83,68 @@ def test_pools_show_what_was_spent_today(calls: CommandLine) -> None:
     assert 'headrace_llm_pool_spent_usd_today{pool="openai:small"} 0.0025' in exposed
     assert 'headrace_llm_pool_orphaned_calls_today{pool="openai:small"} 1' in exposed
     assert 'headrace_llm_calls_by_purpose_today{purpose="ask"} 2' in exposed
+
+
+LIMITS = {
+    "HEADRACE_LLM_MODEL": "small", "HEADRACE_LLM_REQUESTS_PER_MINUTE": "300",
+    "HEADRACE_LLM_TOKENS_PER_MINUTE": "200000", "HEADRACE_LLM_REQUESTS_PER_DAY": "5000",
+    "HEADRACE_LLM_CONCURRENCY": "8",
+}  # fmt: skip
+
+
+def test_a_pool_that_no_process_uses_shows_its_configured_limits(
+    calls: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not said to be unlimited; one that is configured and was not used yet is listed too."""
+    assert "no limit configured" in calls.text("llm", "pools")
+    for name, value in LIMITS.items():
+        monkeypatch.setenv(name, value)
+    text = calls.text("llm", "pools")
+    assert "limit 300 requests, 200,000 tokens, 5,000 requests/day, 8 at once" in text
+    assert "not limited" not in text
+    [pool] = calls.json("llm", "pools")
+    assert (pool["limits"]["requests_per_minute"], pool["limits"]["concurrency"], pool["processes"]) == (300, 8, 0)
+    monkeypatch.setenv("HEADRACE_LLM_POOL", "other")
+    assert [pool["name"] for pool in calls.json("llm", "pools")] == ["openai:small", "other"]
+
+
+def test_what_flows_is_told_by_the_processes_that_are_alive(
+    calls: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where less was learnt than is configured, that is shown."""
+    for name, value in LIMITS.items():
+        monkeypatch.setenv(name, value)
+    tell_of_pool(calls, flows={"requests": 2.0})
+    text = calls.text("llm", "pools")
+    assert "120 requests, 5,000 requests/day, 8 at once" in text
+    assert "limit 300" not in text
+
+
+def test_a_pool_in_use_without_limits_is_not_limited(calls: CommandLine) -> None:
+    """Neither configured nor learnt."""
+    tell_of_pool(calls, flows={})
+    assert "not limited" in calls.text("llm", "pools")
+
+
+def tell_of_pool(headrace: CommandLine, flows: dict[str, float]) -> None:
+    """Let a live process tell of the pool."""
+    told = {
+        "name": "openai:small", "waiting": 0, "waits": 0, "waited_seconds": 0.0, "refused": 0, "overloaded": 0,
+        "closed_seconds": 0.0, "flows": flows, "learnt": 1.0,
+    }  # fmt: skip
+    tell(headrace, {"headrace.llm.pools": [told]})
+
+
+def tell(headrace: CommandLine, stats: dict[str, Any]) -> None:
+    """Let a live process tell something with its session."""
+
+    async def make() -> None:
+        sessions = headrace.stores.sessions
+        session = NewSession(ProcessId("elsewhere", 2, 2), "elsewhere", {}, timedelta(minutes=5))
+        await sessions.register_session(session)
+        await sessions.renew_session(session.id, lease=timedelta(minutes=5), stats=stats)
+
+    as_client(headrace.app(), make)
 
 
 def test_orphaned_calls_are_listed_with_what_they_may_have_cost(calls: CommandLine) -> None:

@@ -17,8 +17,10 @@ from headrace.engine.llm_queries import PoolView, list_pools, list_spend, read_f
 from headrace.model.budget import BudgetView
 from headrace.model.calls import CallState, CallView
 from headrace.model.money import show_money
+from headrace.model.quota import Pool, PoolLimits
 from headrace.model.spend import SpendGroup, SpendRow
 from headrace.ports.stores import Stores
+from headrace.settings import Settings
 
 _SCOPE = click.argument("scope", metavar="SCOPE")
 _SCOPES = 'SCOPE is "day", "tenant:NAME", "batch:ID" or "run:ID".'
@@ -36,7 +38,8 @@ def pools(prometheus: bool, as_json: bool) -> None:
     """Show the quotas of models: what flows, who waits, what was refused, what was spent today (UTC).
 
     A pool is one quota: of a provider, an account there, and a model. WAITS, 429 and FLOW are told by the processes
-    that are alive, since each began; FLOW is per minute, and less than the limit where less was learnt.
+    that are alive, since each began; FLOW is per minute, and less than the limit where less was learnt. Of a pool that
+    no live process uses it is the limit that is configured here.
 
     \b
     Examples:
@@ -49,13 +52,18 @@ def pools(prometheus: bool, as_json: bool) -> None:
     if prometheus:
         click.echo(expose_models(with_stores(read_figures)), nl=False)
         return
-    found = with_stores(list_pools)
+    found = with_app(lambda app: list_pools(app.runtime.stores, _configured(app.settings)))
     if as_json:
         print_json(found)
     elif not found:
-        print_text("No model was called today, and no live process uses one.")
+        print_text("No model was called today, no live process uses one, and no limits are configured.")
     else:
         print_table(_POOL_COLUMNS, [_pool_row(pool) for pool in found], _POOLS_GIVE)
+
+
+def _configured(settings: Settings) -> list[Pool]:
+    models = [settings.llm_settings(name) for name in ("", *settings.models)]
+    return [Pool(model.pool_name, model.limits) for model in models]
 
 
 _POOL_COLUMNS = (
@@ -67,7 +75,6 @@ _POOLS_GIVE = Give(first=("WAITED", "WAITS", "TOKENS", "ORPHANED", "CALLS TODAY"
 
 def _pool_row(pool: PoolView) -> tuple[object, ...]:
     today = pool.today
-    flows = ", ".join(f"{60 * flow:,.0f} {name.replace('_', ' ')}" for name, flow in sorted(pool.flows.items()))
     return (
         pool.name,
         f"closed for {age(pool.closed)}" if pool.closed else "open",
@@ -76,12 +83,26 @@ def _pool_row(pool: PoolView) -> tuple[object, ...]:
         pool.waits,
         age(pool.waited) if pool.waits else "",
         pool.refused,
-        flows or "not limited",
+        _flow(pool),
         today.usage.calls if today else 0,
         today.usage.tokens if today else 0,
         _spent(today) if today else "$0.00",
         today.orphaned if today else 0,
     )
+
+
+def _flow(pool: PoolView) -> str:
+    """Return what flows, as live processes know it or else as it is configured, and the limits that do not flow."""
+    limits = pool.limits or PoolLimits()
+    flows = pool.flows if pool.processes else {str(name): flow for name, flow in limits.flows.items()}
+    words = [f"{60 * flow:,.0f} {name.replace('_', ' ')}" for name, flow in sorted(flows.items())]
+    if limits.requests_per_day is not None:
+        words.append(f"{limits.requests_per_day:,} requests/day")
+    if limits.concurrency is not None:
+        words.append(f"{limits.concurrency:,} at once")
+    if pool.processes:
+        return ", ".join(words) or "not limited"
+    return f"limit {', '.join(words)}" if words else "no limit configured"
 
 
 def _spent(row: SpendRow) -> str:

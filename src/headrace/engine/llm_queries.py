@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from headrace.engine.dead_processes import expire_gone
+from headrace.model.quota import Pool, PoolLimits
 from headrace.model.session import SessionView
 from headrace.model.spend import SpendGroup, SpendRow
 from headrace.ports.stores import Stores
@@ -24,6 +25,10 @@ class PoolView:
     """One pool over all live processes. Counts of processes are since each began."""
 
     name: str
+    #: what the settings of whoever looks give; None: nothing
+    limits: PoolLimits | None = None
+    #: live processes that tell of it
+    processes: int = 0
     #: calls in flight by the ledger, and by what the processes say
     in_flight: int = 0
     waiting: int = 0
@@ -43,14 +48,18 @@ class PoolView:
     today: SpendRow | None = None
 
 
-async def list_pools(stores: Stores) -> list[PoolView]:
-    """Return the pools that were used today or by a live process, by name."""
+async def list_pools(stores: Stores, configured: Iterable[Pool] = ()) -> list[PoolView]:
+    """Return the pools that were used today or by a live process, and those `configured` with limits, by name."""
     await settle_dead(stores)
     info = await stores.inspect.store_info()
     rows = await stores.budgets.list_spend(SpendGroup.POOL, since=_day(info.now))
     pools = {row.name: PoolView(row.name, in_flight=row.in_flight, today=row) for row in rows}
     for told in _told(await stores.inspect.list_sessions()):
         _add(pools.setdefault(told["name"], PoolView(told["name"])), told)
+    for pool in configured:
+        if pool.limits.given:
+            view = pools.setdefault(pool.name, PoolView(pool.name))
+            view.limits = view.limits or pool.limits
     return [pools[name] for name in sorted(pools)]
 
 
@@ -100,6 +109,7 @@ def _told(sessions: Iterable[SessionView]) -> Iterable[dict[str, Any]]:
 
 
 def _add(pool: PoolView, told: dict[str, Any]) -> None:
+    pool.processes += 1
     pool.waiting += told["waiting"]
     pool.waits += told["waits"]
     pool.waited += timedelta(seconds=told["waited_seconds"])

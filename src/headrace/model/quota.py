@@ -70,6 +70,15 @@ class PoolLimits:
         }
         return {dimension: rate / 60 for dimension, rate in per_minute.items() if rate is not None}
 
+    @property
+    def given(self) -> bool:
+        """Whether anything is limited.
+
+        >>> PoolLimits().given, PoolLimits(concurrency=8).given
+        (False, True)
+        """
+        return bool(self.flows) or self.requests_per_day is not None or self.concurrency is not None
+
 
 def pool_gate(pool: str) -> str:
     """Return the name of the bucket that is closed while jobs of a pool need not start: it has no calls to give.
