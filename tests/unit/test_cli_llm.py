@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from headrace import App
+from headrace.engine.llm_session import CallerSession
 from headrace.model.calls import CallState, NewCall, Origin, Settlement
 from headrace.model.quota import Estimate
 from headrace.model.session import NewSession, ProcessId
 from headrace.model.usage import Usage
+from headrace.settings import load_settings
+from headrace.testing.provider import ScriptedProvider
 from tests.unit.cli_runner import CommandLine, as_client, command_line
+from tests.unit.engine_app import QUICK
 
 
 @pytest.fixture
@@ -161,6 +169,67 @@ def test_a_budget_is_set_shown_and_removed(calls: CommandLine) -> None:
     assert set_now["budget"] == {"cost_nano": 2_500_000, "tokens": None}
     assert "used up" in calls.text("llm", "budget", "list")
     assert calls.json("llm", "budget", "remove", "tenant:acme")["budget"] is None
+
+
+def budget_of_acme(headrace: CommandLine) -> Any:
+    """Return the budget of the tenant as `budget list` shows it, and check that people read the same state."""
+    [found] = headrace.json("llm", "budget", "list")
+    assert f"tenant:acme  {found['state']}  " in headrace.text("llm", "budget", "list")
+    return found
+
+
+def test_a_budget_with_no_room_for_what_waits_is_full(calls: CommandLine) -> None:
+    """Its limit is not reached, and yet calls wait: that is told, with what they ask for, until it is raised."""
+    calls.json("llm", "budget", "set", "tenant:acme", "--tokens", "180", "--dollars", "1")
+    found = budget_of_acme(calls)
+    assert (found["state"], found["refused"], found["left_tokens"], found["left_nano"]) == (
+        "open",
+        None,
+        30,
+        997_500_000,
+    )
+    tell(calls, {"headrace.llm.over_budget": {"tenant:acme": {"tokens": 40, "cost_nano": 5_000_000}}})
+    found = budget_of_acme(calls)
+    assert (found["state"], found["refused"]) == ("full", {"tokens": 40, "cost_nano": 5_000_000})
+    assert "a call that may take 40 tokens and $0.0050 waits" in " ".join(calls.text("llm", "budget", "list").split())
+    calls.json("llm", "budget", "set", "tenant:acme", "--tokens", "200")
+    assert budget_of_acme(calls)["state"] == "open"
+    calls.json("llm", "budget", "set", "tenant:acme", "--dollars", "0.005")
+    assert budget_of_acme(calls)["state"] == "full"
+    calls.json("llm", "budget", "set", "tenant:acme", "--tokens", "150")
+    assert budget_of_acme(calls)["state"] == "used up"
+
+
+def test_a_budget_whose_rest_is_reserved_is_full(headrace: CommandLine) -> None:
+    """What is spent has not reached the limit, and what calls in flight may use leaves nothing."""
+
+    async def make() -> None:
+        session = NewSession(ProcessId("elsewhere", 1, 1), "elsewhere", {}, timedelta(minutes=5))
+        await headrace.stores.sessions.register_session(session)
+        await headrace.stores.calls.open_calls(session.id, [call(origin=Origin(tenant="acme"))])
+
+    as_client(headrace.app(), make)
+    headrace.json("llm", "budget", "set", "tenant:acme", "--tokens", "300")
+    found = budget_of_acme(headrace)
+    assert (found["state"], found["tokens"], found["reserved_tokens"], found["left_tokens"]) == ("full", 0, 300, 0)
+
+
+async def test_a_process_tells_what_its_budgets_have_no_room_for(
+    headrace: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that waits for a budget shows in the list within a heartbeat of its process, also where none was made."""
+    quick = partial(CallerSession, interval=timedelta(seconds=0.05))
+    monkeypatch.setattr("headrace.wiring.gateway.CallerSession", quick)
+    async with ScriptedProvider() as provider:
+        settings = replace(QUICK, llm=load_settings(environ=provider.environment).llm)
+        async with App(settings=settings) as app, asyncio.timeout(20):
+            await app.budgets.set("tenant:acme", tokens=30)
+            waiting = asyncio.create_task(app.llm.using(tenant="acme").complete("Hello?", max_tokens=1_000))
+            while (found := (await asyncio.to_thread(headrace.json, "llm", "budget", "list"))[0])["state"] == "open":
+                await asyncio.sleep(0.02)
+            waiting.cancel()
+    assert (found["state"], found["left_tokens"], provider.count()) == ("full", 30, 0)
+    assert found["refused"]["tokens"] > 1_000
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -13,8 +14,9 @@ from headrace.cli.output import age, json_option, print_json, print_table, print
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, WholeType
 from headrace.engine.llm_exposition import expose_models
-from headrace.engine.llm_queries import PoolView, list_pools, list_spend, read_figures, settle_dead
-from headrace.model.budget import BudgetView
+from headrace.engine.llm_queries import BudgetStanding, PoolView, list_pools, list_spend, read_figures, settle_dead
+from headrace.engine.llm_queries import list_budgets as list_standings
+from headrace.model.budget import Budget, BudgetView
 from headrace.model.calls import CallState, CallView
 from headrace.model.money import show_money
 from headrace.model.quota import Pool, PoolLimits
@@ -225,34 +227,55 @@ def budget() -> None:
 def list_budgets(as_json: bool) -> None:
     """List budgets, what is spent of them, and what calls in flight may use at most.
 
+    STATE is "open": calls pass; "full": what is left is less than a call asks for that waits (of the last minute), or
+    all that is left is reserved by calls in flight; "used up": what is spent has reached a limit. LEFT is what is
+    neither spent nor reserved. A call takes of it, before it is made, its prompt and the most that its answer may take.
+
     \b
     Examples:
       headrace llm budget list
       headrace llm budget list --json
     """
-    found = with_app(lambda app: app.budgets.show())
+    found = with_stores(list_standings)
     if as_json:
-        print_json(found)
+        print_json([_budget_document(standing) for standing in found])
     elif not found:
         print_text("No budget is set. Set one with: headrace llm budget set day --dollars 20")
     else:
-        print_table(_BUDGET_COLUMNS, [_budget_row(view) for view in found], Give(first=("RESERVED",)))
+        print_table(_BUDGET_COLUMNS, [_budget_row(standing) for standing in found], Give(first=("RESERVED",)))
+        for standing in found:
+            _print_refused(standing)
 
 
-_BUDGET_COLUMNS = ("SCOPE", "STATE", "SPENT", "RESERVED", "OF", "TOKENS", "OF TOKENS")
+_BUDGET_COLUMNS = ("SCOPE", "STATE", "SPENT", "RESERVED", "LEFT", "OF", "TOKENS", "TOKENS LEFT", "OF TOKENS")
 
 
-def _budget_row(view: BudgetView) -> tuple[object, ...]:
-    limits = view.budget
-    money = limits.cost_nano if limits else None
-    tokens = limits.tokens if limits else None
-    used_up = (money is not None and view.cost_nano >= money) or (tokens is not None and view.tokens >= tokens)
+def _budget_row(standing: BudgetStanding) -> tuple[object, ...]:
+    view = standing.view
+    limits = view.budget or Budget()
     unknown = f" + {view.unpriced} calls of unknown price" if view.unpriced else ""
     return (
-        view.scope, "used up" if used_up else "open", show_money(view.cost_nano) + unknown,
-        show_money(view.reserved_nano), "" if money is None else show_money(money), view.tokens,
-        "" if tokens is None else tokens,
+        view.scope, standing.state, show_money(view.cost_nano) + unknown, show_money(view.reserved_nano),
+        "" if view.left_nano is None else show_money(view.left_nano),
+        "" if limits.cost_nano is None else show_money(limits.cost_nano), view.tokens,
+        "" if view.left_tokens is None else view.left_tokens, "" if limits.tokens is None else limits.tokens,
     )  # fmt: skip
+
+
+def _print_refused(standing: BudgetStanding) -> None:
+    refused = standing.refused
+    if refused is not None:
+        asked = "" if refused.cost_nano is None else f" and {show_money(refused.cost_nano)}"
+        print_text(
+            f"{standing.view.scope}: a call that may take {refused.tokens} tokens{asked} waits for room. Raise the "
+            "budget, or give calls a smaller max_tokens."
+        )
+
+
+def _budget_document(standing: BudgetStanding) -> dict[str, Any]:
+    view, refused = standing.view, standing.refused
+    left = {"left_nano": view.left_nano, "left_tokens": view.left_tokens}
+    return {**asdict(view), "state": standing.state, **left, "refused": refused and asdict(refused)}
 
 
 @budget.command("set")

@@ -8,6 +8,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from headrace.engine.dead_processes import expire_gone
+from headrace.engine.refusals import REFUSALS, Refusal
+from headrace.model.budget import BudgetState, BudgetView
 from headrace.model.quota import Pool, PoolLimits
 from headrace.model.session import SessionView
 from headrace.model.spend import SpendGroup, SpendRow
@@ -91,6 +93,38 @@ async def list_spend(stores: Stores, by: SpendGroup, *, since: timedelta | None)
         return await stores.budgets.list_spend(by)
     info = await stores.inspect.store_info()
     return await stores.budgets.list_spend(by, since=_day(info.now, since))
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStanding:
+    """A budget, and whether calls pass it."""
+
+    view: BudgetView
+    state: BudgetState
+    #: the call that it had no room for last, of a live process and of the last minute; None: none
+    refused: Refusal | None
+
+
+async def list_budgets(stores: Stores) -> list[BudgetStanding]:
+    """Return the budgets that are set, by scope, each with its state."""
+    await settle_dead(stores)
+    refused = {
+        scope: Refusal(told["tokens"], told["cost_nano"])
+        for session in await stores.inspect.list_sessions()
+        if session.alive
+        for scope, told in session.stats.get(REFUSALS, {}).items()
+    }
+    return [_standing(view, refused.get(view.scope)) for view in await stores.budgets.list_budgets()]
+
+
+def _standing(view: BudgetView, refused: Refusal | None) -> BudgetStanding:
+    # A budget that was raised since has room for it now.
+    if refused is not None and refused.fits(tokens=view.left_tokens, cost_nano=view.left_nano):
+        refused = None
+    if view.is_used_up:
+        return BudgetStanding(view, BudgetState.USED_UP, refused)
+    is_full = refused is not None or 0 in (view.left_tokens, view.left_nano)
+    return BudgetStanding(view, BudgetState.FULL if is_full else BudgetState.OPEN, refused)
 
 
 async def settle_dead(stores: Stores) -> None:

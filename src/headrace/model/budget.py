@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from uuid import UUID
 
 from headrace.model.calls import DAY
@@ -69,3 +70,35 @@ class BudgetView:
     reserved_tokens: int
     #: calls whose price is not known: not in `cost_nano`
     unpriced: int
+
+    @property
+    def left_nano(self) -> int | None:
+        """Nanodollars that are neither spent nor reserved, 0 at least; None: no limit of money."""
+        if self.budget is None or self.budget.cost_nano is None:
+            return None
+        return max(self.budget.cost_nano - self.cost_nano - self.reserved_nano, 0)
+
+    @property
+    def left_tokens(self) -> int | None:
+        """Tokens that are neither used nor reserved, 0 at least; None: no limit of tokens."""
+        if self.budget is None or self.budget.tokens is None:
+            return None
+        return max(self.budget.tokens - self.tokens - self.reserved_tokens, 0)
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether what is spent has reached a limit."""
+        budget = self.budget or Budget()
+        used = ((budget.cost_nano, self.cost_nano), (budget.tokens, self.tokens))
+        return any(limit is not None and spent >= limit for limit, spent in used)
+
+
+class BudgetState(StrEnum):
+    """Whether calls pass a budget."""
+
+    #: calls pass; also where none was tried lately
+    OPEN = "open"
+    #: what is left is less than a call asked for that waits, or nothing is left beside what calls in flight may use
+    FULL = "full"
+    #: what is spent has reached a limit
+    USED_UP = "used up"

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from headrace.engine.llm_session import CallerSession
 from headrace.engine.loops.call_reaper import CallReaper
+from headrace.engine.refusals import WatchedCalls
 from headrace.llm.calling import Means
 from headrace.llm.counting import Tally, snapshot
 from headrace.llm.endpoint import Endpoint
@@ -30,9 +31,9 @@ from headrace.settings import Settings
 
 def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: AsyncExitStack) -> LLM:
     """Return the gateway over an open store; what has to be closed goes on `stack`. Nothing is connected yet."""
-    tally, quotas = Tally(), Quotas(limiter)
+    tally, quotas, calls = Tally(), Quotas(limiter), WatchedCalls(stores.calls)
 
-    session = CallerSession(stores, lambda: snapshot(tally, quotas.stats()))
+    session = CallerSession(stores, lambda: snapshot(tally, quotas.stats()) | calls.told())
     reaper = CallReaper(stores, settings.recovery.check_interval)
 
     async def hold_jobs(pool: str, wait: timedelta) -> None:
@@ -44,7 +45,7 @@ def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: As
 
     chosen = {name: settings.llm_settings(name) for name in ("", *settings.models)}
     means = Means(
-        ledger=Ledger(stores.calls, session_id),
+        ledger=Ledger(calls, session_id),
         quotas=quotas,
         memo=stores.memo,
         budgets=stores.budgets,
