@@ -88,6 +88,55 @@ async def test_the_limit_that_binds_is_named(limits: PoolLimits, duration: float
     assert forecast.binding.startswith(binding)
 
 
+def slices(asks: list[Ask], size: int) -> list[list[Ask]]:
+    """Cut asks into slices."""
+    return [asks[start : start + size] for start in range(0, len(asks), size)]
+
+
+async def test_forecasts_of_slices_are_judged_by_their_sum() -> None:
+    """Three slices of two calls use up a day of five, and a budget that has room for each of them alone."""
+    stores = open_memory_stores()
+    llm = llm_of(WrittenProvider([]), stores, limits=PoolLimits(requests_per_day=5))
+    parts = [await llm.estimate(part) for part in slices([Ask(f"{number}?") for number in range(6)], 2)]
+    whole = parts[0] + parts[1] + parts[2]
+
+    assert [part.duration for part in parts] == [timedelta()] * 3
+    assert (whole.calls, whole.duration) == (6, timedelta(days=1))
+    assert whole.binding == "5 requests per day of written:written-1"
+    assert whole.cost_nano == sum(part.cost_nano or 0 for part in parts)
+
+    await stores.budgets.set_budget("day", Budget(tokens=whole.input_tokens + whole.output_tokens - 1))
+    parts = [await llm.estimate(part) for part in slices([Ask(f"{number}?") for number in range(6)], 2)]
+    assert all("budget" not in (part.binding or "") for part in parts)
+    assert (parts[0] + parts[1] + parts[2]).binding is not None
+    assert "the budget of day" in ((parts[0] + parts[1] + parts[2]).binding or "")
+
+
+async def test_models_of_one_pool_share_its_pace_and_others_go_side_by_side() -> None:
+    """Two models take as long as the slower, and as both together where they use one quota."""
+    limits = PoolLimits(requests_per_minute=60)
+    llm = llm_of(
+        WrittenProvider([]), limits=limits, others={"same": WrittenProvider([]), "b": WrittenProvider([], model="b")}
+    )
+    asks = [Ask(f"{number}?") for number in range(10)]
+    one = await llm.estimate(asks)
+
+    assert (one + await llm.using("b").estimate(asks[:4])).duration == timedelta(seconds=10)
+    assert (one + await llm.using("same").estimate(asks[:4])).duration == timedelta(seconds=14)
+
+
+@pytest.mark.parametrize("limits", [PoolLimits(requests_per_day=4), PoolLimits()])
+async def test_where_nothing_is_left_to_ask_no_time_passes_and_nothing_binds(limits: PoolLimits) -> None:
+    """All answers are stored: that takes no time, whatever the quota, and no budget stands in the way."""
+    stores = open_memory_stores()
+    llm = llm_of(WrittenProvider(["yes"]), stores, limits=limits)
+    await llm.complete("?")
+    await stores.budgets.set_budget("day", Budget(tokens=0))
+    forecast = await llm.estimate([Ask("?")])
+
+    assert (forecast.calls, forecast.duration, forecast.binding) == (0, timedelta(), None)
+
+
 async def test_without_limits_no_time_is_made_up() -> None:
     """Nothing is configured: then how long it takes is not known."""
     forecast = await llm_of(WrittenProvider([]), limits=PoolLimits()).estimate([Ask("?")])

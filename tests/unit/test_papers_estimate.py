@@ -14,11 +14,12 @@ import pytest
 from headrace.apps.papers import numbered, planning
 from headrace.apps.papers.asking import PlannedAsk
 from headrace.apps.papers.bars import expected
+from headrace.apps.papers.command import told_estimate
 from headrace.apps.papers.documents import scan_folder
 from headrace.apps.papers.dual import Second
 from headrace.apps.papers.estimate import DocumentPlan, Estimate, corrected, project
 from headrace.apps.papers.extract import extract_document
-from headrace.apps.papers.planning import Planner, input_tokens, plan_document
+from headrace.apps.papers.planning import Guess, Planner, input_tokens, plan_document
 from headrace.apps.papers.result import TokenCount
 from tests.unit.papers_files import document_of
 from tests.unit.papers_models import CapableModel, WeakModel, answer
@@ -74,14 +75,33 @@ async def test_a_plan_for_a_weak_model_holds_every_question() -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """What a gateway foresees."""
+    """What a gateway foresees, with a quota of one request in ten seconds and two in a day."""
 
     remembered: Sequence[bool]
     input_tokens: int = 1_000
     output_tokens: int = 100
     cost_nano: int | None = 5_000
-    duration: timedelta | None = timedelta(seconds=10)
-    binding: str | None = "requests per minute of openai:gpt"
+
+    @property
+    def duration(self) -> timedelta:
+        """Ten seconds a call, and a day for each two that are full."""
+        calls = len(self.remembered) - sum(self.remembered)
+        return timedelta(days=(calls - 1) // 2) if calls > 2 else timedelta(seconds=10 * calls)
+
+    @property
+    def binding(self) -> str:
+        """Which of both limits decides."""
+        return f"requests per {'day' if self.duration >= timedelta(days=1) else 'minute'} of openai:gpt"
+
+    def __add__(self, other: Told) -> Told:
+        """Both together."""
+        unknown = self.cost_nano is None or other.cost_nano is None
+        return Told(
+            [*self.remembered, *other.remembered],
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            None if unknown else (self.cost_nano or 0) + (other.cost_nano or 0),
+        )
 
 
 @dataclass
@@ -89,11 +109,13 @@ class Foretelling(CapableModel):
     """A model behind a gateway that forecasts: it knows the answers about Norway already."""
 
     asks: list[PlannedAsk] = field(default_factory=list)
+    slices: list[int] = field(default_factory=list)
     price: int | None = 5_000
 
     async def estimate(self, asks: Sequence[PlannedAsk]) -> Told:
         """Forecast."""
         self.asks += asks
+        self.slices.append(len(asks))
         return Told(["Norway" in (ask.prompt or "") for ask in asks], cost_nano=self.price)
 
 
@@ -118,14 +140,20 @@ async def test_the_gateway_says_what_is_remembered_the_money_and_the_time(tmp_pa
 
 
 async def test_many_documents_are_planned_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices add up: money and time are sums, and one unknown price makes the money unknown."""
+    """Of a slice the prompts are held, the rest adds up: time and limit are judged once, by the sum of all slices."""
     monkeypatch.setattr(planning, "SLICE", 1)
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_text(f"The trial was done in Peru {number} times.")
     documents = scan_folder(folder(tmp_path)).documents
-    whole = await Planner(TEMPLATE, Foretelling(lambda prompt: SAID)).estimate(documents)
-    assert (whole.input_tokens, whole.cost_nano, whole.duration) == (2_000, 10_000, timedelta(seconds=20))
-    assert (len(whole.documents), whole.unreadable) == (2, 1)
+    llm = Foretelling(lambda prompt: SAID)
+    whole = await Planner(TEMPLATE, llm).estimate(documents)
+    assert llm.slices == [1] * 6
+    assert (whole.calls, whole.input_tokens, whole.cost_nano) == (5, 6_000, 30_000)
+    assert (whole.duration, whole.binding) == (timedelta(days=2), "requests per day of openai:gpt")
+    assert (len(whole.documents), whole.unreadable) == (6, 1)
     priceless = Second(Foretelling(lambda prompt: SAID, price=None))
-    assert (await Planner(TEMPLATE, Foretelling(lambda prompt: SAID), priceless).estimate(documents)).cost_nano is None
+    dual = await Planner(TEMPLATE, Foretelling(lambda prompt: SAID), priceless).estimate(documents)
+    assert (dual.calls, dual.cost_nano, dual.duration) == (10, None, timedelta(days=4))
 
 
 async def test_without_a_forecast_calls_and_tokens_are_counted_here(tmp_path: Path) -> None:
@@ -141,11 +169,12 @@ async def test_what_asks_nothing_takes_no_time_at_whatever_pace(tmp_path: Path) 
     """Where every answer is remembered, the time is 0 also where nobody knows how fast the model answers."""
 
     class Paceless(Foretelling):
-        async def estimate(self, asks: Sequence[PlannedAsk]) -> Told:
-            return Told([True] * len(asks), 0, 0, cost_nano=0, duration=None, binding=None)
+        async def estimate(self, asks: Sequence[PlannedAsk]) -> Guess:  # type: ignore[override]
+            return Guess([True] * len(asks), 0, 0, cost_nano=0, duration=None, binding="a limit")
 
     estimate = await Planner(TEMPLATE, Paceless(lambda prompt: SAID)).estimate(scan_folder(folder(tmp_path)).documents)
-    assert (estimate.calls, estimate.reused, estimate.duration) == (0, 2, timedelta())
+    assert (estimate.calls, estimate.reused, estimate.duration, estimate.binding) == (0, 2, timedelta(), None)
+    assert "binding limit: none, nothing has to be asked" in told_estimate(estimate)
 
 
 def world(seed: int, count: int = 200) -> tuple[Estimate, dict[str, TokenCount]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -126,7 +126,11 @@ class Foreseen(Protocol):
 
     @property
     def binding(self) -> str | None:
-        """The limit that decides the duration, in words; None: not known."""
+        """The limit that decides the duration, in words; None: not known, or nothing has to be asked."""
+        ...
+
+    def __add__(self, other: Any, /) -> Foreseen:
+        """What the asks of both would take, time and limit being those of the sum."""
         ...
 
 

@@ -75,7 +75,7 @@ def extract(*, as_json: bool, estimate: bool, **options: Any) -> int:
     """Run the extraction and return the exit code."""
     if estimate:
         foreseen = asyncio.run(estimate_folder(RunOptions(**options)))
-        click.echo(json.dumps(foreseen.to_json()) if as_json else "\n".join(_in_words(foreseen)))
+        click.echo(json.dumps(foreseen.to_json()) if as_json else "\n".join(told_estimate(foreseen)))
         return 0
     summary = asyncio.run(extract_folder(RunOptions(**options), quiet=as_json))
     if as_json:
@@ -98,7 +98,8 @@ async def estimate_folder(options: RunOptions) -> Estimate:
         return await estimate_run(app, task, options)
 
 
-def _in_words(estimate: Estimate) -> list[str]:
+def told_estimate(estimate: Estimate) -> list[str]:
+    """An estimate in lines for people."""
     seconds = None if estimate.duration is None else round(estimate.duration.total_seconds())
     return [
         f"{len(estimate.documents)} documents to extract, {estimate.done_before} done before, "
@@ -107,9 +108,13 @@ def _in_words(estimate: Estimate) -> list[str]:
         f"tokens: {estimate.input_tokens} of prompts, about {estimate.output_tokens} of answers",
         f"money: {dollars(estimate)}",
         f"time: {'unknown' if seconds is None else timedelta(seconds=seconds)}",
-        f"binding limit: {estimate.binding or 'unknown'}",
+        f"binding limit: {_binding(estimate)}",
         f"Nothing was asked. {_grounds(estimate)}".strip(),
     ]
+
+
+def _binding(estimate: Estimate) -> str:
+    return (estimate.binding or "unknown") if estimate.calls else "none, nothing has to be asked"
 
 
 def _grounds(estimate: Estimate) -> str:

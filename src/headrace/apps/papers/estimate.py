@@ -56,7 +56,7 @@ class Estimate:
     cost_nano: int | None = None
     #: None: nobody knows how fast the model answers.
     duration: timedelta | None = None
-    #: The limit that decides the duration; None: not known.
+    #: The limit that decides the duration; None: not known, or nothing has to be asked.
     binding: str | None = None
     #: Ids of files that gave no text: nothing is asked about them.
     without_text: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -122,6 +122,41 @@ async def plan_document(
     return Plan(document.document_id, tuple(one.asks), tuple(other.asks))
 
 
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A forecast where the model has none: nothing is remembered, and neither price nor pace is known."""
+
+    remembered: Sequence[bool]
+    input_tokens: int
+    output_tokens: int
+    cost_nano: int | None = None
+    duration: timedelta | None = None
+    binding: str | None = None
+
+    def __add__(self, other: Foreseen) -> Foreseen:
+        """Both together: what one of them does not know is not known, and nothing adds nothing."""
+        if not self.remembered:
+            return other
+        if not other.remembered:
+            return self
+        longer = max((self, other), key=lambda one: one.duration or timedelta())
+        unknown = self.duration is None or other.duration is None
+        return Guess(
+            (*self.remembered, *other.remembered),
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            None if self.cost_nano is None or other.cost_nano is None else self.cost_nano + other.cost_nano,
+            None if unknown else longer.duration,
+            longer.binding,
+        )
+
+    __radd__ = __add__
+
+
+#: Nothing costs nothing, which is known.
+NOTHING = Guess((), 0, 0, cost_nano=0, duration=timedelta())
+
+
 @dataclass
 class Planner:
     """Adds up what documents would take."""
@@ -129,8 +164,10 @@ class Planner:
     template: Template
     llm: LanguageModel
     second: Second | None = None
-    # Nothing costs nothing, which is known.
-    _estimate: Estimate = field(default=Estimate((), 0, 0, 0, 0, cost_nano=0, duration=timedelta()))
+    _documents: list[DocumentPlan] = field(default_factory=list)
+    _without_text: list[str] = field(default_factory=list)
+    #: Of all that was planned so far, of both models: so quotas and budgets are judged once, by the whole.
+    _foreseen: Foreseen = NOTHING
 
     async def estimate(self, documents: Sequence[FoundDocument]) -> Estimate:
         """Read the documents and plan them; a model that can forecast says what is remembered, the money and the time.
@@ -139,7 +176,17 @@ class Planner:
         """
         for start in range(0, len(documents), SLICE):
             await self._add(documents[start : start + SLICE])
-        return self._estimate
+        planned = Estimate.of_plans(self._documents)
+        return replace(
+            planned,
+            input_tokens=self._foreseen.input_tokens,
+            output_tokens=self._foreseen.output_tokens,
+            cost_nano=self._foreseen.cost_nano,
+            # Where nothing is asked it is known how long that takes, even at an unknown pace, and nothing bounds it.
+            duration=self._foreseen.duration if planned.calls else timedelta(),
+            binding=self._foreseen.binding if planned.calls else None,
+            without_text=tuple(self._without_text),
+        )
 
     async def plans(self, documents: Sequence[FoundDocument]) -> list[DocumentPlan]:
         """What each document would take if nothing were remembered; those that give no text are left out."""
@@ -151,13 +198,13 @@ class Planner:
         gate = asyncio.Semaphore(READERS)
         plans = await asyncio.gather(*(self._plan(document, gate) for document in documents))
         readable = [plan for plan in plans if plan is not None]
-        without_text = tuple(found.document_id for found, plan in zip(documents, plans, strict=True) if plan is None)
+        self._without_text += [found.document_id for found, plan in zip(documents, plans, strict=True) if plan is None]
         first = await _forecast(self.llm, [ask for plan in readable for ask in plan.first])
         second = await _forecast(
             self.second.llm if self.second else self.llm, [ask for plan in readable for ask in plan.second]
         )
-        added = _with_forecasts(readable, first, second)
-        self._estimate = _sum(self._estimate, replace(added, without_text=without_text))
+        self._documents += _counts(readable, first.remembered, second.remembered)
+        self._foreseen = self._foreseen + first + second
 
     async def _plan(self, found: FoundDocument, gate: asyncio.Semaphore) -> Plan | None:
         async with gate:
@@ -167,25 +214,13 @@ class Planner:
             return await plan_document(document, self.template, self.llm, second=self.second)
 
 
-@dataclass(frozen=True, slots=True)
-class _Guess:
-    """A forecast where the model has none: nothing is remembered, and neither price nor pace is known."""
-
-    remembered: Sequence[bool]
-    input_tokens: int
-    output_tokens: int
-    cost_nano: int | None = None
-    duration: timedelta | None = None
-    binding: str | None = None
-
-
 async def _forecast(llm: LanguageModel, asks: Sequence[PlannedAsk]) -> Foreseen:
     if not asks:
-        return _Guess((), 0, 0, cost_nano=0, duration=timedelta())
+        return NOTHING
     if isinstance(llm, Forecast):
         return await llm.estimate(asks)
     inputs, outputs = sum(map(input_tokens, asks)), sum(ask.expected_output_tokens for ask in asks)
-    return _Guess((False,) * len(asks), inputs, outputs)
+    return Guess((False,) * len(asks), inputs, outputs)
 
 
 def input_tokens(ask: PlannedAsk) -> int:
@@ -195,27 +230,14 @@ def input_tokens(ask: PlannedAsk) -> int:
     return sum(estimated_tokens(text) for text in words if text)
 
 
-def _with_forecasts(plans: Sequence[Plan], first: Foreseen, second: Foreseen) -> Estimate:
-    """The estimate of these plans: counts from the plans, totals as the models foresee them."""
-    known_first, known_second = iter(first.remembered), iter(second.remembered)
-    counted = []
+def _counts(plans: Sequence[Plan], first: Sequence[bool], second: Sequence[bool]) -> Iterator[DocumentPlan]:
+    """What each document takes; `first` and `second`: which asks of all documents are remembered."""
+    known_first, known_second = iter(first), iter(second)
     for plan in plans:
-        remembered = [(ask, next(known_first)) for ask in plan.first] + [
-            (ask, next(known_second)) for ask in plan.second
-        ]
+        remembered = [(ask, next(known_first)) for ask in plan.first]
+        remembered += [(ask, next(known_second)) for ask in plan.second]
         paid = [ask for ask, known in remembered if not known]
-        counted.append(_counted(plan.document_id, paid, reused=len(remembered) - len(paid)))
-    longer = max((first, second), key=lambda one: one.duration or timedelta())
-    # Where nothing is asked it is known how long that takes, even at an unknown pace.
-    unknown = None if any(plan.calls for plan in counted) else timedelta()
-    return replace(
-        Estimate.of_plans(counted),
-        input_tokens=first.input_tokens + second.input_tokens,
-        output_tokens=first.output_tokens + second.output_tokens,
-        cost_nano=_both(first.cost_nano, second.cost_nano),
-        duration=unknown if first.duration is None or second.duration is None else longer.duration,
-        binding=longer.binding,
-    )
+        yield _counted(plan.document_id, paid, reused=len(remembered) - len(paid))
 
 
 def _counted(document_id: str, paid: Sequence[PlannedAsk], *, reused: int) -> DocumentPlan:
@@ -225,26 +247,4 @@ def _counted(document_id: str, paid: Sequence[PlannedAsk], *, reused: int) -> Do
         reused=reused,
         input_tokens=sum(map(input_tokens, paid)),
         output_tokens=sum(ask.expected_output_tokens for ask in paid),
-    )
-
-
-def _both(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
-
-
-def _sum(one: Estimate, other: Estimate) -> Estimate:
-    without_text = one.without_text + other.without_text
-    if not one.documents or not other.documents:
-        return replace(other if other.documents else one, without_text=without_text)
-    unknown = one.duration is None or other.duration is None
-    return Estimate(
-        documents=one.documents + other.documents,
-        calls=one.calls + other.calls,
-        reused=one.reused + other.reused,
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        cost_nano=_both(one.cost_nano, other.cost_nano),
-        duration=None if unknown else (one.duration or timedelta()) + (other.duration or timedelta()),
-        binding=max((one, other), key=lambda part: part.duration or timedelta()).binding,
-        without_text=without_text,
     )
