@@ -275,6 +275,63 @@ def test_keys_that_do_not_belong_are_refused(out: Path, key: str, told: str) -> 
 
 
 @FORMS
+def test_a_sheet_of_another_run_is_one_mistake(out: Path, tmp_path_factory: pytest.TempPathFactory, form: str) -> None:
+    """Not a mistake for each line: how many do not belong, the first of them, and what to do."""
+    other, there = tmp_path_factory.mktemp("other"), report()
+    write_forms(replace(there, record=replace(there.record, run_id="f" * 64)), other)
+    sheet = filled(other, form, {SIZE: by("AB", accept="yes")})
+    (told,) = mistakes(out, sheet)
+    count = len(read_csv(other / "review.csv"))
+    assert told.startswith("line 2, column key: must be of the run 0123456789ab in this folder")
+    assert f"; {count} of {count} lines do not belong to the results there: name with --out the folder" in told
+    with pytest.raises(SheetError, match=f"{sheet.name} has 1 mistake"):
+        again(out, sheet)
+
+
+def test_lines_that_do_not_belong_hide_no_other_mistakes(out: Path) -> None:
+    """Lines of each kind are told once, the mistakes of those that belong one by one."""
+
+    def change(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for line in lines[1:3]:
+            line["key"] = line["key"].replace("0123456789ab", "f" * 12)
+        for line in lines[3:6]:
+            line["key"] = ""
+        lines[0] |= {"accept": "?", "reviewer": "AB"}
+        return lines
+
+    told = mistakes(out, fill_csv(out / "review.csv", {}, to=out / "wrong.csv", change=change))
+    assert [line.partition(":")[0] for line in told] == [f"line {n}, column {c}" for n, c in PLACES]
+    assert "; 2 of " in told[0]
+    assert "; 3 of " in told[1]
+
+
+PLACES = [(3, "key"), (5, "key"), (2, "accept")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("trial.yaml", b"name: trial\nversion: 1\nfields:\n  - {name: size, type: integer, description: How many}\n"),
+        ("notes.md", b"# Notes\n\nNothing, in particular.\n"),
+        ("results.json", b'{"document": "a"}\n'),
+        ("quoted.yaml", b'name: "trial" no\n'),
+        ("paper.pdf", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"),
+    ],
+)
+def test_a_file_that_is_no_sheet_is_one_mistake(out: Path, name: str, content: bytes) -> None:
+    """Not a mistake for each column: the file, what it must be, and which file to take."""
+    (out / name).write_bytes(content)
+    with pytest.raises(ReviewError) as refused:
+        again(out, out / name)
+    told = str(refused.value)
+    assert "\n" not in told
+    assert str(out / name) in told
+    assert "must be CSV" in told
+    assert "XLSX" in told
+    assert "Name the review.xlsx or review.csv" in told
+
+
+@FORMS
 def test_a_value_typed_over_is_noticed(out: Path, form: str) -> None:
     """What was extracted is not overwritten by mistake: the right value belongs into its own column."""
     (told,) = mistakes(out, filled(out, form, {SIZE: by("AB", accept="yes", value="1300")}, to="wrong"))
@@ -365,7 +422,7 @@ def test_a_csv_that_excel_saved_again_is_read(out: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"\xff\xfe\x00bad", "is not UTF-8. Save it as CSV UTF-8, or as XLSX"),
+        (b"\xff\xfe\x00bad", "must be CSV in UTF-8, or XLSX, and is neither"),
         (b"PK\x03\x04 broken", "cannot be read as a workbook"),
         (b'accept,"field\n', "is not CSV at line"),
     ],
@@ -381,8 +438,11 @@ def test_other_workbooks_and_tables_are_refused(out: Path) -> None:
     """The results themselves are no review sheets, and a folder without results cannot be reviewed."""
     with pytest.raises(ReviewError, match="has no sheet 'Review'"):
         again(out, out / "results.xlsx")
-    with pytest.raises(SheetError, match="line 1, column accept: must stand once in the header"):
+    with pytest.raises(ReviewError, match=r"is no review sheet.*got 'document_id,document,group"):
         again(out, out / "results.csv")
+    with pytest.raises(SheetError, match="line 1, column accept: must stand once in the header"):
+        (out / "less.csv").write_text((out / "review.csv").read_text("utf-8-sig").replace("accept", "verdict", 1))
+        again(out, out / "less.csv")
     with pytest.raises(SheetError, match="must be the header"):
         (out / "empty.csv").write_text("")
         again(out, out / "empty.csv")

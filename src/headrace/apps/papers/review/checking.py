@@ -36,6 +36,9 @@ MAX_COMMENT_CHARS = 5_000
 MAX_REVIEWER_CHARS = 200
 #: A name alone decides nothing: people fill it in for a whole column.
 SAYS = (ACCEPT, EDITED_VALUE, COMMENT)
+_WITHOUT_KEY = "take the sheet that the run wrote, and keep its last column"
+_OTHER_RUN = "name with --out the folder that the sheet was written into, or fill in the sheet of this folder"
+_GONE = "delete these lines, or take a new sheet from this folder"
 _WORDS = {"y": YES, "true": YES, "n": NO, "false": NO, "1": FIRST, "2": SECOND}
 
 
@@ -46,6 +49,14 @@ class _WrongCellError(ValueError):
         super().__init__(rule)
         self.column = column
         self.rule = rule
+
+
+class _StrangeLineError(_WrongCellError):
+    """A line does not belong to the run: most often its whole sheet does not, which is told once."""
+
+    def __init__(self, rule: str, fix: str) -> None:
+        super().__init__(KEY, rule)
+        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,8 @@ class Check:
     decided: dict[Place, Said] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     _seen: dict[Place, int] = field(default_factory=dict)
+    #: Lines that do not belong, by what would mend them.
+    _strange: dict[str, list[Mistake]] = field(default_factory=dict)
 
     def read(self, sheet: Sequence[ReadLine]) -> None:
         """Fill `decided` and `mistakes`. Lines that say nothing beyond what was written there are in neither."""
@@ -75,10 +88,18 @@ class Check:
             key = self._attempt(line, partial(self._key, line))
             if key is not None:
                 self._read(line, key)
+        strange = [_told_once(found, fix, len(sheet)) for fix, found in self._strange.items()]
+        # First, for whoever took the wrong sheet need not read the rest.
+        self.mistakes[:0] = strange
+        self._strange.clear()
 
     def _attempt(self, read: ReadLine, check: Callable[[], T]) -> T | None:
         try:
             return check()
+        except _StrangeLineError as strange:
+            found = self._strange.setdefault(strange.fix, [])
+            found.append(Mistake(read.number, strange.column, strange.rule, read.cells[KEY]))
+            return None
         except _WrongCellError as wrong:
             self.mistakes.append(Mistake(read.number, wrong.column, wrong.rule, read.cells[wrong.column]))
             return None
@@ -86,11 +107,12 @@ class Check:
     def _key(self, read: ReadLine) -> Key:
         key = Key.parse(str(read.cells[KEY]))
         if key is None:
-            raise _WrongCellError(KEY, "must be the key that was written there, in a hidden column")
+            raise _StrangeLineError("must be the key that was written there, in a hidden column", _WITHOUT_KEY)
         if not key.is_of(self.run_id):
-            raise _WrongCellError(KEY, f"must be of the run {self.run_id[:12]} in this folder, and is of {key.run}")
+            rule = f"must be of the run {self.run_id[:12]} in this folder, and is of {key.run}"
+            raise _StrangeLineError(rule, _OTHER_RUN)
         if key.place not in self.lines:
-            raise _WrongCellError(KEY, "must be of a value of this run; the results do not hold it (any more)")
+            raise _StrangeLineError("must be of a value of this run; the results do not hold it (any more)", _GONE)
         first = self._seen.setdefault(key.place, read.number)
         if first != read.number:
             raise _WrongCellError(KEY, f"must stand in one line only, and stands in line {first} too")
@@ -124,6 +146,11 @@ class Check:
             # Only a comment: whatever is decided of the value by now stays.
             return self.decisions.get(key.place, OPEN)
         return _with_edit(accept, edit, line) if edit is not None else _without_edit(accept, line)
+
+
+def _told_once(found: Sequence[Mistake], fix: str, lines: int) -> Mistake:
+    many = f"{len(found)} of {lines} lines do" if len(found) > 1 else "the line does"
+    return replace(found[0], advice=f"{many} not belong to the results there: {fix}")
 
 
 def _check_shown(read: ReadLine, name: str, line: ValueLine, key: Key) -> None:

@@ -27,6 +27,8 @@ class Mistake:
     column: str
     rule: str
     value: object = None
+    #: Where many lines share it: how many, and what to do.
+    advice: str = ""
 
     def __str__(self) -> str:
         """The mistake as a line for people.
@@ -39,7 +41,8 @@ class Mistake:
         else:
             said = repr(self.value)
             got = said if len(said) <= _MAX_VALUE_CHARS else said[: _MAX_VALUE_CHARS - 1] + "…"
-        return f"line {self.line}, column {self.column}: {self.rule}, got {got}"
+        advice = self.advice and f"; {self.advice}"
+        return f"line {self.line}, column {self.column}: {self.rule}, got {got}{advice}"
 
 
 class SheetError(ConfigError):

@@ -13,7 +13,11 @@ from headrace.apps.papers.review.sheet import CHECKED, FILLED, KEY
 from headrace.apps.papers.review.workbook import SHEET
 
 MAX_BYTES = 100 * 2**20
-_NEEDED = (*CHECKED, *FILLED, KEY)
+#: Columns that review sheets alone have.
+_OURS = (*FILLED, KEY)
+_NEEDED = (*CHECKED, *_OURS)
+_NAME_ONE = "Name the review.xlsx or review.csv that `headrace papers extract` wrote."
+_SHOWN_CHARS = 60
 _DELIMITERS = (",", ";", "\t")
 
 
@@ -36,10 +40,21 @@ def read_sheet(path: Path) -> list[ReadLine]:
         raise SheetError(path.name, [Mistake(1, "document", "must be the header of a review sheet")])
     header = [str(title).strip().casefold() for title in rows[0]]
     missing = [name for name in _NEEDED if header.count(name) != 1]
+    # Not a sheet that lost a column, but another kind of file.
+    if missing[-len(_OURS) :] == list(_OURS):
+        raise ReviewError(
+            f"{path} is no review sheet: it must be CSV or XLSX (or ODS) with {', '.join(_OURS)} among the columns of "
+            f"its first line, got {_shortened(rows[0])}. {_NAME_ONE}"
+        )
     if missing:
         raise SheetError(path.name, [Mistake(1, name, "must stand once in the header") for name in missing])
     lines = [ReadLine(number, _by_column(header, row)) for number, row in enumerate(rows[1:], start=2)]
     return [line for line in lines if any(cell != "" for cell in line.cells.values())]
+
+
+def _shortened(row: Sequence[object]) -> str:
+    said = ",".join(map(str, row)).strip()
+    return repr(said if len(said) <= _SHOWN_CHARS else said[: _SHOWN_CHARS - 1] + "…")
 
 
 def _content(path: Path) -> bytes:
@@ -78,11 +93,15 @@ def _csv(path: Path, content: bytes) -> list[list[object]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ReviewError(f"{path} is not UTF-8. Save it as CSV UTF-8, or as XLSX.") from None
+        raise ReviewError(
+            f"{path} must be CSV in UTF-8, or XLSX, and is neither. {_NAME_ONE} Save a CSV in UTF-8."
+        ) from None
     first = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         return [list(row) for row in reader]
     except csv.Error as error:
-        raise ReviewError(f"{path} is not CSV at line {reader.line_num}: {error}. Save it again as CSV.") from None
+        raise ReviewError(
+            f"{path} must be CSV or XLSX, and is not CSV at line {reader.line_num}: {error}. {_NAME_ONE}"
+        ) from None
