@@ -83,6 +83,11 @@ class Place:
         text = (self.root / "out" / "results.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
+    def record(self) -> dict[str, Any]:
+        """The record of the run."""
+        record: dict[str, Any] = json.loads((self.root / "out" / "run.json").read_text(encoding="utf-8"))
+        return record
+
     def processes(self) -> list[psutil.Process]:
         """Every process that belongs here: commands, the supervisor, the database and all its backends."""
         ours = [process for process in psutil.process_iter() if self._is_ours(process)]

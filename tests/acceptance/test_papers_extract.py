@@ -42,6 +42,10 @@ def test_killed_three_times_every_document_ends_once_and_no_stored_answer_is_bou
         assert sorted(row["name"] for row in here.rows()) == [f"paper-{n:03}.txt" for n in range(DOCUMENTS)]
         assert len(calls) == DOCUMENTS
         assert calls.total() <= DOCUMENTS + 3 * CONCURRENCY
+        # What was asked twice is on record, with what it may have cost at most.
+        orphaned = here.record()["orphaned"]
+        assert calls.total() - DOCUMENTS <= orphaned["calls"] <= 3 * CONCURRENCY
+        assert summary["orphaned"] == orphaned
         again = here.extract()
         assert here.calls() == calls
         assert again["batch_id"] == summary["batch_id"]
@@ -131,7 +135,8 @@ def test_dual_extraction_asks_twice_and_lists_what_differs() -> None:
         disputed = [field for row in here.rows() for field in row["fields"].values() if field["agreed"] is False]
         assert len(disputed) == summary["disagreements"] == summary["fields"]["needs_review"]
         assert all(len(field["candidates"]) == 2 and field["value"] is None for field in disputed)
-        record = json.loads((here.root / "out" / "run.json").read_text(encoding="utf-8"))
+        record = here.record()
+        assert record["orphaned"]["calls"] == 0
         assert [asking["prompt_version"] for asking in record["models"]] == ["papers-1", "papers-1-second"]
         assert record["counts"]["disagreements"] == summary["disagreements"]
         assert record["begun_at"] <= record["ended_at"] <= record["written_at"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +14,8 @@ from headrace import App, Batch, BatchItem
 from headrace.apps.papers.documents import FoundDocument, Selection
 from headrace.apps.papers.dual import Second
 from headrace.apps.papers.extract import extract_document
+from headrace.apps.papers.orphans import Orphans, find_orphans
+from headrace.apps.papers.output.facts import run_facts
 from headrace.apps.papers.output.model import Report
 from headrace.apps.papers.record import run_json
 from headrace.apps.papers.report import build_report, write_report
@@ -22,7 +24,11 @@ from headrace.apps.papers.run import Run, RunOptions, pilot_of, run_id_of, selec
 from headrace.apps.papers.template import Template, parse_template
 from headrace.apps.papers.workspace import Parameters, Workspace
 from headrace.model.batch import BatchOutcome, BatchState, BatchView, ClosePolicy
+from headrace.model.calls import CallState, NewCall, Origin, Settlement
 from headrace.model.job import JobState
+from headrace.model.quota import Estimate
+from headrace.model.session import NewSession, ProcessId
+from headrace.model.usage import Usage
 from tests.unit.papers_models import CapableModel, answer, silent
 from tests.unit.test_papers_rows import TRIAL, arm
 
@@ -107,6 +113,52 @@ async def test_money_that_nobody_knows_is_unknown() -> None:
     priced = replace(report, rows=(row.extracted(row.result.model_copy(update={"usage": dear})),))
     assert run_json(priced)["money"] == {"usd": "unknown", "usd_known": 0.002, "unpriced_calls": 1}
     assert priced.summary()["usd"] is None
+
+
+async def test_calls_whose_answer_nobody_saw_are_counted_with_what_they_may_have_cost() -> None:
+    """Of this batch alone; one of a process that died counts, and an unknown price makes the bound unknown."""
+    app, batch_id = App("memory://"), uuid4()
+    async with app:
+        calls, sessions = app.runtime.stores.calls, app.runtime.stores.sessions
+        session = NewSession(ProcessId("elsewhere", 1, 1), "elsewhere", {}, timedelta(minutes=5))
+        await sessions.register_session(session)
+        ours = Origin(batch_id=batch_id)
+        lost, cut, paid, other = (call(ours), call(ours), call(ours), call(Origin(batch_id=uuid4())))
+        await calls.open_calls(session.id, [lost, cut, paid, other])
+        timed_out = Usage(100, 200, 1, cost_nano=5_000_000)
+        await calls.settle_calls(
+            [
+                Settlement(call=lost, state=CallState.ORPHANED, usage=timed_out, error="provider_timeout"),
+                Settlement(call=paid, usage=Usage(100, 50, 1, cost_nano=2_500_000)),
+            ]
+        )
+        batch = ViewedBatch(app, batch_id)
+        assert await find_orphans(app, batch) == Orphans(1, 5_000_000)
+        await sessions.expire_sessions([session.id])
+        found = await find_orphans(app, batch)
+    assert found == Orphans(2, 12_000_000)
+    report = await report_of()
+    told = run_json(replace(report, record=replace(report.record, orphans=found)))
+    assert told["orphaned"] == {
+        "calls": 2, "usd_at_most": 0.012, "usd_known_at_most": 0.012, "unpriced_calls": 0,
+    }  # fmt: skip
+    assert replace(found, unpriced=1).to_json()["usd_at_most"] == "unknown"
+    facts = dict(run_facts(replace(report, record=replace(report.record, orphans=found))))
+    assert (facts["orphaned calls"], facts["orphaned usd at most"]) == (2, 0.012)
+
+
+class ViewedBatch(Batch):
+    """A batch that began today."""
+
+    async def view(self) -> BatchView:
+        """Its view."""
+        return replace(view_of(run_of()), created_at=datetime.now(UTC))
+
+
+def call(origin: Origin) -> NewCall:
+    """Return a call that may cost 7 million nanodollars."""
+    estimate = Estimate(100, 200, 7_000_000)
+    return NewCall(key=uuid4().hex * 2, pool="p", provider="p", model="m", estimate=estimate, origin=origin)
 
 
 async def test_what_is_missing_and_disputed_stands_among_the_problems() -> None:

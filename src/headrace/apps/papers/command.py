@@ -20,6 +20,7 @@ from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
 from headrace.apps.papers.gold import accuracy, judge, read_gold, write_accuracy
 from headrace.apps.papers.job import register, texts_of
+from headrace.apps.papers.orphans import find_orphans
 from headrace.apps.papers.review.command import review
 from headrace.apps.papers.run import Run, RunOptions, collect, follow, open_run
 from headrace.apps.papers.template import load_template
@@ -136,7 +137,8 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
     async with app:
         run = await open_run(app, task, options)
         await _watch(app, run, concurrency=options.concurrency, quiet=quiet)
-        report = build_report(run, await collect(run), await run.batch.view())
+        orphans = await find_orphans(app, run.batch)
+        report = build_report(run, await collect(run), await run.batch.view(), orphans=orphans)
     files = await asyncio.to_thread(write_report, report, options.out, texts=texts_of(app))
     summary = {**report.summary(), "batch_id": str(run.batch.id), "files": [str(file) for file in files]}
     if gold is not None:
@@ -193,6 +195,13 @@ def _accuracy_lines(told: dict[str, Any] | None) -> Iterator[str]:
         yield f"  {name}: {counts['accuracy']:.0%} right ({', '.join(others)})"
 
 
+def _orphan_lines(told: dict[str, Any]) -> Iterator[str]:
+    if told["calls"]:
+        bound = told["usd_at_most"]
+        most = "what they cost is unknown" if bound == "unknown" else f"{bound:.4f} US dollars at most"
+        yield f"{told['calls']} calls may have been paid for nothing, {most}: headrace llm calls --state orphaned"
+
+
 def _money(summary: dict[str, Any]) -> str:
     return "what they cost is unknown" if summary["usd"] is None else f"{summary['usd']:.4f} US dollars"
 
@@ -207,6 +216,8 @@ def _tell(summary: dict[str, Any]) -> None:
         f"{summary['usage']['calls']} model calls paid, {summary['usage']['reused']} answers reused, "
         f"{_money(summary)}"
     )
+    for line in _orphan_lines(summary["orphaned"]):
+        click.echo(line)
     for group, count in summary["rows"].items():
         click.echo(f"{count} rows of {group}")
     if summary["disagreements"]:

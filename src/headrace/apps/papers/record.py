@@ -39,6 +39,7 @@ def run_json(report: Report) -> dict[str, Any]:
         "verification": record.verification.to_json(),
         "usage": report.usage.model_dump(include={"input_tokens", "output_tokens", "calls", "reused"}),
         "money": money(report.usage),
+        "orphaned": None if record.orphans is None else record.orphans.to_json(),
     }
 
 

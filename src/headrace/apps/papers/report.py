@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headrace import BatchItem, __version__
 from headrace.apps.papers.documents import FoundDocument
+from headrace.apps.papers.orphans import Orphans
 from headrace.apps.papers.output.forms import write_forms
 from headrace.apps.papers.output.model import Problem, Report, Row, RunRecord
 from headrace.apps.papers.page.texts import Texts
@@ -19,10 +21,16 @@ from headrace.apps.papers.template import Template
 from headrace.model.batch import BatchView
 
 
-def build_report(run: Run, items: Mapping[str, BatchItem], view: BatchView | None = None) -> Report:
-    """Join the selection of a run with what became of each document; `view` knows when it began and ended."""
+def build_report(
+    run: Run, items: Mapping[str, BatchItem], view: BatchView | None = None, *, orphans: Orphans | None = None
+) -> Report:
+    """Join the selection of a run with what became of each document; `view` knows when it began and ended.
+
+    `orphans`: calls that may have been paid for nothing; None where nobody looked.
+    """
     rows = tuple(_row(document, items.get(document.document_id)) for document in run.selection.documents)
-    return Report(run.template, rows, _problems(run, rows), _record(run, rows, view))
+    record = replace(_record(run, rows, view), orphans=orphans)
+    return Report(run.template, rows, _problems(run, rows), record)
 
 
 def _row(document: FoundDocument, item: BatchItem | None) -> Row:

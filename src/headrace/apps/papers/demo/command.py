@@ -23,6 +23,7 @@ import click
 
 from headrace import App, Batch, HeadraceError
 from headrace.apps.papers.job import register
+from headrace.apps.papers.orphans import find_orphans
 from headrace.apps.papers.report import build_report, write_report
 from headrace.apps.papers.run import Run, RunOptions, collect, open_run
 from headrace.testing.provider import ChatRequest, ScriptedProvider
@@ -83,7 +84,8 @@ async def _run(out: Path, tell: Any) -> dict[str, Any]:
         calls = provider.count()
         with _worker(out, provider, "third"):
             await _run_again(app, run, options)
-        return await _summary(run, provider, {**killed, "calls": calls, "calls_again": provider.count() - calls}, tell)
+        counts = {**killed, "calls": calls, "calls_again": provider.count() - calls}
+        return await _summary(app, run, provider=provider, counts=counts, tell=tell)
 
 
 def _empty(out: Path) -> None:
@@ -161,8 +163,11 @@ async def _run_again(app: App, run: Run, options: RunOptions) -> None:
     await again.batch.wait()
 
 
-async def _summary(run: Run, provider: ScriptedProvider, counts: dict[str, Any], tell: Any) -> dict[str, Any]:
-    report = build_report(run, await collect(run), await run.batch.view())
+async def _summary(
+    app: App, run: Run, *, provider: ScriptedProvider, counts: dict[str, Any], tell: Any
+) -> dict[str, Any]:
+    orphans = await find_orphans(app, run.batch)
+    report = build_report(run, await collect(run), await run.batch.view(), orphans=orphans)
     files = await asyncio.to_thread(write_report, report, run.out)
     summary = report.summary()
     repeated = sum(content["calls"] - 1 for content in provider.per_content())

@@ -31,7 +31,7 @@ def run_facts(report: Report) -> list[tuple[str, Any]]:
     facts += [(f"rows {group}", count) for group, count in summary["rows"].items()]
     facts += [(name.replace("_", " "), count) for name, count in summary["usage"].items()]
     whole = run_json(report)
-    for key in ("begun_at", "ended_at", "models", "parameters", "verification", "money"):
+    for key in ("begun_at", "ended_at", "models", "parameters", "verification", "money", "orphaned"):
         facts += _flat(key.replace("_", " "), whole[key])
     return facts
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.apps.papers.dual import Disagreement, queue_of
+from headrace.apps.papers.orphans import Orphans
 from headrace.apps.papers.result import Asking, DocumentResult, Status, TokenCount
 from headrace.apps.papers.template import Template
 
@@ -120,6 +121,8 @@ class RunRecord:
     #: The options that decide what was asked, by name.
     parameters: Mapping[str, Any] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
+    #: Calls whose answer nobody saw; None: nobody looked.
+    orphans: Orphans | None = None
 
 
 @dataclass(frozen=True)
@@ -166,4 +169,5 @@ class Report:
             "verified": self.record.verification.verified,
             "usage": self.usage.model_dump(),
             "usd": self.usage.dollars,
+            "orphaned": None if self.record.orphans is None else self.record.orphans.to_json(),
         }
