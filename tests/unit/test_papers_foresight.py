@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
 from headrace.apps.papers.job import register
 from headrace.apps.papers.run import RunOptions, follow, open_run
-from headrace.testing.provider import ScriptedProvider
+from headrace.testing.provider import ChatRequest, ScriptedProvider
 
+CLOSED_FOR = timedelta(milliseconds=500)
 TEMPLATE = "name: t\nversion: 1\nfields: [{name: note, type: text, description: What it says}]"
 # A wordy model: what it says is several times as long as expected.
 SAID = json.dumps({"note": {"status": "unclear", "sentences": [], "value": None, "note": "because of rain " * 40}})
@@ -68,6 +71,31 @@ async def test_after_a_pilot_the_estimate_is_corrected_and_the_run_tells_all_of_
     for name in ("input_tokens", "output_tokens"):
         rest = getattr(whole, name) - getattr(pilot, name)
         assert abs(getattr(left, name) - rest) <= 0.2 * rest, name
+
+
+async def test_documents_do_not_start_while_the_quota_of_the_model_is_closed(
+    options: RunOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs wait outside: none begins, looks at a closed quota and leaves."""
+    asked_at: list[float] = []
+
+    def answer(request: ChatRequest) -> str:
+        asked_at.append(time.monotonic())
+        return SAID
+
+    async with ScriptedProvider(answer=answer) as model:
+        for name, value in model.environment.items():
+            monkeypatch.setenv(name, value)
+        app = App("memory://")
+        task = register(app)
+        async with app, app.worker(queues={"papers": 4}):
+            closed_at = time.monotonic()
+            await app.runtime.limiter.close_bucket(f"jobs:{app.llm.pool}", CLOSED_FOR)
+            run = await open_run(app, task, replace(options, pilot=2))
+            async for _ in follow(app, run, concurrency=None):
+                pass
+    assert len(asked_at) == 2
+    assert min(asked_at) >= closed_at + CLOSED_FOR.total_seconds()
 
 
 async def test_known_values_of_documents_that_are_not_there_are_counted(

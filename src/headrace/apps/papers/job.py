@@ -36,7 +36,11 @@ def register(app: App) -> Task[..., dict[str, Any]]:
     """Register the task of papers with an app and return it."""
     workspace, texts = workspace_of(app), texts_of(app)
 
-    @app.task(name=TASK_NAME, queue=QUEUE, retry=RETRY, timeout=TIMEOUT)
+    # Jobs do not start while the quota of `[llm]` has nothing to give. That of a second model is not declared: each run
+    # names its own with --dual, and a task has one gate for all runs. It is met inside a job, which then leaves its slot.
+    pools = [app.settings.llm_settings().pool_name]
+
+    @app.task(name=TASK_NAME, queue=QUEUE, retry=RETRY, timeout=TIMEOUT, pools=pools)
     async def papers_extract_single(result_id: str, document_id: str, ctx: Context) -> dict[str, Any]:
         """Extract one document; `result_id` is `<run id>/<document id>`. Unreadable ones are results, not failures."""
         run_id = result_id.partition("/")[0]
