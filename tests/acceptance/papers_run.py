@@ -57,7 +57,7 @@ class Place:
         lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
         return sum(json.loads(line)["event"] == "answered" for line in lines)
 
-    def start(self, *options: str, folder: str = "documents") -> subprocess.Popen[str]:
+    def start(self, *options: str, folder: str = "documents", stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start the command."""
         command = [sys.executable, "-m", "headrace", "papers", "extract", folder, "--template", "template.yaml"]
         return subprocess.Popen(
@@ -65,7 +65,7 @@ class Place:
             cwd=self.root,
             env=self.environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             start_new_session=True,
         )

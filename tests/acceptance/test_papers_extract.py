@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import random
 import signal
 import subprocess
@@ -87,6 +89,31 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on() -> None:
         assert "the same command goes on" in told
         assert here.extract()["extracted"] == 20
         assert here.calls().total() <= 20 + 4
+
+
+def test_with_json_progress_is_shown_to_a_terminal_alone() -> None:
+    """A person sees a bar on standard error; a program reads one document, and nothing from standard error."""
+    with place(6, latency="0.3") as here:
+        screen, terminal = pty.openpty()
+        with os.fdopen(screen, "rb") as shown:
+            process = here.start("--json", "--concurrency", "2", stderr=terminal)
+            os.close(terminal)
+            seen = b"".join(iter(lambda: _read(shown.fileno()), b""))
+            out, _ = process.communicate(timeout=60)
+        assert json.loads(out)["extracted"] == 6
+        assert b"extracting" in seen
+        assert b"0 failed" in seen
+        again = here.start("--json")
+        out, told = again.communicate(timeout=60)
+        assert (json.loads(out)["extracted"], told) == (6, "")
+
+
+def _read(terminal: int) -> bytes:
+    """Return what was written, or nothing once nobody can write any more."""
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:
+        return b""
 
 
 def test_unreadable_files_are_rows_with_reasons_and_duplicates_are_asked_for_once() -> None:

@@ -45,9 +45,14 @@ def _short(count: int) -> str:
     return f"{count / 1e3:.0f} k" if count >= 1_000 else str(count)
 
 
-def new_bar() -> TerminalBar | PlainLines:
-    """The display that suits where standard error goes."""
-    return TerminalBar() if sys.stderr.isatty() else PlainLines()
+def new_bar(*, live_only: bool = False) -> Bar | None:
+    """The display that suits where standard error goes; None: none.
+
+    `live_only`: only a bar for a person at a terminal, as with --json, where programs may read errors from there.
+    """
+    if sys.stderr.isatty():
+        return TerminalBar()
+    return None if live_only else PlainLines()
 
 
 class TerminalBar:
@@ -105,6 +110,9 @@ class PlainLines:
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+Bar = TerminalBar | PlainLines
 
 
 class Rate:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from headrace import App
-from headrace.apps.papers.bars import dollars, new_bar
+from headrace.apps.papers.bars import Bar, dollars, new_bar
 from headrace.apps.papers.errors import OutputError
 from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
@@ -78,7 +78,7 @@ def extract(*, as_json: bool, estimate: bool, **options: Any) -> int:
         foreseen = asyncio.run(estimate_folder(RunOptions(**options)))
         click.echo(json.dumps(foreseen.to_json()) if as_json else "\n".join(told_estimate(foreseen)))
         return 0
-    summary = asyncio.run(extract_folder(RunOptions(**options), quiet=as_json))
+    summary = asyncio.run(extract_folder(RunOptions(**options), quiet=as_json, live=as_json))
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     return 1 if summary["failed"] else 0
@@ -126,8 +126,11 @@ def _grounds(estimate: Estimate) -> str:
     return "The lengths of answers are typical ones; from 5 % of the documents on they are measured."
 
 
-async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
-    """Extract, write the results, and return a summary of the run."""
+async def extract_folder(options: RunOptions, *, quiet: bool, live: bool = False) -> dict[str, Any]:
+    """Extract, write the results, and return a summary of the run.
+
+    `quiet`: write nothing to the terminal; with `live` only a bar while it runs, where standard error is one.
+    """
     from headrace.apps.papers.report import build_report, write_report
 
     check_folder(options.out)
@@ -136,7 +139,8 @@ async def extract_folder(options: RunOptions, *, quiet: bool) -> dict[str, Any]:
     task = register(app)
     async with app:
         run = await open_run(app, task, options)
-        await _watch(app, run, concurrency=options.concurrency, quiet=quiet)
+        bar = new_bar(live_only=quiet) if live or not quiet else None
+        await _watch(app, run, bar, quiet=quiet)
         orphans = await find_orphans(app, run.batch)
         report = build_report(run, await collect(run), await run.batch.view(), orphans=orphans)
     files = await asyncio.to_thread(write_report, report, options.out, texts=texts_of(app))
@@ -163,12 +167,11 @@ def check_folder(out: Path) -> None:
         ) from None
 
 
-async def _watch(app: App, run: Run, *, concurrency: int | None, quiet: bool) -> None:
-    """Follow the run with a bar on a terminal, and with a line now and then elsewhere."""
-    bar = None if quiet else new_bar()
+async def _watch(app: App, run: Run, bar: Bar | None, *, quiet: bool) -> None:
+    """Follow the run and show how far it is."""
     meter, estimate, looked_at = Meter(app, run), None, -LOOK_SECONDS
     try:
-        async for progress in follow(app, run, concurrency=concurrency):
+        async for progress in follow(app, run, concurrency=run.options.concurrency):
             if bar is None:
                 continue
             if time.monotonic() - looked_at >= LOOK_SECONDS:

@@ -37,7 +37,7 @@ def register(app: App) -> Task[..., dict[str, Any]]:
     workspace, texts = workspace_of(app), texts_of(app)
 
     # Jobs do not start while the quota of `[llm]` has nothing to give. That of a second model is not declared: each run
-    # names its own with --dual, and a task has one gate for all runs. It is met inside a job, which then leaves its slot.
+    # names its own with --dual, and a task has one gate for all runs. It is met inside a job, which leaves its slot.
     pools = [app.settings.llm_settings().pool_name]
 
     @app.task(name=TASK_NAME, queue=QUEUE, retry=RETRY, timeout=TIMEOUT, pools=pools)
