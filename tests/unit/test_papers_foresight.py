@@ -13,15 +13,17 @@ import pytest
 from click.testing import CliRunner
 
 from headrace import App, Task
-from headrace.apps.papers.command import estimate_folder, extract_folder, papers
+from headrace.apps.papers.command import EXTRACT_HELP, estimate_folder, extract_folder, papers
 from headrace.apps.papers.errors import GoldError, OutputError
 from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
 from headrace.apps.papers.job import register
+from headrace.apps.papers.review.reading_back import read_back
 from headrace.apps.papers.run import RunOptions, follow, open_run
 from headrace.testing.provider import ChatRequest, ScriptedProvider
 
 CLOSED_FOR = timedelta(milliseconds=500)
+ROOT = Path(__file__).resolve().parent.parent.parent
 TEMPLATE = "name: t\nversion: 1\nfields: [{name: note, type: text, description: What it says}]"
 # A wordy model: what it says is several times as long as expected.
 SAID = json.dumps({"note": {"status": "unclear", "sentences": [], "value": None, "note": "because of rain " * 40}})
@@ -112,6 +114,14 @@ async def test_known_values_of_documents_that_are_not_there_are_counted(
     written = json.loads((options.out / "accuracy.json").read_text(encoding="utf-8"))
     for told in (summary["accuracy"], written):
         assert (told["values"], told["left_out"]) == (1, 1)
+    # What lies there is what the help and the reference speak of, and no more.
+    again = read_back(options.out / "review.csv", options.out)
+    files = {path.name for path in options.out.iterdir()} - {"verified.csv"}
+    assert files == {Path(name).name for name in summary["files"]} | {"verified.jsonl"}, again
+    reference = (ROOT / "docs" / "reference" / "papers.md").read_text(encoding="utf-8").partition("## Results")[2]
+    for name in files:
+        assert name in EXTRACT_HELP
+        assert f"`{name}`" in reference
 
 
 async def test_an_estimate_names_what_would_stop_the_extraction(options: RunOptions) -> None:

@@ -30,9 +30,21 @@ LOOK_SECONDS = 2.0
 
 EXTRACT_HELP = """Extract the fields of a template from every document below DIR.
 
-Writes results.xlsx, results.jsonl and run.json into the folder OUT. Every value comes with its quote, page and offsets.
+Writes into the folder OUT; every value comes with its quote, page and offsets:
 
-Ctrl-C, a crash or a reboot loses nothing: the same command goes on and pays for nothing twice. Documents added later
+\b
+  results.xlsx                  documents, rows, disagreements of --dual, problems
+  results.csv                   a line for every value (long form)
+  results.jsonl                 a line for every document
+  results.html                  a page that shows each value marked in its text
+  review.xlsx, review.csv       sheets to verify values in: headrace papers review
+  run.json                      the record of the run: models, prompts, counts, money
+  accuracy.json                 how right the fields are, with --gold
+  verified.csv, verified.jsonl  what people decided, once a sheet was read back
+
+With --json the files are named in the document; a bar is shown where standard error is a terminal.
+
+Ctrl-C, a crash or a reboot loses nothing: the same command goes on and pays for no answer twice. Documents added later
 are extracted by the same command; a changed template extracts anew.
 
 \b
