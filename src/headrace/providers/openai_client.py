@@ -17,6 +17,9 @@ from headrace.providers.fault import Fault, FaultError, Progress, UnreachableErr
 
 #: The SDK wants a key even where the server wants none.
 _NO_KEY = "none"
+#: The SDK's methods for these walk through every field of a body by its type, which changes nothing in one that is
+#: plain JSON, and costs a third of the call: bodies of whole answers are posted as they are.
+_CHAT, _EMBEDDINGS = "/chat/completions", "/embeddings"
 _CONNECT_SECONDS = 10.0
 
 
@@ -63,11 +66,11 @@ class SdkClient:
 
     async def send(self, body: Mapping[str, Any], progress: Progress) -> Received:
         """Ask for a chat completion and read all of the answer."""
-        return await _whole(self._sdk.chat.completions, body, progress)
+        return await self._whole(_CHAT, body, progress)
 
     async def embed(self, body: Mapping[str, Any], progress: Progress) -> Received:
         """Ask for embeddings and read all of the answer."""
-        return await _whole(self._sdk.embeddings, body, progress)
+        return await self._whole(_EMBEDDINGS, body, progress)
 
     @contextlib.asynccontextmanager
     async def stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncIterator[Incoming]:
@@ -85,14 +88,12 @@ class SdkClient:
         """Close the connections."""
         await self._sdk.close()
 
-
-async def _whole(resource: Any, body: Mapping[str, Any], progress: Progress) -> Received:
-    with _sorted(), _watched(progress):
-        async with resource.with_streaming_response.create(**body) as response:
-            read = bytearray()
-            async for chunk in response.iter_bytes():
-                read += chunk
-            return Received(bytes(read), _lower(response.headers))
+    async def _whole(self, path: str, body: Mapping[str, Any], progress: Progress) -> Received:
+        with _sorted(), _watched(progress):
+            response = await self._sdk.post(
+                path, cast_to=httpx2.Response, body=body, options={"security": {"bearer_auth": True}}
+            )
+            return Received(response.content, _lower(response.headers))
 
 
 async def _chunks(response: Any) -> AsyncIterator[bytes]:
