@@ -328,7 +328,8 @@ class App:
                 await worker.start()
                 yield worker
             finally:
-                await worker.stop(wait)
+                with self.runtime.jobs_leave():
+                    await worker.stop(wait)
 
     def _slots(self, queues: Mapping[str, int] | Iterable[str] | None, default: int) -> dict[str, int]:
         if isinstance(queues, str):

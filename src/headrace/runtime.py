@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ class Runtime:
     close_others: Any
     #: The buckets of rate limits: in a server beside the store, or the store's own.
     limiter: Limiter
+    #: While it is entered, jobs that wait for a quota of models leave their slots.
+    jobs_leave: Callable[[], AbstractContextManager[None]] = nullcontext
     #: What is declared of queues, by name; what is declared later counts at once.
     queue_rules: dict[str, QueueRule] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)

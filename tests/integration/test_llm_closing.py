@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from headrace import App
+from headrace.model.calls import CallState
+from headrace.model.job import JobState
 from headrace.settings import QueueSettings, Settings, load_settings
 from headrace.testing.provider import Latency, ScriptedProvider
 from tests.backends.postgres import empty_schema, stores_on
@@ -43,3 +45,23 @@ async def test_a_call_under_way_is_stored_before_the_store_closes(
             assert len(provider.calls) == 1
     assert [session for session in sessions if session.alive] == []
     assert caplog.records == []
+
+
+async def test_a_worker_that_ends_does_not_wait_for_a_job_that_waits_for_a_quota(tmp_path: Path) -> None:
+    """Though the job is first in line and kept its slot: it leaves, and its call was not sent."""
+    async with ScriptedProvider(answer=lambda request: "Glomma") as provider:
+        environ = {**provider.environment, "HEADRACE_LLM_REQUESTS_PER_MINUTE": "1"}
+        app = App("memory://", settings=load_settings(environ=environ, file=tmp_path / "none.toml"))
+
+        @app.task
+        async def name(number: int) -> str:
+            return await app.llm.complete(f"Name river {number} in Norway.")
+
+        async with app:
+            async with asyncio.timeout(30), app.worker(grace="100s"):
+                handle = await name.enqueue(1)
+                await wait_until(lambda: app.runtime.stores.budgets.list_calls(state=CallState.PREPARED))
+            view = await app.runtime.stores.inspect.get_job(handle.id)
+        assert not provider.calls
+    assert view is not None
+    assert (view.state, view.failures) == (JobState.SCHEDULED, 0)

@@ -156,8 +156,9 @@ def test_who_is_first_with_a_dear_call_waits_until_it_is_earned() -> None:
         assert world.loop.now - began == pytest.approx(4, abs=0.7)
         # The next comes as it was told, a little before the first leaves, and is served as soon as it can be.
         assert 1 < told[0] < 2.5
-        with pytest.raises(QuotaWait):
+        with pytest.raises(QuotaWait) as caught:
             await quotas.reserve(world.pool, Estimate(100 * 301, 0), longest=2 * SECOND)
+        assert "raise the limits of the pool, or ask for less at once" in caught.value.reason
 
     on(scenario, PoolLimits(tokens_per_minute=6_000))
 
@@ -508,3 +509,43 @@ def test_other_limits_hold_from_now_on() -> None:
         assert quotas.stats()[0].flows == {"requests": 100.0}
 
     on(scenario)
+
+
+def test_what_was_paid_for_a_caller_that_left_is_there_for_the_next() -> None:
+    """A dear call that is cancelled leaves no debt: a cheap one behind it passes soon."""
+
+    async def scenario(world: World) -> None:
+        [quotas, other] = world.quotas
+        dear = asyncio.ensure_future(quotas.reserve(world.pool, Estimate(4_000, 0)))
+        await asyncio.sleep(1)
+        dear.cancel()
+        await asyncio.wait([dear])
+        for one in (quotas, other):
+            began = world.loop.now
+            (await one.reserve(world.pool, Estimate(40, 0))).refund()
+            assert world.loop.now - began < 2
+
+    on(scenario, PoolLimits(tokens_per_minute=6_000))
+
+
+def test_jobs_that_wait_leave_when_their_worker_ends() -> None:
+    """Also the first in line; who waits without a limit stays."""
+
+    async def scenario(world: World) -> None:
+        [quotas, _] = world.quotas
+        dear = Estimate(400, 0)
+        first = asyncio.ensure_future(quotas.reserve(world.pool, dear, longest=2 * SECOND))
+        await asyncio.sleep(0.1)
+        plain = asyncio.ensure_future(quotas.reserve(world.pool, dear))
+        await asyncio.sleep(0.1)
+        began = world.loop.now
+        with quotas.jobs_leave():
+            with pytest.raises(QuotaWait):
+                await first
+            with pytest.raises(QuotaWait):
+                await quotas.reserve(world.pool, dear, longest=2 * SECOND)
+            assert world.loop.now == began
+        (await plain).refund()
+        (await quotas.reserve(world.pool, dear, longest=10 * SECOND)).refund()
+
+    on(scenario, PoolLimits(tokens_per_minute=6_000))

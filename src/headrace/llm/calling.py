@@ -179,7 +179,7 @@ class Caller:
         except QuotaWait as error:
             wait = min(error.wait, _LONGEST_PARK)
             await self._hold_jobs(wait)
-            raise MustWaitError(wait, f"the quota of {self._endpoint.pool.name}") from None
+            raise MustWaitError(wait, error.reason) from None
         patience.spend(time.monotonic() - started)
         return reservation
 

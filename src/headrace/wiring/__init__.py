@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SystemClock
@@ -40,6 +39,7 @@ from headrace.settings import Settings
 if TYPE_CHECKING:
     from headrace.app import App
     from headrace.llm.gateway import LLM
+    from headrace.llm.quota import Quotas
     from headrace.stores.redis import RedisSite
 
 __all__ = [
@@ -69,8 +69,9 @@ async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | N
     except BaseException:
         await stack.aclose()
         raise
+    gateway = _LazyGateway(settings, stores, limiter, stack)
     return Runtime(
-        settings, stores, llm=_llm(settings, stores, limiter, stack), close_others=stack.aclose, limiter=limiter,
+        settings, stores, llm=gateway.llm, jobs_leave=gateway.jobs_leave, close_others=stack.aclose, limiter=limiter,
         queue_rules={} if queue_rules is None else queue_rules,
     )  # fmt: skip
 
@@ -210,16 +211,23 @@ class Keeper(Loop):
         await asyncio.to_thread(self._ensure)
 
 
-def _llm(settings: Settings, stores: Stores, limiter: Limiter, stack: AsyncExitStack) -> Callable[[], LLM]:
-    """Return a function that makes the gateway on first use: what it needs is heavy to import."""
+class _LazyGateway:
+    """Makes the gateway on first use: what it needs is heavy to import."""
 
-    @cache
-    def make() -> LLM:
+    def __init__(self, settings: Settings, stores: Stores, limiter: Limiter, stack: AsyncExitStack) -> None:
+        self._means = settings, stores, limiter, stack
+        self._opened: tuple[LLM, Quotas] | None = None
+
+    def llm(self) -> LLM:
+        """Return it, made or not."""
         from headrace.wiring.gateway import open_gateway
 
-        return open_gateway(settings, stores, limiter, stack)
+        self._opened = self._opened or open_gateway(*self._means)
+        return self._opened[0]
 
-    return make
+    def jobs_leave(self) -> AbstractContextManager[None]:
+        """Let jobs that wait for a quota leave their slots."""
+        return self._opened[1].jobs_leave() if self._opened is not None else nullcontext()
 
 
 def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:

@@ -29,8 +29,11 @@ from headrace.providers import open_provider
 from headrace.settings import Settings
 
 
-def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: AsyncExitStack) -> LLM:
-    """Return the gateway over an open store; what has to be closed goes on `stack`. Nothing is connected yet."""
+def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: AsyncExitStack) -> tuple[LLM, Quotas]:
+    """Return the gateway over an open store, and its quotas; what has to be closed goes on `stack`.
+
+    Nothing is connected yet.
+    """
     tally, quotas, calls = Tally(), Quotas(limiter), WatchedCalls(stores.calls)
 
     session = CallerSession(stores, lambda: snapshot(tally, quotas.stats()) | calls.told())
@@ -59,7 +62,7 @@ def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: As
     stack.push_async_callback(reaper.stop)
     stack.push_async_callback(quotas.close)
     stack.push_async_callback(models.aclose)
-    return LLM(models)
+    return LLM(models), quotas
 
 
 def _endpoint(model: LLMSettings, settings: Settings) -> Endpoint:

@@ -49,12 +49,6 @@ class Door:
             self.closings += 1
         self.doubtful, self.until = True, max(self.until, until)
 
-    def doubted_elsewhere(self) -> None:
-        """Wait for the call that goes ahead, here or elsewhere."""
-        if not self.doubtful:
-            self.closings += 1
-        self.doubtful = True
-
     def refuse(self, reservation: Reservation, told: timedelta | None, now: float) -> float | None:
         """Close after a refusal; return for how many seconds all processes shall, None: they need not be told."""
         took = now - reservation.reserved_at

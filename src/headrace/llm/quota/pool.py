@@ -71,7 +71,7 @@ class LocalPool:
         state, now = self._state, self._state.loop.time()
         until = None if longest is None else now + longest.total_seconds()
         waiter = Waiter(estimate, state.needs(estimate), until=until)
-        if until is not None and now + state.least_wait(waiter.units) > until:
+        if until is not None and (state.jobs_leave or now + state.least_wait(waiter.units) > until):
             raise state.tell(waiter.units)
         state.line.join(waiter)
         timer = None if until is None else state.loop.call_at(until, state.lose_patience, waiter)
@@ -86,6 +86,13 @@ class LocalPool:
             state.counts.waited += state.loop.time() - now
             if timer is not None:
                 timer.cancel()
+
+    def turn_jobs_away(self, leave: bool) -> None:
+        """Let nobody wait on who waits for a limited time; False: they may again."""
+        state = self._state
+        state.jobs_leave = leave
+        for waiter in [one for one in state.line if leave and one.until is not None]:
+            state.turn_away(waiter)
 
     def _withdraw(self, waiter: Waiter) -> None:
         """Leave nothing behind of a caller that was cancelled."""

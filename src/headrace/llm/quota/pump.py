@@ -10,7 +10,8 @@ from datetime import timedelta
 
 from headrace.llm.quota.central import Central
 from headrace.llm.quota.learner import Learner
-from headrace.llm.quota.state import Advance, State
+from headrace.llm.quota.prepaying import Prepaying
+from headrace.llm.quota.state import State
 from headrace.model.errors import StoreUnavailableError
 from headrace.ports.limiter import Limiter
 
@@ -19,7 +20,7 @@ LOG = logging.getLogger("headrace.llm")
 #: What is leased and not used for so long is given back.
 IDLE_SECONDS = 0.15
 #: The limiter is asked again after this part of a lease's time: all processes have their turn, and none the same pace.
-PACE, PACE_JITTER = 0.4, 0.5
+TURN, TURN_JITTER = 0.4, 0.5
 #: So many times what the next lease's time is expected to need is leased: calls do not come evenly.
 AHEAD = 2.0
 #: It is asked no more often than this.
@@ -39,6 +40,7 @@ class Pump:
     def __init__(self, state: State, limiter: Limiter) -> None:
         self._state, self._central = state, Central(limiter, state.name)
         self.learner = Learner(state, self._central)
+        self._prepaying = Prepaying(state, self._central)
         self._event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._ask_at = 0.0
@@ -73,6 +75,7 @@ class Pump:
         if not door.doubtful:
             door.until = 0.0
         self._ask_at = 0.0
+        self._drop_prepaid()
         self._owe(self._state.slots.relimit(self._state.limits.concurrency))
         self.learner.restart()
         self.kick(urgent=True)
@@ -93,7 +96,7 @@ class Pump:
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
         with contextlib.suppress(StoreUnavailableError):
-            self._drop_advance()
+            self._drop_prepaid()
             self._owe(self._state.slots.spare(self._state.loop.time(), idle=True))
             await self._tell()
             await self._give_back(self._state.balance.drain())
@@ -160,7 +163,7 @@ class Pump:
         state = self._state
         expected = state.demand.expected(state.slice_seconds, now)
         low = any(state.balance[key] < units for key, units in expected.items())
-        return bool(state.line) or state.advance is not None or (low and not state.door.doubtful)
+        return bool(state.line) or state.prepaid is not None or (low and not state.door.doubtful)
 
     @property
     def _has_to_tell(self) -> bool:
@@ -195,11 +198,11 @@ class Pump:
             await self._lease_slots(calls)
         if not state.slots.free:
             self.learner.note(scarce=False)
-            self._ask_at = now + DOUBT_SECONDS * state.random.uniform(1 - PACE_JITTER, 1 + PACE_JITTER)
+            self._ask_at = now + DOUBT_SECONDS * state.random.uniform(1 - TURN_JITTER, 1 + TURN_JITTER)
         elif state.door.doubtful:
             await self._go_ahead()
-        elif state.advance is not None or self._dear():
-            await self._lease_dear()
+        elif self._prepaying.is_due:
+            await self._prepay()
         else:
             await self._lease()
 
@@ -211,53 +214,32 @@ class Pump:
             slots.lease(lease.units, self._state.loop.time())
             self._state.serve()
 
-    def _dear(self) -> dict[str, float]:
-        """Return what lacks for the next call where that is more than the limiter ever has, else nothing."""
-        state, head = self._state, self._state.line.head
-        rates = state.tempo.rates(state.loop.time())
-        lacks = {key: units - state.balance[key] for key, units in head.units.items()} if head is not None else {}
-        if all(units <= rates[key].burst for key, units in lacks.items()):
-            return {}
-        return {key: units for key, units in lacks.items() if units > _NOTHING}
+    def _stop(self) -> None:
+        """Drop what is leased: the pool is closed."""
+        self._drop_prepaid()
+        self._state.stop()
+        self._ask_at = self._state.door.until
 
-    async def _lease_dear(self) -> None:
+    def _drop_prepaid(self) -> None:
+        self._owe(self._prepaying.drop())
+
+    async def _prepay(self) -> None:
         """Pay for a dear call in advance, and wait until it is earned: so cheap calls elsewhere do not starve it."""
         state, now = self._state, self._state.loop.time()
         lease = await self._central.lease({}, {})
         if lease.closed or lease.doubtful:
             await self._heed(closed=lease.closed)
-        elif state.advance is None:
-            await self._pay_in_advance(self._dear())
-        elif state.advance.due_at <= now:
-            state.balance.add(state.advance.units)
-            state.advance, self._ask_at = None, now
-            state.serve()
+        elif state.prepaid is None:
+            if not await self._prepaying.pay():
+                self.learner.restart()
+        elif state.prepaid.payer is not state.line.head:
+            # It left, or was served with what others had left over: what comes next is judged anew.
+            self._drop_prepaid()
+        elif state.prepaid.due_at <= now:
+            self._prepaying.take()
             self.learner.note(scarce=True)
-        else:
-            self._ask_at = min(state.advance.due_at, now + LOOK_SECONDS / 4)
-
-    async def _pay_in_advance(self, units: dict[str, float]) -> None:
-        state, flows = self._state, self._state.tempo.flows()
-        await self._central.give_back({key: -amount for key, amount in units.items()})
-        levels = await self._central.levels(units)
-        if levels.keys() != units.keys():
-            self._owe({key: units[key] for key in levels})
-            self.learner.restart()
-            return
-        wait = max((-levels[key].units / flows[key] for key in units if key in flows), default=0.0)
-        state.advance = Advance(state.loop.time() + max(wait, 0.0), units)
-        self._ask_at = min(state.advance.due_at, state.loop.time() + LOOK_SECONDS / 4)
-
-    def _drop_advance(self) -> None:
-        if self._state.advance is not None:
-            self._owe(self._state.advance.units)
-            self._state.advance = None
-
-    def _stop(self) -> None:
-        """Drop what is leased: the pool is closed."""
-        self._drop_advance()
-        self._state.stop()
-        self._ask_at = self._state.door.until
+        due_at = state.prepaid.due_at if state.prepaid is not None else now
+        self._ask_at = max(self._ask_at, min(due_at, now + LOOK_SECONDS / 4))
 
     async def _lease(self) -> None:
         state, now = self._state, self._state.loop.time()
@@ -270,7 +252,7 @@ class Pump:
         state.balance.add(lease.units)
         state.serve()
         short = any(lease.units[key] < units - _NOTHING for key, units in wanted.items())
-        pace = max(LEAST_SECONDS, PACE * state.slice_seconds) * state.random.uniform(1 - PACE_JITTER, 1 + PACE_JITTER)
+        pace = max(LEAST_SECONDS, TURN * state.slice_seconds) * state.random.uniform(1 - TURN_JITTER, 1 + TURN_JITTER)
         self._ask_at = now + max(pace, lease.wait if short else 0.0)
         self.learner.note(scarce=short)
         if lease.grows:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from random import Random
 
@@ -37,6 +39,8 @@ class Quotas:
         self._limiter = limiter
         self._random = random or Random()  # noqa: S311 - no secret is drawn
         self._pools: dict[str, LocalPool] = {}
+        #: workers that end just now
+        self._leave = 0
 
     def try_reserve(self, pool: Pool, estimate: Estimate) -> Reservation | None:
         """Reserve at once from what this process has leased; None: it would have to wait. Asks no server."""
@@ -51,6 +55,21 @@ class Quotas:
         """
         local = self._local(pool)
         return local.try_reserve(estimate) or await local.reserve(estimate, longest)
+
+    @contextmanager
+    def jobs_leave(self) -> Iterator[None]:
+        """Let nobody wait here who waits for a limited time, as jobs do: a worker that ends would wait for them."""
+        self._leave += 1
+        self._turn_jobs_away()
+        try:
+            yield
+        finally:
+            self._leave -= 1
+            self._turn_jobs_away()
+
+    def _turn_jobs_away(self) -> None:
+        for local in self._pools.values():
+            local.turn_jobs_away(self._leave > 0)
 
     def closed_for(self, pool_name: str) -> timedelta:
         """Return for how much longer a pool lets nothing pass, as far as this process knows; zero: it is open."""
@@ -70,6 +89,7 @@ class Quotas:
         local = self._pools.get(pool.name)
         if local is None or local.dead:
             local = self._pools[pool.name] = LocalPool(pool, self._limiter, self._random)
+            local.turn_jobs_away(self._leave > 0)
         elif local.limits != pool.limits:
             local.relimit(pool.limits)
         return local

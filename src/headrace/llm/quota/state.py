@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +18,8 @@ from headrace.llm.quota.slots import Slots
 from headrace.llm.quota.tempo import PACE, Tempo
 from headrace.llm.quota.values import QuotaWait
 from headrace.model.quota import Estimate, PoolLimits
+
+LOG = logging.getLogger("headrace.llm")
 
 #: A lease is the flow of this part of the burst, at most SLICE_SECONDS of it.
 SLICE, SLICE_SECONDS = 0.125, 0.25
@@ -33,9 +36,10 @@ EXPECTED_USE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
-    """Units of a dear call that are paid for, and when they will be there (time of the loop)."""
+class Prepaid:
+    """Units that are paid for whose dear call is next, and when they will be there (time of the loop)."""
 
+    payer: Waiter
     due_at: float
     units: Mapping[str, float]
 
@@ -64,11 +68,13 @@ class State:
         self.tempo, self.door = Tempo(limits), Door(random)
         self.slots = Slots(limits.concurrency, random)
         self.balance, self.line, self.demand, self.counts = Balance(), Line(), Demand(), Counts()
-        #: what was paid for the head of the line
-        self.advance: Advance | None = None
+        self.prepaid: Prepaid | None = None
         #: until when callers that left were told to come (time of the loop)
         self._promised = 0.0
+        self._warned = False
         self.ended = False
+        #: nobody who waits for a limited time waits on: the worker that runs them ends
+        self.jobs_leave = False
         self.used_at = 0.0
 
     @property
@@ -117,20 +123,22 @@ class State:
     def is_dear(self, units: Mapping[str, float]) -> bool:
         """Say whether a call needs more than the limiter ever has: somebody has to stand there while it is earned."""
         rates = self.tempo.rates(self.loop.time())
-        seconds = max((units.get(key, 0.0) / rate.per_second for key, rate in rates.items()), default=0.0)
-        return seconds <= MOST_EARNED_SECONDS and any(units.get(key, 0.0) > rate.burst for key, rate in rates.items())
+        return not self._is_too_large(units) and any(units.get(key, 0.0) > rate.burst for key, rate in rates.items())
+
+    def _is_too_large(self, units: Mapping[str, float]) -> bool:
+        return any(units.get(key, 0.0) > flow * MOST_EARNED_SECONDS for key, flow in self.tempo.flows().items())
 
     def least_wait(self, units: Mapping[str, float]) -> float:
         """Return how long somebody who comes now waits at least, in seconds; with a dear call, to be first in line."""
         now, flows, wait = self.loop.time(), self.tempo.flows(), 0.0
         rates = self.tempo.rates(now)
-        paid = self.advance.units if self.advance is not None else {}
+        paid = self.prepaid.units if self.prepaid is not None else {}
         for key, flow in flows.items():
             burst = rates[key].burst
             ahead = self.line.needed.get(key, 0.0) - paid.get(key, 0.0)
             lack = ahead + min(units.get(key, 0.0), burst) if self.is_dear(units) else ahead + units.get(key, 0.0)
             wait = max(wait, (lack - self.balance[key] - burst) / flow)
-        earned = max(0.0, self.advance.due_at - now) if self.advance is not None else 0.0
+        earned = max(0.0, self.prepaid.due_at - now) if self.prepaid is not None else 0.0
         return wait + earned + self.door.rest(now)
 
     def tell(self, units: Mapping[str, float]) -> QuotaWait:
@@ -146,7 +154,11 @@ class State:
             else:
                 due_at = now + wait + HORIZON_SECONDS * self.random.uniform(0.5, 1)
             wait = due_at - now - EARLY_SECONDS
-        return QuotaWait(timedelta(seconds=max(wait, LEAST_TOLD)), self.name)
+        told = QuotaWait(timedelta(seconds=max(wait, LEAST_TOLD)), self.name, too_large=self._is_too_large(units))
+        if self._is_too_large(units) and not self._warned:
+            self._warned = True
+            LOG.warning("a job waits for %s", told.reason)
+        return told
 
     def _usual_seconds(self, units: Mapping[str, float]) -> float:
         """Return in what time the quota flows that a call will use, by what calls used so far."""
@@ -158,7 +170,7 @@ class State:
 
     def lose_patience(self, waiter: Waiter) -> None:
         """Turn away a caller that has waited for as long as it may, but for one whose dear call is paid in advance."""
-        if waiter is not self.line.head or self.advance is None:
+        if self.jobs_leave or self.prepaid is None or self.prepaid.payer is not waiter:
             self.turn_away(waiter)
 
     def turn_away(self, waiter: Waiter) -> None:

@@ -10,11 +10,18 @@ from datetime import timedelta
 class QuotaWait(Exception):
     """A pool lets the call pass only after a longer wait than the caller has; it was not sent."""
 
-    def __init__(self, wait: timedelta, pool: str) -> None:
+    def __init__(self, wait: timedelta, pool: str, *, too_large: bool = False) -> None:
         super().__init__(f"the quota {pool} lets the next call pass in {wait.total_seconds():.1f} s")
         #: how long it takes at least, from now
         self.wait = wait
         self.pool = pool
+        #: what is waited for, in words that end "it waits for …"
+        self.reason = f"the quota of {pool}"
+        if too_large:
+            self.reason += (
+                ", of which this one call takes more than flows in five minutes: raise the limits of the pool, or ask "
+                "for less at once (a shorter prompt, max_tokens)"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
