@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from headrace import App, Task
+from headrace import App, ConfigError, Task
 from headrace.apps.papers.command import EXTRACT_HELP, estimate_folder, extract_folder, papers
 from headrace.apps.papers.errors import GoldError, OutputError
 from headrace.apps.papers.estimate import Estimate
@@ -98,6 +98,22 @@ async def test_documents_do_not_start_while_the_quota_of_the_model_is_closed(
                 pass
     assert len(asked_at) == 2
     assert min(asked_at) >= closed_at + CLOSED_FOR.total_seconds()
+
+
+async def test_a_model_without_a_key_ends_the_run_before_anything_is_stored(
+    options: RunOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once per document, with files full of nothing."""
+    for name in ("HEADRACE_LLM_API_KEY", "OPENAI_API_KEY", "HEADRACE_LLM_BASE_URL", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HEADRACE_LLM_MODEL", "small")
+    app = App("memory://")
+    task = register(app)
+    async with app:
+        with pytest.raises(ConfigError, match="API_KEY"):
+            await open_run(app, task, options)
+        assert await app.runtime.stores.inspect.list_batches() == []
+    assert not options.out.exists()
 
 
 async def test_known_values_of_documents_that_are_not_there_are_counted(

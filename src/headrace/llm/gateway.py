@@ -68,6 +68,10 @@ class LLM:
         """What the model can be asked for. Raises ConfigError where the model is not configured rightly."""
         return self._asker.provider.style
 
+    def check(self) -> None:
+        """Raise ConfigError where the model is not configured rightly; nothing is asked."""
+        _ = self._asker
+
     @property
     def model_name(self) -> str:
         """The model's name. Raises ConfigError where the model is not configured rightly."""

@@ -62,9 +62,11 @@ class Run:
 async def open_run(app: App, task: Task[..., Any], options: RunOptions) -> Run:
     """Submit the documents of a folder that the run does not have yet; equal commands share one batch.
 
-    Raises TemplateError, FolderError, NoDocumentsError, DualError before anything is stored.
+    Raises TemplateError, FolderError, NoDocumentsError, DualError, ConfigError before anything is stored.
     """
     template, selection = await select(options)
+    # A model that is not configured rightly would fail each document by itself.
+    app.llm.check()
     if options.dual is not None:
         second_of(app.llm, options.dual)
     run_id = run_id_of(options, template)
