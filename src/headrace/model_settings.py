@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -36,7 +36,8 @@ class ModelSettings:
     account: str = "default"
     #: names the server in the keys of stored answers, which then outlive a move; empty: host, port and path of base_url
     memo_name: str = ""
-    #: quota that the model uses; models with the same pool share it; empty: PROVIDER:MODEL
+    #: quota that the model uses; models with the same pool share it and its limits; empty: PROVIDER:MODEL, or
+    #: PROVIDER:ACCOUNT:MODEL
     pool: str = ""
     #: most requests per minute over all processes
     requests_per_minute: float | None = None
@@ -72,7 +73,7 @@ class ModelSettings:
         server. `openai`: endpoint and key that the environment holds for the provider "openai".
         """
         own, source = ModelSettings(), self
-        names = ["model", "pool", "escalate_to", *_RATES, "requests_per_day", "concurrency", *_PRICES]
+        names = ["model", "pool", "escalate_to", *RATES, "requests_per_day", "concurrency", *PRICES]
         provider = self._told(given).provider or "openai"
         if provider != (self.provider or "openai"):
             account = openai if provider == "openai" else {}
@@ -101,7 +102,7 @@ class ModelSettings:
     def pool_limits(self) -> PoolLimits:
         """Return the limits of the model's pool."""
         return PoolLimits(
-            **{name: getattr(self, name) for name in _RATES},
+            **{name: getattr(self, name) for name in RATES},
             requests_per_day=self.requests_per_day,
             concurrency=self.concurrency,
             burst=self.burst,
@@ -140,37 +141,5 @@ class ModelSettings:
         )
 
 
-_RATES = ("requests_per_minute", "tokens_per_minute", "input_tokens_per_minute", "output_tokens_per_minute")
-_PRICES = ("input_price", "output_price", "cached_input_price")
-
-Require = Callable[[bool, str, str, object], None]
-
-
-def check_models(models: Mapping[str, ModelSettings], require: Require) -> None:
-    """Check the rules of models by the section they stand in; `require(holds, name, rule, value)` raises."""
-    known = [section.rpartition(".")[2] for section in models if section != "llm"]
-    for section, table in models.items():
-        for name, allowed in {
-            "style": [style.value for style in AnswerStyle],
-            "charge": [policy.value for policy in ChargePolicy],
-            "provider": ["", *PROVIDERS],
-            "escalate_to": ["", *known],
-        }.items():
-            value = getattr(table, name)
-            shown = ", ".join(filter(None, allowed)) or "none: there is no [llm.models.NAME]"
-            require(value in allowed, f"{section}.{name}", f"must be one of {shown}", repr(value))
-        for name in (*_RATES, "requests_per_day", "concurrency", "expected_tokens"):
-            value = getattr(table, name)
-            require(value is None or value > 0, f"{section}.{name}", "must be above 0", value)
-        for name in _PRICES:
-            value = getattr(table, name)
-            require(value is None or value >= 0, f"{section}.{name}", "must be 0 or more", value)
-        both = (table.input_price is None) == (table.output_price is None)
-        require(both, f"{section}.input_price", "and output_price must be given together", table.input_price)
-        for name in ("timeout", "burst"):
-            require(
-                getattr(table, name) > timedelta(),
-                f"{section}.{name}",
-                "must be longer than zero",
-                getattr(table, name),
-            )
+RATES = ("requests_per_minute", "tokens_per_minute", "input_tokens_per_minute", "output_tokens_per_minute")
+PRICES = ("input_price", "output_price", "cached_input_price")

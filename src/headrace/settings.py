@@ -10,19 +10,22 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from headrace.model.durations import parse_duration
+from headrace.model.durations import format_duration, parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.llm import LLMSettings
 from headrace.model.names import check_name
 from headrace.model.queue import QueueRule
 from headrace.model.telemetry import TelemetrySettings
-from headrace.model_settings import ModelSettings, check_models
+from headrace.model_pools import Written
+from headrace.model_rules import check_models
+from headrace.model_settings import ModelSettings
 
 T = TypeVar("T")
 
@@ -36,6 +39,8 @@ SCHEMES = {
         "redis+cluster", "rediss+cluster",
     ),
 }  # fmt: skip
+#: Python itself refuses texts of more than some thousand digits.
+_WHOLE, _NUMBER = re.compile(r"-?[0-9]{1,1000}"), re.compile(r"[0-9]{1,1000}\.?[0-9]{0,1000}|\.[0-9]{1,1000}")
 #: No colon: that joins prefix and group, and the names of keys.
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 #: A host, and perhaps its port and a name: what people write where a URL is meant, and no place for a password.
@@ -174,6 +179,11 @@ class Settings:
         """Return a configured model, the default one unless its name is given. Raises KeyError."""
         return self.models[name].to_llm(name) if name else self.llm.to_llm()
 
+    @property
+    def model_sections(self) -> dict[str, ModelSettings]:
+        """Return the tables of models by the sections they stand in."""
+        return {"llm": self.llm} | {f"llm.models.{name}": table for name, table in self.models.items()}
+
 
 #: They name an account at the provider "openai"; no other provider is given its key.
 _OPENAI_ACCOUNT = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
@@ -199,10 +209,27 @@ def load_settings(*, environ: Mapping[str, str] | None = None, file: Path | None
     document = _read_file(file or Path(chosen or FILE_NAME), required=file is None and bool(chosen))
     _check_environment(environ)
     document, models = _without_models(document)
-    settings: Settings = _fill(Settings(), document, _fitting(environ, document), section="")
+    fitting = _fitting(environ, document)
+    settings: Settings = _fill(Settings(), document, fitting, section="")
     settings = replace(settings, models=_model_tables(settings.llm, models, _openai_account(environ)))
+    written = _written(document.get("llm", {}), models, fitting)
     _check_rules(settings)
+    check_models(settings.model_sections, written)
     return use_store(settings, settings.queue.url)
+
+
+def _written(first: Mapping[str, Any], models: Mapping[str, Any], environ: Mapping[str, str]) -> Written:
+    """Return what finds the place of a model's key, and its value as written."""
+
+    def find(section: str, name: str) -> tuple[str, Any]:
+        if section == "llm":
+            return _raw_value(section, name, first, environ)
+        where, raw = _raw_value(section, name, models[section.removeprefix("llm.models.")], {})
+        # What is taken from [llm] was found wrong there.
+        foreign = raw is None and name in _OPENAI_ACCOUNT
+        return (f"{where}, taken from {_OPENAI_ACCOUNT[name]}," if foreign else where), raw
+
+    return find
 
 
 def _openai_account(environ: Mapping[str, str]) -> dict[str, str]:
@@ -248,7 +275,7 @@ def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
         if required:
             raise ConfigError(f"HEADRACE_CONFIG names {path}, which does not exist") from None
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read as TOML ({error})") from None
 
 
@@ -360,23 +387,24 @@ def _duration(where: str, raw: Any) -> timedelta:
 
 
 def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit()
+    return bool(_NUMBER.fullmatch(text))
 
 
 def _whole_number(where: str, raw: Any) -> int:
-    if isinstance(raw, str) and raw.lstrip("-").isdigit():
+    if isinstance(raw, str) and _WHOLE.fullmatch(raw):
         return int(raw)
     if isinstance(raw, int) and not isinstance(raw, bool):
         return raw
-    raise ConfigError(f"{where} must be a whole number, got {raw!r}")
+    raise ConfigError(str(InvalidInputError(where, "must be a whole number", raw)))
 
 
 def _number(where: str, raw: Any) -> float:
     if isinstance(raw, str) and _is_number(raw):
         return float(raw)
     if isinstance(raw, int | float) and not isinstance(raw, bool):
-        return float(raw)
-    raise ConfigError(f"{where} must be a number, got {raw!r}")
+        with suppress(OverflowError):
+            return float(raw)
+    raise ConfigError(str(InvalidInputError(where, "must be a number", raw)))
 
 
 def _boolean(where: str, raw: Any) -> bool:
@@ -429,9 +457,6 @@ def _check_rules(settings: Settings) -> None:
     rule = "must be a URL such as http://127.0.0.1:4318"
     _require(not endpoint or endpoint.startswith(("http://", "https://")), "telemetry.endpoint", rule, repr(endpoint))
     _require(0 <= queue.max_retries <= 99, "queue.max_retries", "must be from 0 to 99", queue.max_retries)
-    check_models(
-        {"llm": settings.llm} | {f"llm.models.{name}": table for name, table in settings.models.items()}, _require
-    )
     for name, duration in {
         "worker.poll_interval": worker.poll_interval,
         "worker.heartbeat_interval": worker.heartbeat_interval,
@@ -493,4 +518,5 @@ def _check_store(queue: QueueSettings) -> None:
 
 def _require(holds: bool, name: str, rule: str, value: object) -> None:
     if not holds:
-        raise ConfigError(f"{name} {rule}, got {value}")
+        shown = format_duration(value) if isinstance(value, timedelta) else value
+        raise ConfigError(f"{name} {rule}, got {shown}")

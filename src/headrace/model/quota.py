@@ -15,6 +15,7 @@ from headrace.model.usage import Usage
 
 #: The name of a pool is part of the name of a bucket, which stores bound.
 MAX_POOL_NAME = 128
+POOL_NAME_RULE = f"1 to {MAX_POOL_NAME} printable characters"
 
 
 class Dimension(StrEnum):
@@ -98,12 +99,21 @@ def is_pool_bucket(name: str) -> bool:
     return name.startswith(("llm:", "pool:", "jobs:"))
 
 
+def is_pool_name(value: object) -> bool:
+    """Whether a pool can have this name: `POOL_NAME_RULE`.
+
+    >>> is_pool_name("openai:gpt-x"), is_pool_name("two\\nlines")
+    (True, False)
+    """
+    return isinstance(value, str) and 1 <= len(value) <= MAX_POOL_NAME and value.isprintable()
+
+
 def check_pools(value: object) -> tuple[str, ...]:
     """Return the names of pools that a task declares. Raises InvalidInputError."""
     names = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
     for name in names:
-        if not isinstance(name, str) or not 1 <= len(name) <= MAX_POOL_NAME or not name.isprintable():
-            rule = f'must be a list of names of 1 to {MAX_POOL_NAME} printable characters, such as ["openai:gpt-x"]'
+        if not is_pool_name(name):
+            rule = f'must be a list of names of {POOL_NAME_RULE}, such as ["openai:gpt-x"]'
             raise InvalidInputError("pools", rule, value)
     return names
 
