@@ -89,7 +89,9 @@ def configuration() -> str:
 MODELS = """## `[llm.models.NAME]`
 
 A further model, for `app.llm.using("NAME")` and `escalate_to`: the keys of `[llm]`. What is not given of its endpoint
-is that of `[llm]`; its model, pool, quotas and prices are its own.
+is that of `[llm]`; its model, pool, quotas and prices are its own. Models of one `pool` (by its name, or by provider,
+account and model where none is given) have its limits in common: a limit stands in one of their tables, or alike in
+several.
 """
 
 

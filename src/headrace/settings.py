@@ -23,7 +23,7 @@ from headrace.model.llm import LLMSettings
 from headrace.model.names import check_name
 from headrace.model.queue import QueueRule
 from headrace.model.telemetry import TelemetrySettings
-from headrace.model_pools import Written
+from headrace.model_pools import Written, share_pools
 from headrace.model_rules import check_models
 from headrace.model_settings import ModelSettings
 
@@ -176,13 +176,24 @@ class Settings:
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
 
     def llm_settings(self, name: str = "") -> LLMSettings:
-        """Return a configured model, the default one unless its name is given. Raises KeyError."""
-        return self.models[name].to_llm(name) if name else self.llm.to_llm()
+        """Return a configured model, the default one unless its name is given. Raises KeyError.
+
+        Models of one pool have its limits in common. Raises ConfigError where settings made in code give it different
+        ones; those of file and environment are refused when they are read.
+        """
+        tables = share_pools(self.model_sections)
+        return tables[f"llm.models.{name}" if name else "llm"].to_llm(name)
 
     @property
     def model_sections(self) -> dict[str, ModelSettings]:
         """Return the tables of models by the sections they stand in."""
         return {"llm": self.llm} | {f"llm.models.{name}": table for name, table in self.models.items()}
+
+    def sharing_pools(self, written: Written) -> Settings:
+        """Return these settings, each model with all limits of its pool. Raises ConfigError; see `share_pools`."""
+        tables = share_pools(self.model_sections, written)
+        models = {name: tables[f"llm.models.{name}"] for name in self.models}
+        return replace(self, llm=tables["llm"], models=models)
 
 
 #: They name an account at the provider "openai"; no other provider is given its key.
@@ -215,7 +226,7 @@ def load_settings(*, environ: Mapping[str, str] | None = None, file: Path | None
     written = _written(document.get("llm", {}), models, fitting)
     _check_rules(settings)
     check_models(settings.model_sections, written)
-    return use_store(settings, settings.queue.url)
+    return use_store(settings.sharing_pools(written), settings.queue.url)
 
 
 def _written(first: Mapping[str, Any], models: Mapping[str, Any], environ: Mapping[str, str]) -> Written:

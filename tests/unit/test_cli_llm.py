@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -114,6 +115,21 @@ def test_a_pool_that_no_process_uses_shows_its_configured_limits(
     assert (pool["limits"]["requests_per_minute"], pool["limits"]["concurrency"], pool["processes"]) == (300, 8, 0)
     monkeypatch.setenv("HEADRACE_LLM_POOL", "other")
     assert [pool["name"] for pool in calls.json("llm", "pools")] == ["openai:small", "other"]
+
+
+def test_a_pool_of_two_models_shows_the_limits_that_hold(
+    headrace: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whichever table says them; and two that differ are a mistake in the configuration, with its exit code."""
+    file = tmp_path / "headrace.toml"
+    monkeypatch.setenv("HEADRACE_CONFIG", str(file))
+    tables = '[llm]\npool = "p"\nconcurrency = 8\n[llm.models.b]\npool = "p"\n'
+    file.write_text(f"{tables}requests_per_minute = 120\n")
+    assert "limit 120 requests, 8 at once" in headrace.text("llm", "pools")
+    file.write_text(f"{tables}concurrency = 9\n")
+    code, error = headrace.refusal("llm", "pools")
+    assert (code, error["code"]) == (2, "config")
+    assert "[llm] and [llm.models.b] share the pool 'p'" in error["message"]
 
 
 def test_what_flows_is_told_by_the_processes_that_are_alive(
