@@ -23,6 +23,9 @@ from headrace.model.usage import Usage
 from headrace.providers.bounds import LARGEST_ANSWER
 from headrace.providers.chat import Reader
 from headrace.providers.chat_stream import AnswerStream
+from headrace.providers.fault import Fault
+from headrace.providers.faults import sort_fault
+from headrace.providers.texts import LONGEST_NAME
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 2}}
 
@@ -35,6 +38,12 @@ def event(**fields: Any) -> bytes:
 def delta(text: str | None = None, reason: str | None = None, **fields: Any) -> bytes:
     """An event with a part of the text."""
     return event(choices=[{"index": 0, "delta": {"content": text, **fields}, "finish_reason": reason}])
+
+
+def raw_delta(text: str | None, reason: str | None = None) -> bytes:
+    """A part of the text, escaped, so that it may hold halves of pairs."""
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": reason}
+    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
 
 
 DONE = b"data: [DONE]\n\n"
@@ -143,3 +152,32 @@ def test_a_hostile_stream_takes_linear_time(piece: bytes) -> None:
             stream.feed(piece)
 
     assert time.process_time() - begun_at < 10
+
+
+def test_names_that_a_provider_gives_are_short_and_printable() -> None:
+    """An id of any length, or with characters that no store takes, does not come in the way of its answer."""
+    choice = {"message": {"content": "yes"}, "finish_reason": "stop"}
+    body = {"id": "r\0-1\ud800" + "x" * 100_000, "model": "m\0\n1", "choices": [choice]}
+    answer = Reader("openai").answer_in(body)
+    named = Reader("openai", headers={"x-request-id": "q" * 5_000}).answer_in(body)
+
+    assert (answer.request_id, answer.model) == ("r-1" + "x" * (LONGEST_NAME - 5), "m1")
+    assert named.request_id == "q" * LONGEST_NAME
+    assert sort_fault(Fault(429, {"request-id": "a\x85b"}), provider="openai").request_id == "ab"
+
+
+def test_texts_hold_nothing_that_stores_refuse() -> None:
+    """NUL and halves of pairs come as U+FFFD, in whole answers and in streams, and parts are what the answer is."""
+    said = "a\0b\ud800 \udc00 🌍"
+    whole = Reader("openai").answer_in({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]})
+    parts, streamed = read(raw_delta(said), raw_delta("\ud83c"), raw_delta(None, "stop"), DONE)
+
+    assert whole.text == "a\ufffdb\ufffd \ufffd 🌍"
+    assert parts == streamed.text == whole.text + "\ufffd"
+
+
+def test_a_pair_that_two_events_share_is_joined() -> None:
+    """Servers that count in UTF-16 cut characters in two."""
+    parts, answer = read(raw_delta("ü\ud83c"), raw_delta("\udf0d!", "stop"), DONE)
+
+    assert parts == answer.text == "ü🌍!"

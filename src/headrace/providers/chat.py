@@ -11,7 +11,8 @@ from headrace.model.provider_errors import BadOutputError
 from headrace.model.quota import NO_HINT, QuotaHint
 from headrace.model.usage import Usage
 from headrace.providers.fault import Fault
-from headrace.providers.faults import means_something, sort_fault
+from headrace.providers.faults import means_something, request_id_of, sort_fault
+from headrace.providers.texts import clean_name, clean_text
 from headrace.providers.usage import UNKNOWN_USAGE, read_usage
 
 
@@ -43,7 +44,7 @@ class Reader:
 
     def __init__(self, provider: str, *, headers: Mapping[str, str] | None = None, hint: QuotaHint = NO_HINT) -> None:
         self._provider, self._headers, self.hint = provider, headers or {}, hint
-        self.request_id = self._headers.get("x-request-id") or self._headers.get("request-id")
+        self.request_id = request_id_of(self._headers)
 
     def read_answer(self, raw: bytes) -> Answer:
         """The answer in this body.
@@ -67,11 +68,11 @@ class Reader:
     def answer(self, text: str, reason: FinishReason, *, usage: Usage, model: Any, own_id: Any) -> Answer:
         """An answer with everything that its response says beside it."""
         return Answer(
-            text=text,
+            text=clean_text(text),
             finish_reason=reason,
             usage=usage,
-            model=model if isinstance(model, str) else "",
-            request_id=self.request_id or (own_id if isinstance(own_id, str) else None),
+            model=clean_name(model),
+            request_id=self.request_id or clean_name(own_id) or None,
             hint=self.hint,
         )
 

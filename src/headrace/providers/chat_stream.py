@@ -14,6 +14,7 @@ from headrace.model.provider_errors import BadOutputError, ProviderUnavailableEr
 from headrace.providers.bounds import LARGEST_ANSWER, too_large
 from headrace.providers.chat import Reader, finish_reason
 from headrace.providers.faults import sort_fault
+from headrace.providers.texts import clean_text, split_half
 from headrace.providers.usage import UNKNOWN_USAGE, read_usage
 
 _DONE = "[DONE]"
@@ -35,6 +36,8 @@ class AnswerStream:
         self._pending_size = 0
         self._parts: list[str] = []
         self._size = 0
+        #: Of a character that two events share.
+        self._half = ""
         self._usage = UNKNOWN_USAGE
         self._model: Any = None
         self._own_id: Any = None
@@ -92,6 +95,7 @@ class AnswerStream:
         said = text.removeprefix("data:").removeprefix(" ")
         if not self._pending and said.strip() == _DONE:
             self.is_done = True
+            self._end_text()
         # Most servers put an event on one line, and some forget the empty one behind it.
         elif not self._pending and (body := _read_json(said)) is not None:
             self._take_event(body)
@@ -133,10 +137,23 @@ class AnswerStream:
         for name in ("content", "refusal"):
             text = delta.get(name)
             if isinstance(text, str) and text:
-                self._parts.append(text)
-                self._size += len(text)
+                self._take_text(text)
+        if self._reason is not None:
+            self._end_text()
         if self._size > LARGEST_ANSWER:
             raise too_large()
+
+    def _take_text(self, text: str) -> None:
+        if self._half or not text.isascii():
+            text, self._half = split_half(self._half + text)
+        if text:
+            self._parts.append(clean_text(text))
+            self._size += len(text)
+
+    def _end_text(self) -> None:
+        if self._half:
+            self._parts.append(clean_text(self._half))
+            self._half = ""
 
     def _broken(self, error: str) -> BadOutputError:
         return self._reader.bad(error, self._usage)

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.model.llm import Embeddings
 from headrace.providers.chat import Reader
+from headrace.providers.texts import clean_name
 from headrace.providers.usage import read_usage
 
 
@@ -37,7 +38,7 @@ def read_embeddings(body: Mapping[str, Any], *, count: int, reader: Reader) -> E
     return Embeddings(
         vectors=tuple(vectors[index] for index in range(count)),
         usage=usage,
-        model=str(body.get("model") or ""),
+        model=clean_name(body.get("model")),
         request_id=reader.request_id,
         hint=reader.hint,
     )

@@ -25,6 +25,7 @@ from headrace.model.provider_errors import (
 )
 from headrace.providers.fault import Fault
 from headrace.providers.quota_headers import read_hint
+from headrace.providers.texts import clean_name
 
 #: Codes, types and reasons that decide, whatever the status; in lower case.
 _BY_WORD: Mapping[str, type[ProviderError]] = {
@@ -92,10 +93,15 @@ def sort_fault(fault: Fault, *, provider: str, secret: str | None = None) -> Pro
         _message(kind, fault, provider, secret),
         provider=provider,
         status=fault.status,
-        request_id=fault.headers.get("x-request-id") or fault.headers.get("request-id"),
+        request_id=request_id_of(fault.headers),
         hint=read_hint(fault.headers, now=datetime.now(UTC), details=fault.details),
         maybe_paid=_maybe_paid(kind, fault),
     )
+
+
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """The provider's own id of a request, by the headers of its response; names are lower case."""
+    return clean_name(headers.get("x-request-id") or headers.get("request-id")) or None
 
 
 def means_something(fault: Fault) -> bool:
