@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 
 from headrace.model.errors import ConfigError
+from headrace.model.provider_errors import (
+    ProviderAuthError,
+    ProviderError,
+    ProviderTimeoutError,
+    ProviderUnavailableError,
+)
 from headrace.settings import Settings, load_settings
 
 HUGE = "99999999999999999999"
@@ -118,6 +124,15 @@ def test_a_further_model_of_litellm_has_a_name(tmp_path: Path) -> None:
     """The error names the table's own key: no model is taken from `[llm]`."""
     said = mistake(tmp_path, '[llm]\nprovider = "litellm"\nmodel = "a/b"\n[llm.models.c]\n')
     assert "llm.models.c.model must name a model as LiteLLM does" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [(ProviderUnavailableError, "base_url"), (ProviderTimeoutError, "timeout"), (ProviderAuthError, "api_key")],
+)
+def test_errors_of_calls_name_the_key_of_a_further_model_too(kind: type[ProviderError], key: str) -> None:
+    """The variables of the environment count for `[llm]` alone."""
+    assert f"{key} ([llm.models.NAME], HEADRACE_LLM_{key.upper()})" in str(kind())
 
 
 def test_prices_are_given_together(tmp_path: Path) -> None:

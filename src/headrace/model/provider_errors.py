@@ -73,7 +73,7 @@ class OverloadedError(ProviderError):
 
 
 class ProviderUnavailableError(ProviderError):
-    """The provider cannot be reached or failed. Check HEADRACE_LLM_BASE_URL; the call can be tried again."""
+    """The provider is unreachable or failed. Try again; check base_url ([llm.models.NAME], HEADRACE_LLM_BASE_URL)."""
 
     code = "provider_down"
     error_class = ErrorClass.PROVIDER_DOWN
@@ -81,7 +81,7 @@ class ProviderUnavailableError(ProviderError):
 
 
 class ProviderTimeoutError(ProviderError):
-    """The provider gave no whole answer in time. Try again, or raise HEADRACE_LLM_TIMEOUT."""
+    """The provider gave no whole answer in time. Try again; raise timeout ([llm.models.NAME], HEADRACE_LLM_TIMEOUT)."""
 
     code = "provider_timeout"  # "timeout" is the code of TaskTimeoutError
     error_class = ErrorClass.TIMEOUT
@@ -89,7 +89,7 @@ class ProviderTimeoutError(ProviderError):
 
 
 class InvalidRequestError(ProviderError):
-    """The provider refused the request. Check the model's name, or set HEADRACE_LLM_STYLE=json if it has no schemas."""
+    """The provider refused the request. Check the model's name, or set its style to json if it knows no schemas."""
 
     code = "invalid_request"
     error_class = ErrorClass.INVALID_REQUEST
@@ -103,7 +103,7 @@ class ContextTooLongError(InvalidRequestError):
 
 
 class ProviderAuthError(ProviderError):
-    """The provider refused the key or the account. Check HEADRACE_LLM_API_KEY and the account's credit."""
+    """The provider refused key or account. Check credit and api_key ([llm.models.NAME], HEADRACE_LLM_API_KEY)."""
 
     code = "auth"
     error_class = ErrorClass.AUTH
