@@ -187,6 +187,15 @@ def test_a_budget_is_set_shown_and_removed(calls: CommandLine) -> None:
     assert calls.json("llm", "budget", "remove", "tenant:acme")["budget"] is None
 
 
+def test_a_budget_without_an_amount_is_told_by_the_options(headrace: CommandLine) -> None:
+    """The words are those of the command line, not of the Python interface."""
+    code, error = headrace.refusal("llm", "budget", "set", "day")
+    assert (code, error["code"]) == (2, "usage")
+    assert "Give --dollars, --tokens or both" in error["message"]
+    assert "headrace llm budget remove day" in error["message"]
+    assert "dollars=" not in error["message"]
+
+
 def budget_of_acme(headrace: CommandLine) -> Any:
     """Return the budget of the tenant as `budget list` shows it, and check that people read the same state."""
     [found] = headrace.json("llm", "budget", "list")
@@ -252,7 +261,7 @@ async def test_a_process_tells_what_its_budgets_have_no_room_for(
     ("arguments", "says"),
     [
         (("budget", "set", "tenants:acme", "--dollars", "1"), "scope"),
-        (("budget", "set", "day"), "must say dollars= or tokens="),
+        (("budget", "set", "day"), "Give --dollars, --tokens or both"),
         (("budget", "set", "day", "--dollars", "many"), "dollars must be US dollars"),
         (("budget", "set", "day", "--tokens", "-1"), "-1"),
         (("spend", "--by", "weather"), "weather"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -293,6 +294,12 @@ def set_budget(scope: str, dollars: str | None, tokens: int | None, as_json: boo
       headrace llm budget set day --dollars 20
       headrace llm budget set tenant:acme --dollars 2.50 --tokens 500000
     """
+
+    if dollars is None and tokens is None:
+        raise click.UsageError(
+            "how much? Give --dollars, --tokens or both (0 stops); to take the limit away: "
+            f"headrace llm budget remove {shlex.quote(scope)}"
+        )
 
     async def change(app: App) -> list[BudgetView]:
         await app.budgets.set(scope, dollars=dollars, tokens=tokens)
