@@ -75,7 +75,7 @@ def _check_escalation(section: _Section, models: Mapping[str, ModelSettings]) ->
     asked = section.table.escalate_to
     others = [name.removeprefix(_MODELS) for name in models if name.startswith(_MODELS) and name != section.name]
     rule = "must be the name of another model, a table [llm.models.NAME] of headrace.toml"
-    fix = f"names that there are: {', '.join(others)}" if others else "there is none yet: write that table"
+    fix = f"names that there are: {', '.join(others)}" if others else "there is no other yet: write that table"
     section.require(not asked or asked in others, "escalate_to", rule, fix=f"{fix}, or leave escalate_to out")
 
 

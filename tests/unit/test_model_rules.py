@@ -112,7 +112,7 @@ def test_a_name_of_a_pool_that_would_be_too_long_must_be_given(tmp_path: Path) -
 
 def test_a_model_above_is_another_one(tmp_path: Path) -> None:
     """It exists, is not the model itself, and may have a point in its name; the error says how to define one."""
-    assert "there is none yet: write that table" in mistake(tmp_path, '[llm]\nescalate_to = "b"')
+    assert "there is no other yet: write that table" in mistake(tmp_path, '[llm]\nescalate_to = "b"')
     text = '[llm.models.b]\nescalate_to = "b"\n[llm.models."c.1"]\n'
     said = mistake(tmp_path, text)
     assert "llm.models.b.escalate_to must be the name of another model" in said
