@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,6 +14,7 @@ import pytest
 
 from headrace.model.budget import Budget
 from headrace.model.calls import CallState, NewCall, Opening, Settlement, Verdict
+from headrace.model.errors import HeadraceError
 from headrace.model.spend import SpendGroup
 from headrace.ports.stores import Stores
 from headrace.stores.postgres import call_store
@@ -21,6 +23,7 @@ from tests.conformance.books import USED, answer, ask
 from tests.integration.postgres_setup import connection, register, schema_stores
 from tests.integration.test_postgres_lock_order import COUNT, cross
 from tests.integration.test_postgres_races import lock_waits
+from tests.unit.llm_answers import WrittenProvider, llm_of, said
 from tests.waiting import wait_until
 
 #: Ended calls of a ledger that has been in use for a while, and their sums.
@@ -242,3 +245,19 @@ async def test_reports_read_sums_and_not_calls() -> None:
         assert {name: row.usage.cost_nano for name, row in by_pool.items()} == {f"p{n}": 200_000 for n in range(5)}
         assert [name for name, row in by_pool.items() if row.in_flight] == ["p1"]
         assert len(await stores.budgets.list_spend(SpendGroup.BATCH, limit=5)) == 5
+
+
+async def test_an_answer_that_the_server_refuses_does_not_hold_its_key() -> None:
+    """A column of text takes no NUL: the call is orphaned with its cost, and the next equal ask is made."""
+    async with schema_stores() as (_, stores):
+        llm = llm_of(WrittenProvider([replace(said("no"), request_id="r\0"), "yes"]), stores)
+        with pytest.raises(HeadraceError, match="refused to keep the model's answer"):
+            await llm.complete("?")
+        async with asyncio.timeout(10):
+            assert await llm.complete("?") == "yes"
+
+        calls = await stores.budgets.list_calls()
+        assert [(call.state, call.usage.cost_nano) for call in calls] == [
+            (CallState.SETTLED, 150),
+            (CallState.ORPHANED, 150),
+        ]

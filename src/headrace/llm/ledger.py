@@ -2,6 +2,7 @@
 
 Guarantees: an answer is on disk before anybody reads it. What has ended is recorded for as long as the process lives: a
 store that is away only puts it off, so that no paid answer is lost and no key stays held by a call that nobody makes.
+An answer that the store refuses is lost, but not its cost, and not the key.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, repeat
 from typing import Any, TypeVar
@@ -16,7 +18,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from headrace.llm.coalescing import Coalescer
-from headrace.model.calls import NewCall, Opening, Settlement, Verdict
+from headrace.model.calls import CallState, NewCall, Opening, Settlement, Verdict
 from headrace.model.errors import HeadraceError, StoreUnavailableError
 from headrace.model.llm import StoredAnswer
 from headrace.ports.call_store import CallStore
@@ -34,6 +36,12 @@ _PUT_OFF = (
     "The store has been away since the model answered. The answer is kept in memory and stored as soon as the store is "
     "there again; ask the same then, at no cost."
 )
+_REFUSED = (
+    "The store refused to keep the model's answer, so it is lost; its cost is on record, with the call as orphaned. "
+    "Asking the same again is another call. Report this with what the store said"
+)
+#: Code of a call whose answer was refused.
+_NOT_STORED = "not_stored"
 
 
 class Ledger:
@@ -168,6 +176,29 @@ class _Desk:
         return [call in sent for call in calls]
 
     async def _settle(self, settlements: list[Settlement]) -> Sequence[StoredAnswer | None]:
+        try:
+            return await self._store_ends(settlements)
+        except Exception as error:
+            # Of many each is sent again alone.
+            if len(settlements) > 1:
+                raise
+            return [await self._settle_bare(settlements[0], error)]
+
+    async def _settle_bare(self, refused: Settlement, error: Exception) -> None:
+        """Record the end of a call without what the provider said: its key is free then, and its cost on record."""
+        is_lost = refused.answer is not None
+        bare = replace(refused, answer=None, request_id=None)
+        if is_lost:
+            bare = replace(bare, state=CallState.ORPHANED, error=_NOT_STORED)
+        try:
+            await self._store_ends([bare])
+        except Exception as again:
+            LOG.error("the end of a model call (%s) could not be stored: %s", refused.call.id, again)
+            raise error from None
+        if is_lost:
+            raise HeadraceError(f"{_REFUSED} ({error})") from error
+
+    async def _store_ends(self, settlements: list[Settlement]) -> Sequence[StoredAnswer | None]:
         pauses = chain(_SETTLE_AGAIN_AFTER, repeat(_SETTLE_AGAIN_AFTER[-1]))
         return await _again(lambda: self._store.settle_calls(settlements), pauses)
 
