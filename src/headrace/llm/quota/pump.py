@@ -44,6 +44,8 @@ class Pump:
         self._event = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._ask_at = 0.0
+        #: for who waits, where all that was asked for was given: nobody else lacks it
+        self._soon_at: float | None = None
         self._away = False
         #: what the limiter still has to be told
         self._trusts = self._leaves = False
@@ -140,11 +142,15 @@ class Pump:
         await self._tell()
         if not self._wants(now):
             return await self._rest(now)
-        rest = max(state.door.until, self._ask_at) - now
+        rest = max(state.door.until, self._next_ask()) - now
         if rest > 0:
             return min(rest, LOOK_SECONDS)
         await self._ask(now)
-        return max(0.0, self._ask_at - state.loop.time()) if self._wants(state.loop.time()) else IDLE_SECONDS
+        return max(0.0, self._next_ask() - state.loop.time()) if self._wants(state.loop.time()) else IDLE_SECONDS
+
+    def _next_ask(self) -> float:
+        soon = self._soon_at if self._state.line else None
+        return self._ask_at if soon is None else min(self._ask_at, soon)
 
     async def _rest(self, now: float) -> float | None:
         """Give back what is not used for a while."""
@@ -193,7 +199,7 @@ class Pump:
 
     async def _ask(self, now: float) -> None:
         """Ask for what lacks: first for room, then for units."""
-        state = self._state
+        state, self._soon_at = self._state, None
         if (calls := state.slots.lack(len(state.line))) > 0:
             await self._lease_slots(calls)
         if not state.slots.free:
@@ -254,6 +260,7 @@ class Pump:
         short = any(lease.units[key] < units - _NOTHING for key, units in wanted.items())
         pace = max(LEAST_SECONDS, TURN * state.slice_seconds) * state.random.uniform(1 - TURN_JITTER, 1 + TURN_JITTER)
         self._ask_at = now + max(pace, lease.wait if short else 0.0)
+        self._soon_at = None if short else now + LEAST_SECONDS
         self.learner.note(scarce=short)
         if lease.grows:
             await self.learner.grow()
