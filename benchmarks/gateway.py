@@ -1,12 +1,16 @@
 """What the gateway adds to a call: `app.llm.complete` beside the same request through the bare SDK.
 
-    python benchmarks/gateway.py [--rounds 4] [--in-flight 64] [--latency 1.0] [--burst] [--json FILE]
+    python benchmarks/gateway.py [--rounds 5] [--in-flight 64] [--latency 1.0] [--burst] [--together] [--json FILE]
 
 Both arms ask one scripted provider in its own process. They take turns, round by round, so that both see one machine;
 each keeps `--in-flight` calls under way, that come evenly, or with `--burst` all at once: then each waits for the
 processor until those before it are through. Calls differ, so that the memo answers none. Shown: the time of a call
 (median, p95), what the gateway's median adds to the bare one's, and processor time of the client for a call. The store
 is the embedded PostgreSQL, which commits the attempt before the call and the answer after it.
+
+In use, provider and server are other machines. So in both arms the client has the first core to itself, and the
+provider and PostgreSQL share the others; with `--together` all share all cores. Before each round the machine is looked
+at while it should be idle: what other programs use then stands beside the figures.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -27,27 +32,51 @@ from typing import Any
 import openai
 
 from headrace import App
+from headrace.bench.machine import look
+from headrace.bench.validity import BUSY_CORES
 from headrace.settings import Settings, load_settings
 
 PROMPT = "Name a river in Norway, as one word. Question"
+#: After so long a round has left nothing to do behind, such as quota to give back.
+SETTLING_SECONDS = 0.5
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=4, help="rounds of each arm")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each arm")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--calls", type=int, default=256, help="calls of one round")
     parser.add_argument("--burst", action="store_true", help="all begin at once, not one after the other")
+    parser.add_argument("--together", action="store_true", help="client and servers share all cores")
     parser.add_argument("--latency", type=float, default=1.0, help="seconds the provider takes")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
+    options.together = options.together or not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2
+    mine, theirs = cores(options)
+    # Whoever is started from here on stays on these, with all that it starts.
+    keep_to(theirs)
     with tempfile.TemporaryDirectory() as directory, scripted_provider(options.latency) as provider:
-        times, cpu = asyncio.run(run_arms(options, provider, settings_for(provider, Path(directory))))
-    figures = figures_of(times, cpu, options)
+        settings = settings_for(provider, Path(directory))
+        times, cpu, busy = asyncio.run(run_arms(options, provider, settings, mine))
+    figures = {**figures_of(times, cpu, options), "others_busy_cores": [round(used, 2) for used in busy]}
     print(render(figures))
     if options.json is not None:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def cores(options: argparse.Namespace) -> tuple[set[int], set[int]]:
+    """Return the cores of the client, and those of the servers; nothing where they are not told apart."""
+    if options.together:
+        return set(), set()
+    first, *others = sorted(os.sched_getaffinity(0))
+    return {first}, set(others)
+
+
+def keep_to(allowed: set[int]) -> None:
+    """Keep this thread, and what it starts, to these cores; none: to those that it has."""
+    if allowed:
+        os.sched_setaffinity(0, allowed)
 
 
 @contextmanager
@@ -68,7 +97,7 @@ def figures_of(times: dict[str, list[float]], cpu: dict[str, float], options: ar
     added = [statistics.median(ours) - statistics.median(bare) for ours, bare in pairs]
     return {
         "in_flight": options.in_flight, "latency_ms": options.latency * 1000, "burst": options.burst,
-        "rounds": options.rounds,
+        "rounds": options.rounds, "together": options.together,
         "arms": {arm: {**describe(values), "cpu_ms": cpu[arm] * 1000 / len(values)} for arm, values in times.items()},
         "added_p50_ms": statistics.median(added), "added_least_ms": min(added), "added_most_ms": max(added),
     }  # fmt: skip
@@ -89,11 +118,12 @@ def settings_for(provider: dict[str, Any], directory: Path) -> Settings:
 
 
 async def run_arms(
-    options: argparse.Namespace, provider: dict[str, Any], settings: Settings
-) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Return the times of all calls by arm, and the seconds of processor time of this process."""
+    options: argparse.Namespace, provider: dict[str, Any], settings: Settings, mine: set[int]
+) -> tuple[dict[str, list[float]], dict[str, float], list[float]]:
+    """Return the times of all calls by arm, seconds of processor time of this process, and cores others used."""
     times: dict[str, list[float]] = {"bare": [], "gateway": []}
     cpu = dict.fromkeys(times, 0.0)
+    busy: list[float] = []
     sdk = openai.AsyncOpenAI(base_url=provider["base_url"], api_key=provider["api_key"], max_retries=0)
     async with sdk, App(settings=settings) as app:
 
@@ -107,15 +137,20 @@ async def run_arms(
             await app.llm.complete(f"{PROMPT} {number}", max_tokens=20)
 
         arms = {"bare": bare, "gateway": gateway}
+        await gateway(-options.in_flight - 1)
+        # The server is started by now.
+        keep_to(mine)
         for arm in arms.values():
             await round_of(arm, range(-options.in_flight, 0), options)
         for turn in range(options.rounds):
             numbers = range(turn * options.calls, (turn + 1) * options.calls)
             for name in sorted(arms, reverse=bool(turn % 2)):
+                await asyncio.sleep(SETTLING_SECONDS)
+                busy.append(look().busy_cores)
                 began = time.process_time()
                 times[name] += await round_of(arms[name], numbers, options)
                 cpu[name] += time.process_time() - began
-    return times, cpu
+    return times, cpu, busy
 
 
 async def round_of(call: Callable[[int], Awaitable[None]], numbers: range, options: argparse.Namespace) -> list[float]:
@@ -153,6 +188,9 @@ def render(figures: dict[str, Any]) -> str:
     added = "added by the gateway, median of rounds"
     spread = f"({figures['added_least_ms']:.1f}–{figures['added_most_ms']:.1f})"
     lines.append(f"{added}: {figures['added_p50_ms']:.1f} ms {spread}, at {figures['in_flight']} in flight")
+    busy = statistics.median(figures["others_busy_cores"])
+    if busy > BUSY_CORES:
+        lines.append(f"not to be quoted: other programs used {busy:.1f} cores between the rounds")
     return "\n".join(lines)
 
 
