@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
@@ -98,7 +98,10 @@ class CompletionRequest:
         """
         # What is not used is left out: keys of a version that did not know it stay as they were.
         unused = {name for name in ("tools", "seed") if not getattr(self, name) and getattr(self, name) != 0}
-        ask = {name: value for name, value in asdict(self).items() if name not in unused}
+        # Not `asdict`: it copies whole schemas, to be written once.
+        ask: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        ask["messages"] = [{"role": turn.role, "content": turn.content} for turn in self.messages]
+        ask = {name: value for name, value in ask.items() if name not in unused}
         ask |= {"v": 1, "provider": provider} | ({} if tenant is None else {"tenant": tenant})
         ask |= {"endpoint": endpoint} if endpoint else {}
         text = json.dumps(ask, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
