@@ -456,3 +456,38 @@ async def test_streams_of_one_adapter_run_side_by_side() -> None:
         await provider.aclose()
 
     assert answers == [text * 3 for text in texts]
+
+
+async def test_what_has_no_utf8_is_said_again_without_it() -> None:
+    """A model's own words are told to it again when they are repaired: half of a pair in them stops nobody."""
+
+    async def handle(exchange: Exchange) -> None:
+        if exchange.body.get("stream"):
+            await exchange.answer(WHOLE, headers=EVENTS)
+        else:
+            await exchange.answer({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]})
+
+    async with provider_at(handle) as (provider, endpoint):
+        await provider.complete(ask("é \ud800"))
+        streamed = [part async for part in provider.stream(ask("\udc00"))]
+
+    said = [exchange.body["messages"][0]["content"] for exchange in endpoint.asked]
+    assert said == ["é \ufffd", "\ufffd"]
+    assert isinstance(streamed[-1], Answer)
+
+
+async def test_a_request_that_cannot_be_written_is_not_sent() -> None:
+    """A parameter without UTF-8 is the caller's mistake: named, not paid, and not made again."""
+
+    async def handle(exchange: Exchange) -> None:
+        await exchange.answer({})
+
+    async with provider_at(handle) as (provider, endpoint):
+        for call in (provider.complete(ask(stop=("\ud800",))), provider.embed(("\ud800",), model="m")):
+            with pytest.raises(InvalidRequestError, match="was not sent") as caught:
+                await call
+            assert not caught.value.maybe_paid
+        with pytest.raises(InvalidRequestError, match="was not sent"):
+            await anext(provider.stream(ask(stop=("\ud800",))))
+
+    assert endpoint.asked == []

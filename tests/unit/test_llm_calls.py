@@ -13,7 +13,7 @@ from headrace import App, Context
 from headrace.llm.gateway import LLM
 from headrace.model.budget import Budget
 from headrace.model.calls import CallState, CallView, Origin, Purpose, current_origin
-from headrace.model.errors import InvalidInputError
+from headrace.model.errors import HeadraceError, InvalidInputError
 from headrace.model.llm import CompletionRequest, FinishReason, TextPart
 from headrace.model.parking import ParkRequested
 from headrace.model.provider_errors import ProviderAuthError, ProviderTimeoutError, RateLimitedError
@@ -62,6 +62,33 @@ async def test_a_call_that_failed_says_what_it_may_have_cost(error: Exception, s
     [call] = await ledger(stores)
     assert (call.state, call.usage.cost_nano) == (state, cost)
     assert call.error
+
+
+@pytest.mark.parametrize(
+    "error", [HeadraceError("no server"), UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")]
+)
+async def test_a_call_that_was_never_sent_cost_nothing(error: Exception) -> None:
+    """What keeps a provider from sending is no answer that nobody saw: neither money nor quota is used."""
+    stores = open_memory_stores()
+    llm = llm_of(WrittenProvider([error, "yes"]), stores)
+    with pytest.raises(type(error)):
+        await llm.complete("?", max_tokens=9)
+
+    [call] = await ledger(stores)
+    assert (call.state, call.error, call.usage) == (CallState.SETTLED, "not_sent", Usage())
+    [budget] = await stores.budgets.list_budgets(["day"])
+    assert (budget.cost_nano, budget.reserved_tokens) == (0, 0)
+    assert await llm.complete("?", max_tokens=9) == "yes"
+
+
+async def test_a_mistake_of_ours_after_the_call_may_have_been_paid() -> None:
+    """Of any other error nobody knows when it happened."""
+    stores = open_memory_stores()
+    with pytest.raises(ZeroDivisionError):
+        await llm_of(WrittenProvider([ZeroDivisionError()]), stores).complete("?", max_tokens=9)
+
+    [call] = await ledger(stores)
+    assert (call.state, call.error, call.usage.calls) == (CallState.ORPHANED, "unexpected", 1)
 
 
 async def test_a_stored_answer_needs_no_quota() -> None:

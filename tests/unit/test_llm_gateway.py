@@ -396,6 +396,23 @@ async def test_a_malformed_ask_is_named_before_anything_is_paid(fields: dict[str
     assert provider.requests == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"prompt": "grün\ud800!"}, r"prompt must be Unicode: character 4 .*'grün\\ud800!'"),
+        ({"prompt": "?", "system": "\udc80"}, "system must be Unicode: character 0 "),
+        ({"messages": [Message("user", "?"), Message("user", "é\ud800")]}, r"messages\[1\] must be .* 1 "),
+        ({"messages": [{"role": "user", "content": "a\ud800"}]}, r"messages\[0\] must be .* 1 "),
+    ],
+)
+async def test_half_of_a_pair_in_a_prompt_is_named_with_its_place(fields: dict[str, Any], named: str) -> None:
+    """It has no UTF-8, so it could never be sent: nothing is asked, nothing is on record."""
+    provider, stores = WrittenProvider([]), open_memory_stores()
+    with pytest.raises(InvalidInputError, match=named):
+        await llm_of(provider, stores).complete(**fields)
+    assert (provider.requests, await stores.budgets.list_calls()) == ([], [])
+
+
 @pytest.mark.parametrize("model", [int, RootModel[list[int]], {"type": "object"}])
 async def test_only_a_model_with_fields_can_be_extracted(model: Any) -> None:
     """Anything else is refused with a clear error."""

@@ -212,10 +212,16 @@ class Caller:
             self._end(bill.call, reservation, error)
             await self._means.ledger.note(bill.failed(error))
             raise
-        except BaseException:
+        except (HeadraceError, UnicodeEncodeError):
+            # Providers raise these of what keeps them from sending.
+            reservation.refund()
+            await self._means.ledger.drop(bill.call)
+            raise
+        except BaseException as error:
             # Given up while it was under way: nobody will hear whether it was answered, and counted.
             reservation.settle(self._most(bill.call))
-            await asyncio.shield(self._means.ledger.note(bill.orphaned("cancelled")))
+            why = "unexpected" if isinstance(error, Exception) else "cancelled"
+            await asyncio.shield(self._means.ledger.note(bill.orphaned(why)))
             raise
         usage = answer.usage
         # A provider that does not say what was used may have used all that was reserved.

@@ -182,7 +182,8 @@ class _Desk:
             # Of many each is sent again alone.
             if len(settlements) > 1:
                 raise
-            return [await self._settle_bare(settlements[0], error)]
+            await self._settle_bare(settlements[0], error)
+            return [None]
 
     async def _settle_bare(self, refused: Settlement, error: Exception) -> None:
         """Record the end of a call without what the provider said: its key is free then, and its cost on record."""

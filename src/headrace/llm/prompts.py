@@ -17,7 +17,7 @@ def conversation(
     prompt: str | None, system: str | None, earlier: Sequence[Message | Mapping[str, str]] = ()
 ) -> tuple[Message, ...]:
     """System message, earlier turns, then the prompt as the user's last turn. Raises InvalidInputError."""
-    turns = [_turn(message) for message in earlier]
+    turns = [_turn(message, f"messages[{place}]") for place, message in enumerate(earlier)]
     if system is not None:
         turns.insert(0, Message("system", _text("system", system)))
     if prompt is not None:
@@ -37,16 +37,25 @@ def with_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> tuple
     return (Message("system", instruction), first, *rest)
 
 
-def _turn(message: Message | Mapping[str, str]) -> Message:
+def _turn(message: Message | Mapping[str, str], field: str) -> Message:
     if isinstance(message, Message):
+        _text(field, message.content)
         return message
     role, content = message.get("role"), message.get("content")
     if role not in _ROLES or set(message) != {"role", "content"}:
         raise InvalidInputError("messages", f"must be {{role, content}} with a role of {', '.join(_ROLES)}", message)
-    return Message(cast(Role, role), _text("messages", content))
+    return Message(cast(Role, role), _text(field, content))
 
 
 def _text(field: str, value: Any) -> str:
     if not isinstance(value, str):
         raise InvalidInputError(field, "must be text", value)
+    # ASCII is known as such without a look at its characters.
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            place = error.start
+            rule = f"must be Unicode: character {place} is half of a surrogate pair, as from bytes read as another text"
+            raise InvalidInputError(field, rule, value[max(0, place - 20) : place + 20]) from None
     return value

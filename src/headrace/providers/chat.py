@@ -39,6 +39,12 @@ def request_body(request: CompletionRequest, *, limit_name: str) -> dict[str, An
     return body
 
 
+def clean_messages(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The body with texts that have UTF-8: what a model said may be told to it again, and need not have any."""
+    messages = [{**message, "content": clean_text(message["content"])} for message in body.get("messages", ())]
+    return {**body, "messages": messages} if messages else body
+
+
 class Reader:
     """Reads what one provider sent; `headers` and the hint are those of its response."""
 

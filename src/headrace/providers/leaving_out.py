@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from headrace.providers.chat import clean_messages
 from headrace.providers.fault import Fault, FaultError
 
 #: Codes with which an endpoint says that a model does not know a parameter, or not this value of it.
@@ -22,7 +23,10 @@ class LeavingOut:
         self._left_out: dict[str, set[str]] = {}
 
     async def send(self, body: Mapping[str, Any], send: Callable[[Mapping[str, Any]], Awaitable[T]]) -> T:
-        """Send; where the model does not know an optional parameter, again without it, and from then on."""
+        """Send; where the model does not know an optional parameter, again without it, and from then on.
+
+        Messages that have no UTF-8 are sent with U+FFFD in its place; raises UnicodeEncodeError for anything else.
+        """
         left_out = self._left_out.setdefault(str(body.get("model")), set())
         while True:
             try:
@@ -32,6 +36,11 @@ class LeavingOut:
                 if name not in _OPTIONAL & body.keys() - left_out:
                     raise
                 left_out.add(name)
+            except UnicodeEncodeError:
+                # Nothing was sent yet.
+                if (clean := clean_messages(body)) == body:
+                    raise
+                body = clean
 
 
 def _unknown_in(fault: Fault) -> str:

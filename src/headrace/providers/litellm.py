@@ -20,7 +20,7 @@ from typing import Any
 from headrace.model.errors import ConfigError
 from headrace.model.llm import Answer, AnswerStyle, CompletionRequest, Embeddings, LLMSettings, TextPart
 from headrace.model.provider_errors import ProviderError, ProviderTimeoutError
-from headrace.providers.chat import Reader, request_body
+from headrace.providers.chat import Reader, clean_messages, request_body
 from headrace.providers.chat_stream import AnswerStream
 from headrace.providers.embeddings import embeddings_body, read_embeddings
 from headrace.providers.fault import FaultError
@@ -81,14 +81,14 @@ class LiteLLMProvider:
 
     async def complete(self, request: CompletionRequest) -> Answer:
         """Ask once; see `Provider.complete`."""
-        body = request_body(request, limit_name="max_tokens")
+        body = clean_messages(request_body(request, limit_name="max_tokens"))
         answered = await self._call(body, lambda module: module.acompletion)
         return self._reader(answered).answer_in(_body(answered))
 
     async def stream(self, request: CompletionRequest) -> AsyncGenerator[TextPart | Answer, None]:
         """Ask once; the text as it comes, and at the end the whole answer. See `Provider.stream`."""
         options = {"stream": True, "stream_options": {"include_usage": True}}
-        body = {**request_body(request, limit_name="max_tokens"), **options}
+        body = {**clean_messages(request_body(request, limit_name="max_tokens")), **options}
         deadline = asyncio.get_running_loop().time() + self._settings.timeout.total_seconds()
         coming = await self._call(body, lambda module: module.acompletion)
         reading = AnswerStream(self.name, self._reader(coming))

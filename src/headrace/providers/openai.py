@@ -23,7 +23,12 @@ from headrace.model.llm import (
     TextPart,
     endpoint_of,
 )
-from headrace.model.provider_errors import ProviderError, ProviderTimeoutError, ProviderUnavailableError
+from headrace.model.provider_errors import (
+    InvalidRequestError,
+    ProviderError,
+    ProviderTimeoutError,
+    ProviderUnavailableError,
+)
 from headrace.providers.chat import Reader, request_body
 from headrace.providers.chat_stream import AnswerStream
 from headrace.providers.embeddings import embeddings_body, read_embeddings
@@ -34,6 +39,12 @@ from headrace.providers.quota_headers import read_hint
 
 if TYPE_CHECKING:
     from headrace.providers.openai_client import Incoming, Received, SdkClient
+
+
+_NO_UTF8 = (
+    "The request was not sent: a text, a schema or a parameter of it holds half of a surrogate pair, as from bytes "
+    "read as another text. Replace it"
+)
 
 
 class OpenAIProvider:
@@ -97,7 +108,7 @@ class OpenAIProvider:
             async with aclosing(self._stream(self._body(request), progress)) as parts:
                 async for part in parts:
                     yield part
-        except (FaultError, UnreachableError, TimeoutError) as error:
+        except (FaultError, UnreachableError, TimeoutError, UnicodeEncodeError) as error:
             failure = self._sorted(error, progress)
         # Outside of the handler: the SDK's exceptions hold the request, and with it the key.
         if failure is not None:
@@ -137,7 +148,7 @@ class OpenAIProvider:
             # Round the whole call: a server that drips byte by byte never lets a read time out.
             async with asyncio.timeout(self._settings.timeout.total_seconds()):
                 return await self._leaving_out.send(body, lambda fit: method(client)(fit, progress))
-        except (FaultError, UnreachableError, TimeoutError) as error:
+        except (FaultError, UnreachableError, TimeoutError, UnicodeEncodeError) as error:
             failure = self._sorted(error, progress)
         # Outside of the handler: the SDK's exceptions hold the request, and with it the key.
         raise failure
@@ -171,7 +182,11 @@ class OpenAIProvider:
         finally:
             await manager.__aexit__(None, None, None)
 
-    def _sorted(self, error: FaultError | UnreachableError | TimeoutError, progress: Progress) -> ProviderError:
+    def _sorted(
+        self, error: FaultError | UnreachableError | TimeoutError | UnicodeEncodeError, progress: Progress
+    ) -> ProviderError:
+        if isinstance(error, UnicodeEncodeError):
+            return InvalidRequestError(_NO_UTF8, provider=self._name)
         if isinstance(error, FaultError):
             return sort_fault(error.fault, provider=self._name, secret=self._settings.api_key)
         if isinstance(error, TimeoutError):
