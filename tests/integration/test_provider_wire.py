@@ -491,3 +491,41 @@ async def test_a_request_that_cannot_be_written_is_not_sent() -> None:
             await anext(provider.stream(ask(stop=("\ud800",))))
 
     assert endpoint.asked == []
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+async def test_a_prompt_is_not_sent_on_to_another_place(status: int) -> None:
+    """A redirect is a mistake of the configuration: named with both places, not followed, not tried again."""
+
+    async def redirect(exchange: Exchange) -> None:
+        place = f"http://user:hidden@127.0.0.1:{other.port}/v2/chat/completions?token=hidden"
+        await exchange.answer(b"moved", status=status, headers={"location": place})
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.answer(WHOLE, headers=EVENTS)
+
+    async with raw_endpoint(answer) as other, provider_at(redirect) as (provider, endpoint):
+        with pytest.raises(InvalidRequestError) as whole:
+            await provider.complete(ask())
+        with pytest.raises(InvalidRequestError) as streamed:
+            await anext(provider.stream(ask()))
+
+    for error in (whole.value, streamed.value):
+        assert f"127.0.0.1:{endpoint.port}" in str(error)
+        assert f"http://127.0.0.1:{other.port}/v2" in str(error)
+        assert "Set base_url" in str(error)
+        assert "hidden" not in str(error)
+        assert (error.transient, error.maybe_paid, error.status) == (False, False, status)
+    assert (len(endpoint.asked), other.asked) == (2, [])
+
+
+@pytest.mark.parametrize("headers", [{}, {"location": "http://[not/a/url"}])
+async def test_a_redirect_to_nowhere_is_told_as_well(headers: dict[str, str]) -> None:
+    """Also where it does not say, or not in a way that can be read, to what place."""
+
+    async def redirect(exchange: Exchange) -> None:
+        await exchange.answer(b"", status=302, headers=headers)
+
+    async with provider_at(redirect) as (provider, _):
+        with pytest.raises(InvalidRequestError, match="Set base_url"):
+            await provider.embed(("a",), model="m")

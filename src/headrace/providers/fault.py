@@ -37,6 +37,11 @@ class Fault:
     #: Whether it may be paid, where more is known of it than its status; None: it is not.
     maybe_paid: bool | None = None
 
+    @property
+    def is_redirect(self) -> bool:
+        """Whether it names another place to ask."""
+        return 300 <= self.status < 400
+
     @classmethod
     def read(cls, status: int, headers: Mapping[str, str], raw: bytes) -> Fault:
         """The fault in this response, as far as its body can be read.

@@ -110,6 +110,8 @@ def means_something(fault: Fault) -> bool:
 
 
 def _kind(fault: Fault) -> type[ProviderError]:
+    if fault.is_redirect:
+        return InvalidRequestError
     for word in fault.words:
         if word.lower() in _BY_WORD:
             return _BY_WORD[word.lower()]

@@ -9,7 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
 from headrace.model.errors import ConfigError
@@ -32,10 +32,11 @@ from headrace.model.provider_errors import (
 from headrace.providers.chat import Reader, request_body
 from headrace.providers.chat_stream import AnswerStream
 from headrace.providers.embeddings import embeddings_body, read_embeddings
-from headrace.providers.fault import FaultError, Progress, UnreachableError
-from headrace.providers.faults import sort_fault
+from headrace.providers.fault import Fault, FaultError, Progress, UnreachableError
+from headrace.providers.faults import request_id_of, sort_fault
 from headrace.providers.leaving_out import LeavingOut
 from headrace.providers.quota_headers import read_hint
+from headrace.providers.texts import clean_name
 
 if TYPE_CHECKING:
     from headrace.providers.openai_client import Incoming, Received, SdkClient
@@ -187,6 +188,8 @@ class OpenAIProvider:
     ) -> ProviderError:
         if isinstance(error, UnicodeEncodeError):
             return InvalidRequestError(_NO_UTF8, provider=self._name)
+        if isinstance(error, FaultError) and error.fault.is_redirect:
+            return self._redirected(error.fault)
         if isinstance(error, FaultError):
             return sort_fault(error.fault, provider=self._name, secret=self._settings.api_key)
         if isinstance(error, TimeoutError):
@@ -195,6 +198,16 @@ class OpenAIProvider:
             f"{ProviderUnavailableError.__doc__} ({self._name} at {self._place}: {error})",
             provider=self._name,
             maybe_paid=progress.is_sent,
+        )
+
+    def _redirected(self, fault: Fault) -> ProviderError:
+        return InvalidRequestError(
+            f"The server at {self._place} sends requests on to {_target(self._base_url, fault)} (status "
+            f"{fault.status}), which is not followed: a prompt goes to no other place than base_url. Set base_url "
+            "([llm.models.NAME], HEADRACE_LLM_BASE_URL) to where the API is, with the right scheme and path",
+            provider=self._name,
+            status=fault.status,
+            request_id=request_id_of(fault.headers),
         )
 
     async def _client(self) -> SdkClient:
@@ -206,6 +219,16 @@ class OpenAIProvider:
                 client = module.SdkClient(self._settings, base_url=self._base_url, use_proxies=self._use_proxies)
                 self._clients[loop] = client
         return self._clients[loop]
+
+
+def _target(base_url: str, fault: Fault) -> str:
+    """Where a redirect points to, without what a URL may hide."""
+    try:
+        target = urljoin(base_url, fault.headers.get("location", ""))
+        scheme = urlsplit(target).scheme
+    except ValueError:
+        return "no place that is a URL"
+    return clean_name(f"{scheme}://{endpoint_of(target)}")
 
 
 def _no_key(name: str) -> str:

@@ -53,6 +53,8 @@ class SdkClient:
         self._http = openai.DefaultAsyncHttpxClient(
             timeout=timeout,
             trust_env=use_proxies,
+            # A prompt goes to the configured server, and to no other that this one names.
+            follow_redirects=False,
             headers={"accept-encoding": "identity"},
             event_hooks={"request": [_watch_sending], "response": [bound_response]},
         )
