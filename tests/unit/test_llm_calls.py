@@ -209,6 +209,36 @@ async def test_fresh_buys_anew_and_keeps_that_and_bypass_keeps_nothing() -> None
     assert await llm.complete("?") == "two"
 
 
+@pytest.mark.parametrize(("memo", "kept"), [("fresh", "new"), ("bypass", "old")])
+async def test_a_job_that_leaves_its_slot_pays_once_for_what_it_buys_anew(memo: str, kept: str) -> None:
+    """Each entry asks from the first line; only the first pays, so that the budget it waits for is not drained."""
+    stores = open_memory_stores()
+    provider = WrittenProvider(["old", "new", "rest", "other"])
+    plain = llm_of(provider, stores).using(tenant="acme")
+    assert await plain.complete("a", max_tokens=10) == "old"
+    await stores.budgets.set_budget("tenant:acme", Budget(tokens=50))
+    llm = llm_of(provider, stores).using(tenant="acme", memo=memo)
+
+    async def run() -> tuple[str, str]:
+        return await llm.complete("a", max_tokens=10), await llm.complete("b", max_tokens=30)
+
+    job = current_origin.set(Origin(job_id=uuid4()))
+    for _ in range(3):
+        with pytest.raises(ParkRequested, match="the budget of tenant:acme"):
+            await run()
+    assert len(provider.requests) == 2
+    await stores.budgets.set_budget("tenant:acme", Budget(tokens=500))
+    assert await run() == ("new", "rest")
+    current_origin.reset(job)
+
+    assert await plain.complete("a", max_tokens=10) == kept
+    another = current_origin.set(Origin(job_id=uuid4()))
+    assert await llm.complete("a", max_tokens=10) == "other"
+    current_origin.reset(another)
+    [budget] = await stores.budgets.list_budgets(["tenant:acme"])
+    assert budget.tokens == 4 * 15
+
+
 async def test_tenants_share_no_answers() -> None:
     """Each tenant's memo is its own, and apart from everybody's."""
     llm = llm_of(WrittenProvider(["ours", "a's", "b's"]))

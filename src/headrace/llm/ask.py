@@ -36,6 +36,8 @@ class Ask:
     memo: MemoUse
     #: whether a handler's slot is kept while it waits
     keeps_slot: bool
+    #: key whose stored answer the new one replaces as well; empty: none
+    renews: str = ""
     manner: Manner = Manner.WHOLE
 
 

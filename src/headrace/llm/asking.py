@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 from headrace.llm import counting
 from headrace.llm.ask import Ask, Asked, Manner
@@ -81,9 +83,14 @@ class Asker:
         if switches.tenant is not None:
             origin = replace(origin, tenant=switches.tenant)
         key = request.memo_key(self.provider.name, tenant=switches.tenant, endpoint=self.endpoint.memo_endpoint)
+        memo, renews = switches.memo, ""
+        if memo is not MemoUse.USE and origin.job_id is not None:
+            # A job that left its slot asks all over again: what it bought anew is its own, and is not bought twice.
+            renews = key if memo is MemoUse.FRESH else ""
+            key, memo = _key_in_job(key, origin.job_id), MemoUse.USE
         return Ask(
-            request=request, key=key, purpose=purpose, origin=origin, memo=switches.memo,
-            keeps_slot=origin.job_id is not None, manner=manner,
+            request=request, key=key, purpose=purpose, origin=origin, memo=memo,
+            keeps_slot=origin.job_id is not None, renews=renews, manner=manner,
         )  # fmt: skip
 
     def _flight(self, ask: Ask) -> tuple[Flight, bool]:
@@ -126,3 +133,8 @@ class Asker:
         """Let calls in flight on this loop end and be stored, for `linger` at most; then give them up."""
         await self._flights.aclose(linger)
         await self.provider.aclose()
+
+
+def _key_in_job(key: str, job: UUID) -> str:
+    """The key of a job's own answer."""
+    return hashlib.sha256(f"{key}:{job}".encode("ascii")).hexdigest()

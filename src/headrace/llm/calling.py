@@ -27,10 +27,10 @@ from headrace.llm.sizes import Sizes
 from headrace.llm.spool import Spool
 from headrace.llm.switches import MemoUse
 from headrace.llm.waiting import BudgetLooks, MustWaitError, Patience
-from headrace.model.calls import NewCall, Opening, Verdict
+from headrace.model.calls import NewCall, Opening, Settlement, Verdict
 from headrace.model.errors import HeadraceError
 from headrace.model.ids import uuid7
-from headrace.model.llm import Answer, CompletionRequest, FinishReason
+from headrace.model.llm import Answer, CompletionRequest, FinishReason, StoredAnswer
 from headrace.model.provider_errors import BadOutputError, OverloadedError, ProviderError, RateLimitedError
 from headrace.model.quota import Estimate
 from headrace.model.usage import Usage
@@ -229,8 +229,17 @@ class Caller:
         reservation.settle(used, answer.hint, per_token=bill.per_token(answer, time.time_ns()))
         self.sizes.learn(ask.request, usage.input_tokens, usage.output_tokens)
         settlement = bill.answered(answer)
-        stands = await self._means.ledger.settle(settlement)
+        settling = self._means.ledger.settle(settlement)
+        stands = await (self._renew(ask.renews, settlement, settling) if ask.renews else settling)
         return Asked(answer if stands is None else stands.answer, settlement.usage)
+
+    async def _renew(
+        self, key: str, settlement: Settlement, settling: Awaitable[StoredAnswer | None]
+    ) -> StoredAnswer | None:
+        """Settle a call, and in the same statement put its answer in the place of the one under a further key."""
+        renewed = Settlement(call=replace(settlement.call, id=uuid7(), key=key), answer=settlement.answer, replace=True)
+        stands, _ = await asyncio.gather(settling, self._means.ledger.settle(renewed))
+        return stands
 
     @staticmethod
     def _most(call: NewCall) -> Usage:

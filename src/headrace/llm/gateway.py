@@ -52,7 +52,8 @@ class LLM:
 
         `model`: NAME of `[llm.models.NAME]`. `tenant`: calls count against the budget `tenant:NAME`, and share stored
         answers with the tenant's calls alone. `memo`: "use" (an equal ask costs nothing), "fresh" (buy a new answer
-        and keep that) or "bypass" (neither read nor keep). Raises InvalidInputError.
+        and keep that) or "bypass" (neither read nor keep). In a job both buy an equal ask once, however often the job
+        runs; give each a `sample` of its own where several answers are wanted. Raises InvalidInputError.
 
             summary = await app.llm.using("strong", tenant="acme").complete("Summarise: …")
         """

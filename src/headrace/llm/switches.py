@@ -7,13 +7,16 @@ from enum import StrEnum
 
 
 class MemoUse(StrEnum):
-    """What becomes of stored answers."""
+    """What becomes of stored answers.
+
+    A job that runs again, after parking or a crash, finds what it bought itself, whichever of these holds.
+    """
 
     #: an answer that is stored stands, and costs nothing
     USE = "use"
     #: buy a new answer and store it in the place of the old one
     FRESH = "fresh"
-    #: neither read nor store: every ask is paid for
+    #: neither read nor store for others: outside of a job every ask is paid for
     BYPASS = "bypass"
 
 
