@@ -529,3 +529,58 @@ async def test_a_redirect_to_nowhere_is_told_as_well(headers: dict[str, str]) ->
     async with provider_at(redirect) as (provider, _):
         with pytest.raises(InvalidRequestError, match="Set base_url"):
             await provider.embed(("a",), model="m")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+async def test_an_answer_that_comes_whole_to_an_ask_for_a_stream_is_taken(kind: str) -> None:
+    """It was paid: some servers know no streams, and say so by nothing but the type of what they send."""
+    usage = {"prompt_tokens": 3, "completion_tokens": 2}
+    body = {"id": "c1", "model": "m-1", "choices": [{"message": {"content": "hello"}}], "usage": usage}
+
+    async def handle(exchange: Exchange) -> None:
+        await exchange.answer(body, headers={"content-type": kind})
+
+    async with provider_at(handle) as (provider, _):
+        *parts, answer = [part async for part in provider.stream(ask())]
+
+    assert parts == [TextPart("hello")]
+    assert isinstance(answer, Answer)
+    assert (answer.text, answer.usage, answer.model) == ("hello", Usage(3, 2, 1), "m-1")
+
+
+async def test_a_stream_by_the_wrong_name_is_read_as_one() -> None:
+    """Events that are sent as JSON are an answer as well."""
+
+    async def handle(exchange: Exchange) -> None:
+        await exchange.answer(b"\n" + WHOLE, headers={"content-type": "application/json"})
+
+    async with provider_at(handle) as (provider, _):
+        *parts, answer = [part async for part in provider.stream(ask())]
+
+    assert parts == [TextPart("hello")]
+    assert isinstance(answer, Answer)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"error": {"code": 429, "message": "slow down"}}, RateLimitedError),
+        ({"error": {"code": 503}}, OverloadedError),
+        ({"error": {"message": "who knows"}}, BadOutputError),
+        ({"choices": []}, BadOutputError),
+        ([], BadOutputError),
+    ],
+)
+async def test_an_error_that_comes_whole_has_its_class(body: Any, kind: type[ProviderError]) -> None:
+    """In the place of a stream as in that of an answer."""
+
+    async def handle(exchange: Exchange) -> None:
+        await exchange.answer(body, headers={"content-type": "application/json"})
+
+    async with provider_at(handle) as (provider, _):
+        with pytest.raises(ProviderError) as streamed:
+            await anext(provider.stream(ask()))
+        with pytest.raises(ProviderError) as whole:
+            await provider.complete(ask())
+
+    assert (type(streamed.value), type(whole.value)) == (kind, kind)

@@ -18,6 +18,8 @@ from headrace.providers.texts import clean_text, split_half
 from headrace.providers.usage import UNKNOWN_USAGE, read_usage
 
 _DONE = "[DONE]"
+#: What streams begin with, and no JSON does.
+_EVENTS = (b"data:", b"event:", b":")
 #: What a line costs in memory beside its text: an event of a million short ones is long.
 _LINE_OVERHEAD = 64
 
@@ -165,6 +167,29 @@ class AnswerStream:
             provider=self._provider,
             maybe_paid=True,
         )
+
+
+class WholeAnswer:
+    """Takes the bytes of an answer that came whole, though a stream was asked for; errors as of `AnswerStream`."""
+
+    def __init__(self, provider: str, reader: Reader) -> None:
+        self._provider, self._reader = provider, reader
+        self._raw = bytearray()
+        self.is_done = False
+
+    def feed(self, data: bytes) -> str:
+        """Take bytes; nothing of the text is known before the last of them."""
+        self._raw += data
+        return ""
+
+    def finish(self) -> Answer:
+        """The answer, once no more bytes come."""
+        if not self._raw.lstrip().startswith(_EVENTS):
+            return self._reader.read_answer(bytes(self._raw))
+        # A stream after all, by the wrong name.
+        stream = AnswerStream(self._provider, self._reader)
+        stream.feed(bytes(self._raw))
+        return stream.finish()
 
 
 def _read_json(text: str) -> Any:

@@ -30,7 +30,7 @@ from headrace.model.provider_errors import (
     ProviderUnavailableError,
 )
 from headrace.providers.chat import Reader, request_body
-from headrace.providers.chat_stream import AnswerStream
+from headrace.providers.chat_stream import AnswerStream, WholeAnswer
 from headrace.providers.embeddings import embeddings_body, read_embeddings
 from headrace.providers.fault import Fault, FaultError, Progress, UnreachableError
 from headrace.providers.faults import request_id_of, sort_fault
@@ -157,7 +157,9 @@ class OpenAIProvider:
     async def _stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncGenerator[TextPart | Answer, None]:
         deadline = asyncio.get_running_loop().time() + self._settings.timeout.total_seconds()
         async with self._incoming({**body, "stream_options": {"include_usage": True}}, progress, deadline) as incoming:
-            reading = AnswerStream(self._name, self._reader(incoming))
+            # Servers that know no streams answer as if none was asked for, and so do some with their errors.
+            is_whole = incoming.headers.get("content-type", "").lower().startswith("application/json")
+            reading = (WholeAnswer if is_whole else AnswerStream)(self._name, self._reader(incoming))
             while not reading.is_done:
                 # Not round the loop: while the text is used elsewhere, nobody may be cancelled here.
                 async with asyncio.timeout_at(deadline):
@@ -166,7 +168,10 @@ class OpenAIProvider:
                     break
                 if text := reading.feed(data):
                     yield TextPart(text)
-        yield reading.finish()
+        answer = reading.finish()
+        if is_whole and answer.text:
+            yield TextPart(answer.text)
+        yield answer
 
     @asynccontextmanager
     async def _incoming(self, body: Mapping[str, Any], progress: Progress, deadline: float) -> AsyncIterator[Incoming]:
