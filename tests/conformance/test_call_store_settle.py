@@ -144,6 +144,19 @@ async def test_answers_of_one_list_under_one_key(books: Books) -> None:
     assert await books.calls.settle_calls(mixed) == [answer("b")] * 3 + [None]
 
 
+async def test_one_answer_may_stand_under_a_further_key(books: Books) -> None:
+    """Beside the call that bought it one that used nothing brings it there, and only the one that bought it counts."""
+    await books.stores.memo.store_answer(key("plain"), answer("old"))
+    call = await books.open(word="own")
+    beside = Settlement(call=ask("plain"), answer=answer("new"), replace=True)
+    both = [Settlement(call=call, answer=answer("new"), usage=USED), beside]
+
+    assert await books.calls.settle_calls(both) == [answer("new")] * 2
+    assert await books.stores.memo.load_answer(key("plain")) == answer("new")
+    assert await books.ledger() == {call.id: CallState.SETTLED}
+    assert (await books.budget("day")).tokens == USED.tokens
+
+
 # Not sent, or not known
 
 
