@@ -279,6 +279,32 @@ async def test_a_request_that_is_none_is_refused(client: httpx2.AsyncClient, dat
         assert provider.count() == 0
 
 
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"max_tokens": 1.5}, "max_tokens"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_completion_tokens": "9"}, "max_completion_tokens"),
+        ({"max_tokens": 10**400}, "max_tokens"),
+        ({"stop": ""}, "stop"),
+        ({"stop": ["a", ""]}, "stop"),
+        ({"stop": 3}, "stop"),
+        ({"stream_options": []}, "stream_options"),
+        ({"response_format": "json"}, "response_format"),
+        ({"response_format": {"type": "json_schema", "json_schema": "none"}}, "json_schema"),
+        ({"messages": [{"role": "user", "content": [1]}]}, "content"),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+async def test_a_wrong_parameter_is_named(client: httpx2.AsyncClient, fields: dict[str, Any], named: str) -> None:
+    """It gets a 400 that says which it is, as from a real provider, and is no call."""
+    async with ScriptedProvider() as provider:
+        response = await post(client, provider, {**body(), **fields})
+
+        assert (response.status_code, provider.count()) == (400, 0)
+        assert named in response.json()["error"]["message"]
+
+
 async def test_everything_wants_the_key(client: httpx2.AsyncClient) -> None:
     """Without the API key there is no answer, no list and no count."""
     async with ScriptedProvider() as provider:

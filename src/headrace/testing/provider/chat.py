@@ -11,6 +11,7 @@ from typing import Any
 
 #: A rough token: four characters. Good enough to count, to limit and to pace.
 CHARACTERS_PER_TOKEN = 4
+_MOST_TOKENS = 1_000_000_000
 
 
 class BadChatRequestError(ValueError):
@@ -78,15 +79,10 @@ def count_tokens(text: str) -> int:
 
 def read_chat(raw: bytes) -> ChatRequest:
     """The request in this body. Raises BadChatRequestError that says what is wrong."""
-    try:
-        body = json.loads(raw)
-    except ValueError:
-        raise BadChatRequestError("the body is not JSON") from None
+    body = read_json(raw)
     if not isinstance(body, dict) or not isinstance(body.get("messages"), list) or not body["messages"]:
         raise BadChatRequestError("'messages' must be a list that is not empty")
-    schema, json_mode = _read_format(body.get("response_format") or {})
-    stop = body.get("stop") or ()
-    options = body.get("stream_options") or {}
+    schema, json_mode = _read_format(_object(body, "response_format"))
     return ChatRequest(
         key=_content_key(body),
         model=str(body.get("model", "")),
@@ -94,11 +90,44 @@ def read_chat(raw: bytes) -> ChatRequest:
         schema=schema,
         json_mode=json_mode,
         stream=bool(body.get("stream")),
-        wants_usage=bool(options.get("include_usage")),
-        max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
-        stop=(stop,) if isinstance(stop, str) else tuple(stop),
+        wants_usage=bool(_object(body, "stream_options").get("include_usage")),
+        max_tokens=_read_most(body, "max_completion_tokens") or _read_most(body, "max_tokens"),
+        stop=_read_stops(body.get("stop")),
         body=body,
     )
+
+
+def read_json(raw: bytes) -> Any:
+    """What these bytes say. Raises BadChatRequestError."""
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        raise BadChatRequestError("the body is not JSON") from None
+
+
+def _object(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    given = body.get(name)
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise BadChatRequestError(f"'{name}' must be an object")
+    return given
+
+
+def _read_most(body: Mapping[str, Any], name: str) -> int | None:
+    most = body.get(name)
+    if most is not None and (type(most) is not int or not 1 <= most <= _MOST_TOKENS):
+        raise BadChatRequestError(f"'{name}' must be a whole number from 1 to {_MOST_TOKENS}")
+    return most
+
+
+def _read_stops(given: Any) -> tuple[str, ...]:
+    stops = [given] if isinstance(given, str) else given
+    if stops is None:
+        return ()
+    if not isinstance(stops, list) or not all(isinstance(stop, str) and stop for stop in stops):
+        raise BadChatRequestError("'stop' must be a text or a list of texts, none of them empty")
+    return tuple(stops)
 
 
 def _content_key(body: Mapping[str, Any]) -> str:
@@ -110,15 +139,17 @@ def _read_message(message: Any) -> tuple[str, str]:
     if not isinstance(message, dict) or "role" not in message:
         raise BadChatRequestError("every message needs a 'role' and a 'content'")
     content = message.get("content") or ""
-    if isinstance(content, list):
-        content = "".join(part.get("text", "") for part in content)
-    return str(message["role"]), str(content)
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        content = "".join(str(part.get("text", "")) for part in content)
+    if not isinstance(content, str):
+        raise BadChatRequestError("a message's 'content' must be a text or a list of parts")
+    return str(message["role"]), content
 
 
 def _read_format(given: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, bool]:
     kind = given.get("type", "text")
     if kind == "json_schema":
-        schema = (given.get("json_schema") or {}).get("schema")
+        schema = _object(given, "json_schema").get("schema")
         if not isinstance(schema, dict):
             raise BadChatRequestError("'response_format.json_schema.schema' must be an object")
         return schema, False

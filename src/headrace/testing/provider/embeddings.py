@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from headrace.testing.provider.chat import BadChatRequestError, count_tokens
+from headrace.testing.provider.chat import BadChatRequestError, count_tokens, read_json
 
 _DEFAULT_DIMENSIONS = 256
 _MOST_DIMENSIONS = 4_096
@@ -52,16 +52,13 @@ class EmbeddingsRequest:
 
 def read_embeddings(raw: bytes) -> EmbeddingsRequest:
     """The request in this body. Raises BadChatRequestError that says what is wrong."""
-    try:
-        body = json.loads(raw)
-    except ValueError:
-        raise BadChatRequestError("the body is not JSON") from None
+    body = read_json(raw)
     given = body.get("input") if isinstance(body, dict) else None
     inputs = [given] if isinstance(given, str) else given
     if not isinstance(inputs, list) or not inputs or not all(isinstance(text, str) and text for text in inputs):
         raise BadChatRequestError("'input' must be a text or a list of texts, none of them empty")
     dimensions = body.get("dimensions") or _DEFAULT_DIMENSIONS
-    if not isinstance(dimensions, int) or not 1 <= dimensions <= _MOST_DIMENSIONS:
+    if type(dimensions) is not int or not 1 <= dimensions <= _MOST_DIMENSIONS:
         raise BadChatRequestError(f"'dimensions' must be a whole number from 1 to {_MOST_DIMENSIONS}")
     return EmbeddingsRequest(
         key=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16],
