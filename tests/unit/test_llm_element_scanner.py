@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.llm.element_scanner import Element, ElementScanner, elements_of
+from headrace.llm.element_scanner import Element, ElementScanner
 
 _SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
@@ -19,11 +19,24 @@ _SCALARS = (
 _VALUES = st.recursive(
     _SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
 )
-_PREFACES = st.sampled_from(["", "Sure, here they are:\n", "```json\n", "See [1] and {x} for [more]:\n```\n"])
+#: Each holds an example or a draft, which is no answer.
+_DRAFTS = (
+    '<think>Perhaps [{"a": 9}]? No</think>',
+    '\n<THINKING>{"items": [{"a": 9}]} </thinking>\n<think>\n</think>\n',
+    'Or rather [{"a": 9}], see [1]? No.</think>\n',
+    'Not [{"a": 9}] nor {"a": [9], "b": {}}, but this: ',
+)
+_PREFACES = st.sampled_from(["", "Sure, here they are:\n", "```json\n", "See [1] and {x} for [more]:\n```\n", *_DRAFTS])
 _BROKEN = st.lists(
     st.sampled_from(['{"a": 1}', '{"a": "x', '"', "{", "}", "[", "]", ",", ":", "\\", "x", " ", "\n", '"b"', "null"]),
     max_size=30,
 ).map("".join)
+
+
+def elements_of(text: str, key: str = "items") -> tuple[list[Element], bool]:
+    """The elements of the list in a whole text, and whether a list was found at all."""
+    scanner = ElementScanner(key)
+    return [*scanner.feed(text), *scanner.finish()], scanner.is_found
 
 
 def chunked(text: str, sizes: Sequence[int]) -> tuple[list[Element], ElementScanner]:
@@ -119,6 +132,57 @@ def test_words_and_fences_before_the_list_are_passed_over(before: str) -> None:
 
     assert is_found
     assert [element.text for element in found] == ['{"a": 1}', '{"a": 2}']
+
+
+@pytest.mark.parametrize("before", _DRAFTS)
+@pytest.mark.parametrize("size", [1, 4, 1_000])
+def test_a_draft_is_no_answer(before: str, size: int) -> None:
+    """What a model tries out before its answer is passed over, and the answer's items come out at once all the same."""
+    text = before + '{"items": [{"a": 1}, {"a": 2}'
+    scanner, found = ElementScanner(), []
+    for begin in range(0, len(text), size):
+        found += [element.text for element in scanner.feed(text[begin : begin + size])]
+
+    assert found == ['{"a": 1}', '{"a": 2}']
+
+
+@pytest.mark.parametrize(
+    "before", ["<think>[1] or [2]</think>\n", "[1] or\n[2]? </think>", "<think>x</think>```json\n"]
+)
+def test_a_list_where_the_answer_begins_comes_out_at_once(before: str) -> None:
+    """A bare list behind the reasoning is as good as one at the start."""
+    before = before if before.startswith("<") else f"See {before}"
+
+    assert [element.text for element in ElementScanner().feed(before + '[{"a": 1}, ')] == ['{"a": 1}']
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('<think>Perhaps {"items": [{"a": 9}]}', []),
+        ('<think>Perhaps {"items": [{"a": 9}]}</think> I cannot tell.', []),
+        ('Perhaps [{"a": 9}] or {"b": [9]} </think> I cannot tell.', []),
+        ('Perhaps [{"a": 9}]? No: [{"a": 1}], as {told} in [{all}].', ['{"a": 1}']),
+        ('Perhaps [{"a": 9}]? No: [{"a": 1}, {"a"', ['{"a": 1}', '{"a"']),
+        ('Perhaps [{x, and so on. {"items": [{"a": 1}]}', ['{"a": 1}']),
+        ('{"items": [{"a": "</think>"}]}', ['{"a": "</think>"}']),
+        ('<thinner>[{"a": 1}]', ['{"a": 1}']),
+    ],
+)
+def test_within_words_the_last_list_counts_at_the_end(text: str, found: list[str]) -> None:
+    """Reasoning that never ends holds none; of several bare lists the last one that looks like JSON is the answer."""
+    assert [element.text for element in elements_of(text)[0]] == found
+    assert [element.text for element in chunked(text, [3])[0]] == found
+
+
+def test_long_reasoning_costs_time_in_proportion() -> None:
+    """500 kB of it, with tags or without, with a bracket in every chunk, is not read once for each chunk."""
+    for before in ("<think>", "Well, "):
+        begin = time.process_time()
+        found, _ = chunked(before + "see [1] or {2}; " * 30_000 + '</think>{"items": [{"a": 1}]}', [16])
+
+        assert [element.text for element in found] == ['{"a": 1}']
+        assert time.process_time() - begin < 5
 
 
 def test_of_several_lists_the_one_under_the_key_counts() -> None:

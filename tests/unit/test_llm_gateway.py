@@ -93,6 +93,20 @@ async def test_words_and_fences_around_the_object_are_passed_over() -> None:
     assert extraction.provenance is Provenance.LLM
 
 
+@pytest.mark.parametrize(
+    "draft", ['<think>{"plants": 9}? No.</think>\n', " <thinking>{a}\n</THINKING>", "Or {9}?</think>"]
+)
+async def test_reasoning_before_the_object_is_passed_over(draft: str) -> None:
+    """A server that leaves it in the answer costs no repair; reasoning that never ends holds no value."""
+    extraction = await llm_of(WrittenProvider([draft + GOOD])).extract_detailed(Trial, prompt="?")
+    assert (extraction.value.plants, extraction.provenance) == (60, Provenance.LLM)
+
+    odd = GOOD.replace("Rosada", "a </think> b")
+    assert (await llm_of(WrittenProvider([odd])).extract(Trial, prompt="?")).variety == "a </think> b"
+    lost = WrittenProvider([f"<think>Perhaps {GOOD}?", GOOD.replace("60", "61")])
+    assert (await llm_of(lost).extract(Trial, prompt="?")).plants == 61
+
+
 async def test_an_equal_ask_costs_nothing() -> None:
     """The answer is taken from the memo, also by another LLM over the same memo, as after a restart."""
     stores = open_memory_stores()

@@ -287,6 +287,25 @@ async def test_one_wanted_item_may_come_without_a_list() -> None:
     assert names(await extracted(WrittenExchange([tree("Oak")]), 1)) == ["Oak"]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"<think>Perhaps [{tree('DRAFT')}]? No</think>{listed(tree('Oak'), tree('Elm'))}",
+        f"Perhaps [{tree('DRAFT')}]? No: {listed(tree('Oak'), tree('Elm'))}",
+        f"<think>{listed(tree('DRAFT'))}</think>[{tree('Oak')}, {tree('Elm')}]",
+        f"Perhaps [{tree('DRAFT')}]? No: [{tree('Oak')}, {tree('Elm')}]. That is all.",
+    ],
+)
+async def test_a_draft_never_becomes_a_value(answer: str) -> None:
+    """What the model tried out before its answer is no item, and costs no further ask."""
+    exchange = WrittenExchange([answer])
+    items = await extracted(exchange, 2)
+
+    assert names(items) == ["Oak", "Elm"]
+    assert exchange.purposes == [Purpose.ASK]
+    assert names(await extracted(WrittenExchange([f"<think>{tree('DRAFT')}</think>", tree("Oak")]), 1)) == ["Oak"]
+
+
 async def test_what_is_too_much_is_dropped() -> None:
     """Pieces of a broken item before whole ones, then the last."""
     items = await extracted(WrittenExchange([listed(*(tree(name) for name in ("Oak", "Elm", "Ash")))]), 2)

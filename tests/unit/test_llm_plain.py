@@ -284,6 +284,21 @@ async def test_of_a_cut_answer_only_what_surely_ended_counts() -> None:
     assert await llm_of(provider).extract(Two, prompt=TEXT) == Two(plants=60, variety="Rosada")
 
 
+async def test_reasoning_is_no_plain_answer() -> None:
+    """What stands before the answer is passed over; where nothing else came the field is asked for again."""
+
+    class Variety(BaseModel):
+        """A text."""
+
+        variety: str
+
+    provider = plain(["<think>Elba, or Nadine?</think>\nRosada"])
+    assert await llm_of(provider).extract(Variety, prompt=TEXT) == Variety(variety="Rosada")
+    provider = plain(["<think>Elba, or Nadine?", "Rosada"])
+    extraction = await llm_of(provider).extract_detailed(Variety, prompt=TEXT)
+    assert (extraction.value.variety, extraction.provenance) == ("Rosada", Provenance.REASKED)
+
+
 async def test_an_equal_plain_ask_costs_nothing() -> None:
     """Each field's answer is in the memo for itself."""
     stores = open_memory_stores()

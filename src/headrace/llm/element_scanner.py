@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar
 
-from headrace.llm.list_opening import find_opening
+from headrace.llm import reasoning
+from headrace.llm.list_opening import OpeningFinder
 
 #: To the next bracket, or to a quote that is not one of a well-formed string.
 _RUN = re.compile(r'(?:[^"{}\[\]]*+(?<=[:,{\[\s])"[^"\\]*+(?:\\.[^"\\]*+)*+"(?=\s*[,:\]}]))*+[^"{}\[\]]*+', re.DOTALL)
@@ -45,12 +46,20 @@ class Element:
 
 
 class _Mode(Enum):
+    BEGINNING = auto()
+    REASONING = auto()
     SEEKING = auto()
     BETWEEN = auto()
     INSIDE = auto()
     STRING = auto()
     SCALAR = auto()
     ENDED = auto()
+
+
+#: No list was found yet.
+_BEFORE = frozenset({_Mode.BEGINNING, _Mode.REASONING, _Mode.SEEKING})
+#: No element is open.
+_OUTSIDE = _BEFORE | {_Mode.BETWEEN, _Mode.ENDED}
 
 
 class ElementScanner:
@@ -65,8 +74,8 @@ class ElementScanner:
 
     def __init__(self, key: str = "items") -> None:
         """`key`: the field that holds the list, where it does not stand alone."""
-        self._key = key
-        self._mode = _Mode.SEEKING
+        self._finder = OpeningFinder(key)
+        self._mode = _Mode.BEGINNING
         self._waiting: list[str] = []
         self._kept: list[str] = []  # of the element, what is read and no longer in the tail
         self._tail = ""
@@ -80,7 +89,7 @@ class ElementScanner:
     @property
     def is_found(self) -> bool:
         """Whether a list was found."""
-        return self._mode is not _Mode.SEEKING
+        return self._mode not in _BEFORE
 
     @property
     def is_list_closed(self) -> bool:
@@ -93,7 +102,7 @@ class ElementScanner:
         if self._stack:  # an object or a list is open: nothing else can end it
             if "}" not in text and "]" not in text:
                 return ()
-        elif self._mode is _Mode.SEEKING and "[" not in text and "{" not in text:
+        elif self._mode in _BEFORE and "[" not in text and "{" not in text:
             return ()
         elif self._mode is _Mode.ENDED:
             self._waiting.clear()
@@ -107,7 +116,7 @@ class ElementScanner:
         """What is left at the end of the text; the last element is not closed if it was cut."""
         self._read_waiting()
         self._scan(is_end=True)
-        if self._mode not in (_Mode.SEEKING, _Mode.BETWEEN, _Mode.ENDED):
+        if self._mode not in _OUTSIDE:
             self._emit(self._text_to(len(self._tail)), is_closed=False)
             self._mode = _Mode.BETWEEN
         return self._taken()
@@ -122,7 +131,7 @@ class ElementScanner:
 
     def _drop_read(self) -> None:
         """Forget what is read; one character is kept, for looking at what stands before a quote."""
-        if self._mode is _Mode.SEEKING or self._at < 1:
+        if self._mode in _BEFORE or self._at < 1:
             return
         if self._mode is not _Mode.BETWEEN:
             self._kept.append(self._tail[self._from : self._at])
@@ -133,11 +142,26 @@ class ElementScanner:
         out, self._out = self._out, []
         return out
 
+    def _start(self, is_end: bool) -> bool:
+        begin = reasoning.BEGIN.match(self._tail)
+        if begin is None and not is_end and reasoning.may_begin(self._tail):
+            return False
+        self._tail = self._tail[begin.end() :] if begin else self._tail
+        self._mode = _Mode.REASONING if begin else _Mode.SEEKING
+        return True
+
+    def _reason(self, is_end: bool) -> bool:
+        end = reasoning.END.search(self._tail)
+        self._tail = self._tail[end.end() if end else 1 - reasoning.LONGEST_TAG :]
+        self._mode = _Mode.BEGINNING if end else _Mode.REASONING
+        return end is not None
+
     def _seek(self, is_end: bool) -> bool:
-        opening = find_opening(self._tail, self._key, is_end=is_end)
+        opening = self._finder.find(self._tail, is_end=is_end)
         if opening is None:
             return False
         self._at, self._depth, self._mode = opening.place + 1, opening.depth, _Mode.BETWEEN
+        self._tail = self._tail[: opening.end]
         return True
 
     def _between(self, is_end: bool) -> bool:
@@ -308,6 +332,8 @@ class ElementScanner:
         return self._tail[end : end + 1]
 
     _STEPS: ClassVar[Mapping[_Mode, Callable[[ElementScanner, bool], bool]]] = {
+        _Mode.BEGINNING: _start,
+        _Mode.REASONING: _reason,
         _Mode.SEEKING: _seek,
         _Mode.BETWEEN: _between,
         _Mode.INSIDE: _inside,
@@ -315,10 +341,3 @@ class ElementScanner:
         _Mode.SCALAR: _scalar,
         _Mode.ENDED: lambda _scanner, _is_end: False,
     }
-
-
-def elements_of(text: str, key: str = "items") -> tuple[Sequence[Element], bool]:
-    """The elements of the list in a whole text, and whether a list was found at all."""
-    scanner = ElementScanner(key)
-    found = [*scanner.feed(text), *scanner.finish()]
-    return found, scanner.is_found

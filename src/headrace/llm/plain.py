@@ -18,6 +18,7 @@ from headrace.llm.fields import Kind, Question, questions
 from headrace.llm.items import OnFail, degrade
 from headrace.llm.ladder.asking import Asking
 from headrace.llm.ladder.objects import extract_object
+from headrace.llm.reasoning import without_reasoning
 from headrace.llm.results import Extraction, Provenance
 from headrace.llm.validation import InvalidAnswerError, error_lines
 from headrace.model.calls import Purpose
@@ -160,12 +161,15 @@ def _reminder(one: _Field) -> tuple[Message, ...]:
 
 
 def _whole_words(answer: Answer, question: Question) -> str:
-    """The answer's words; of a cut answer only what surely ended."""
+    """The answer's words without its reasoning; of a cut answer only what surely ended."""
+    text = without_reasoning(answer.text)
+    if answer.text and not text:
+        raise InvalidAnswerError(["the answer holds reasoning alone; a few words are enough"])
     if answer.finish_reason is not FinishReason.LENGTH:
-        return answer.text
-    sentences = answer.text.rpartition(". ")[0]
+        return text
+    sentences = text.rpartition(". ")[0]
     if question.kind is not Kind.TEXT:
-        return sentences or answer.text.rpartition(" ")[0]
+        return sentences or text.rpartition(" ")[0]
     if not sentences:
         raise InvalidAnswerError(["the answer is too long; a few words are enough"])
     return sentences

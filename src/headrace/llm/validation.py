@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from headrace.llm.reasoning import without_reasoning
 from headrace.llm.results import Provenance
 
 M = TypeVar("M", bound=BaseModel)
@@ -68,6 +69,7 @@ def validated(model: type[M], text: str) -> M:
 
 
 def _object_in(text: str) -> str:
+    text = without_reasoning(text)
     begin, end = text.find("{"), text.rfind("}")
     if begin < 0 or end < begin:
         raise InvalidAnswerError(["the answer holds no JSON object"])

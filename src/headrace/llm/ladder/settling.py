@@ -12,6 +12,7 @@ from headrace.llm.items import OnFail
 from headrace.llm.ladder.asking import Asking
 from headrace.llm.ladder.list_requests import KEY, request_again
 from headrace.llm.ladder.sheet import Sheet
+from headrace.llm.reasoning import without_reasoning
 from headrace.llm.results import Provenance
 from headrace.model.calls import Purpose
 from headrace.model.llm import Answer, CompletionRequest, FinishReason
@@ -60,8 +61,9 @@ def single_or(
     """The last elements; where there is no list at all and one item is wanted, the one object of the answer."""
     if scanner.is_found or answer is None or answer.finish_reason is FinishReason.LENGTH or not _wants_one(sheet):
         return last
-    begin, end = answer.text.find("{"), answer.text.rfind("}")
-    return [Element(0, answer.text[begin : end + 1], is_closed=True)] if 0 <= begin < end else last
+    text = without_reasoning(answer.text)
+    begin, end = text.find("{"), text.rfind("}")
+    return [Element(0, text[begin : end + 1], is_closed=True)] if 0 <= begin < end else last
 
 
 def is_whole(scanner: ElementScanner, sheet: Sheet[M]) -> bool:
