@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -249,9 +250,11 @@ async def test_tenants_share_no_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"model": "none"}, {"tenant": ""}, {"memo": "never"}], ids=["model", "tenant", "memo"]
+    "fields",
+    [{"model": "none"}, {"model": ["a"]}, {"tenant": ""}, {"tenant": 5}, {"memo": "never"}, {"memo": ["use"]}],
+    ids=lambda fields: str(*fields.items()),
 )
-def test_wrong_switches_are_named(fields: dict[str, str]) -> None:
+def test_wrong_switches_are_named(fields: dict[str, Any]) -> None:
     """A model that is not configured, an empty tenant and an unknown use of the memo are refused."""
     with pytest.raises(InvalidInputError, match=next(iter(fields))):
         llm_of(WrittenProvider([])).using(**fields)

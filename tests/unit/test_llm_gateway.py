@@ -392,21 +392,39 @@ async def test_a_whole_conversation_needs_no_prompt() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "told"),
     [
-        {},
-        {"prompt": 3},
-        {"prompt": "?", "messages": [{"role": "robot", "content": "x"}]},
-        {"prompt": "?", "max_tokens": 0},
-        {"prompt": "?", "temperature": 3},
-        {"messages": [Message("assistant", "x")]},
+        ({}, "prompt must hold a question .*, got None"),
+        ({"prompt": 3}, "prompt must be text, got 3"),
+        ({"messages": "hi"}, "messages must be a list, .*, got 'hi'"),
+        ({"messages": {"role": "user", "content": "x"}}, "messages must be a list, "),
+        ({"messages": 5}, "messages must be a list, .*, got 5"),
+        ({"messages": ["hi"]}, r"messages\[0\] must be {role, content} .*, got 'hi'"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, r"messages\[0\] must be {role, content} with a role of "),
+        ({"messages": [{"role": "user", "content": 5}]}, r"messages\[0\] must be text, got 5"),
+        ({"messages": [Message("robot", "x")]}, r"messages\[0\] must be {role, content} with a role of "),  # type: ignore[arg-type]
+        ({"messages": [Message("assistant", "x")]}, "prompt must hold a question"),
+        ({"max_tokens": 0}, "max_tokens must be a whole number from 1 to .*, got 0"),
+        ({"max_tokens": "5"}, "max_tokens must be a whole number from 1 to .*, got '5'"),
+        ({"max_tokens": 1.5}, "max_tokens must be a whole number"),
+        ({"max_tokens": True}, "max_tokens must be a whole number"),
+        ({"max_tokens": 10**30}, "max_tokens must be a whole number"),
+        ({"temperature": 3}, "temperature must be a number from 0 to 2, got 3"),
+        ({"temperature": "hot"}, "temperature must be a number from 0 to 2, got 'hot'"),
+        ({"temperature": float("nan")}, "temperature must be a number from 0 to 2, got nan"),
+        ({"stop": ""}, "stop must be a text that is not empty, .*, got ''"),
+        ({"stop": 5}, "stop must be a text that is not empty, .*, got 5"),
+        ({"stop": ["a", ""]}, "stop must be a text that is not empty"),
+        ({"stop": b"a"}, "stop must be a text that is not empty"),
+        ({"sample": "a"}, "sample must be a whole number from 0 to .*, got 'a'"),
     ],
 )
-async def test_a_malformed_ask_is_named_before_anything_is_paid(fields: dict[str, Any]) -> None:
+async def test_a_malformed_ask_is_named_before_anything_is_paid(fields: dict[str, Any], told: str) -> None:
     """Mistakes of the caller are told with field, rule and value, and make no call."""
     provider = WrittenProvider([])
-    with pytest.raises(InvalidInputError):
-        await llm_of(provider).complete(**fields)
+    prompt = {} if not fields or "messages" in fields else {"prompt": "?"}
+    with pytest.raises(InvalidInputError, match=f"^{told}"):
+        await llm_of(provider).complete(**{**prompt, **fields})
     assert provider.requests == []
 
 

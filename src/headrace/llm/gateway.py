@@ -18,15 +18,19 @@ from headrace.llm.ladder.lists import extract_items, stream_items
 from headrace.llm.ladder.objects import extract_object
 from headrace.llm.models import Models
 from headrace.llm.plain import extract_plain
-from headrace.llm.prompts import conversation
+from headrace.llm.prompts import conversation, stop_sequences
 from headrace.llm.results import Completion, Extraction
 from headrace.llm.schema import plain_schema
 from headrace.llm.switches import MemoUse, Switches
 from headrace.model.budget import check_tenant
 from headrace.model.errors import InvalidInputError
 from headrace.model.llm import AnswerStyle, CompletionRequest, FinishReason, Message
+from headrace.model.numbers import check_whole
 
 M = TypeVar("M", bound=BaseModel)
+
+#: What providers and stores take of a whole number.
+_MOST = 2**31 - 1
 
 
 class LLM:
@@ -251,9 +255,9 @@ class LLM:
     ) -> Completion:
         """The same as `complete`, with tokens, whether the answer was reused and whether it was cut."""
         turns = conversation(prompt, system, messages)
-        stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
+        request = self._request(turns, max_tokens, temperature, sample, stop_sequences(stop))
         exchange = self._exchange()
-        answer = await exchange.send(self._request(turns, max_tokens, temperature, sample, stops))
+        answer = await exchange.send(request)
         return Completion(
             text=answer.text,
             usage=exchange.usage,
@@ -290,10 +294,11 @@ class LLM:
         sample: int,
         stop: tuple[str, ...] = (),
     ) -> CompletionRequest:
-        if max_tokens is not None and max_tokens < 1:
-            raise InvalidInputError("max_tokens", "must be at least 1", max_tokens)
-        if not 0 <= temperature <= 2:
-            raise InvalidInputError("temperature", "must be between 0 and 2", temperature)
+        if max_tokens is not None:
+            check_whole("max_tokens", max_tokens, most=_MOST)
+        if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature <= 2:
+            raise InvalidInputError("temperature", "must be a number from 0 to 2", temperature)
+        check_whole("sample", sample, 0, _MOST)
         return CompletionRequest(
             model=self.model_name,
             messages=messages,

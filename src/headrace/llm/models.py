@@ -27,7 +27,7 @@ class Models:
 
     def check(self, name: str) -> str:
         """Return the name of a configured model. Raises InvalidInputError."""
-        if name not in self._endpoints:
+        if not isinstance(name, str) or name not in self._endpoints:
             named = ", ".join(filter(None, self._endpoints)) or "none yet: write [llm.models.NAME] in headrace.toml"
             raise InvalidInputError("model", f"must be the name of a configured model ({named})", name)
         return name
