@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import pairwise
@@ -13,6 +14,7 @@ from random import Random
 import pytest
 
 from headrace.llm.quota import QuotaWait, Reservation, gate_name
+from headrace.llm.quota.slots import Slots
 from headrace.model.quota import Dimension, Estimate, Pool, PoolLimits, QuotaHint
 from headrace.model.usage import Usage
 from tests.unit.quota_world import Workload, World, in_world
@@ -549,3 +551,17 @@ def test_jobs_that_wait_leave_when_their_worker_ends() -> None:
         (await quotas.reserve(world.pool, dear, longest=10 * SECOND)).refund()
 
     on(scenario, PoolLimits(tokens_per_minute=6_000))
+
+
+def test_rent_that_is_due_is_taken() -> None:
+    """At the very instant at which it is due, however sums of floats are rounded: else it is looked at without end."""
+    random = Random(1)
+    for _ in range(10_000):
+        slots, leased_at = Slots(1, random), random.uniform(0, 1_000)
+        slots.lease(dict.fromkeys(slots.rates, 1.0), leased_at)
+        rest = slots.renews_in(leased_at)
+        assert rest is not None
+        due_at = leased_at + rest
+        while slots.renews_in(due_at):
+            due_at = math.nextafter(due_at, math.inf)
+        assert slots.rent(due_at)

@@ -92,10 +92,10 @@ class Slots:
 
     def rent(self, now: float) -> dict[str, float]:
         """Return what has to be taken out of the slots that are held; nothing if that was done lately."""
-        elapsed = now - self._renewed_at
-        if not self._held or elapsed < RENEW_SECONDS:
+        # By the same sum as `renews_in`: by another one it may be due there and not here, and be looked at without end.
+        if self.renews_in(now) != 0.0:
             return {}
-        self._renewed_at = now
+        elapsed, self._renewed_at = now - self._renewed_at, now
         return {name: -elapsed * self._sizes[name] / LEASE_SECONDS for name in self._held if name in self._sizes}
 
     def renews_in(self, now: float) -> float | None:
