@@ -283,8 +283,7 @@ def _model(settings: Settings) -> Finding:
 
 def _quotas(settings: Settings) -> list[Finding]:
     """Compare the quotas of tokens with the length of answers that is assumed."""
-    sections = {"llm": settings.llm} | {f"llm.models.{name}": table for name, table in settings.models.items()}
-    known = {name: table for name, table in sections.items() if table.pool_limits.flows}
+    known = {name: table for name, table in settings.model_sections.items() if table.pool_limits.flows}
     tight = [finding for name, table in known.items() if (finding := _tight_quota(name, table)) is not None]
     return tight or ([_ok("quotas", "an answer of the usual length fits into each")] if known else [])
 

@@ -60,8 +60,7 @@ async def list_pools(stores: Stores, configured: Iterable[Pool] = ()) -> list[Po
         _add(pools.setdefault(told["name"], PoolView(told["name"])), told)
     for pool in configured:
         if pool.limits.given:
-            view = pools.setdefault(pool.name, PoolView(pool.name))
-            view.limits = view.limits or pool.limits
+            pools.setdefault(pool.name, PoolView(pool.name)).limits = pool.limits
     return [pools[name] for name in sorted(pools)]
 
 

@@ -60,8 +60,8 @@ class Load:
     usage: Usage
 
     def __add__(self, other: Load) -> Load:
-        """Both together, of the same pool. One model that shares it may be configured without its limits."""
-        return Load(other.pool if other.pool.limits.given else self.pool, self.usage + other.usage)
+        """Both together, of the same pool."""
+        return Load(self.pool, self.usage + other.usage)
 
 
 @dataclass(frozen=True, slots=True)

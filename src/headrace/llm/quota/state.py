@@ -131,12 +131,12 @@ class State:
     def least_wait(self, units: Mapping[str, float]) -> float:
         """Return how long somebody who comes now waits at least, in seconds; with a dear call, to be first in line."""
         now, flows, wait = self.loop.time(), self.tempo.flows(), 0.0
-        rates = self.tempo.rates(now)
+        rates, is_dear = self.tempo.rates(now), self.is_dear(units)
         paid = self.prepaid.units if self.prepaid is not None else {}
         for key, flow in flows.items():
-            burst = rates[key].burst
+            burst, own = rates[key].burst, units.get(key, 0.0)
             ahead = self.line.needed.get(key, 0.0) - paid.get(key, 0.0)
-            lack = ahead + min(units.get(key, 0.0), burst) if self.is_dear(units) else ahead + units.get(key, 0.0)
+            lack = ahead + (min(own, burst) if is_dear else own)
             wait = max(wait, (lack - self.balance[key] - burst) / flow)
         earned = max(0.0, self.prepaid.due_at - now) if self.prepaid is not None else 0.0
         return wait + earned + self.door.rest(now)
@@ -154,8 +154,9 @@ class State:
             else:
                 due_at = now + wait + HORIZON_SECONDS * self.random.uniform(0.5, 1)
             wait = due_at - now - EARLY_SECONDS
-        told = QuotaWait(timedelta(seconds=max(wait, LEAST_TOLD)), self.name, too_large=self._is_too_large(units))
-        if self._is_too_large(units) and not self._warned:
+        too_large = self._is_too_large(units)
+        told = QuotaWait(timedelta(seconds=max(wait, LEAST_TOLD)), self.name, too_large=too_large)
+        if too_large and not self._warned:
             self._warned = True
             LOG.warning("a job waits for %s", told.reason)
         return told
