@@ -40,7 +40,7 @@ class WaitReason(StrEnum):
     RUNNING = "running"
     #: it waits for its time (run_at, snooze or the backoff of a retry)
     SCHEDULED = "scheduled"
-    #: it waits for a signal
+    #: it waits for a signal, for a time without a slot, or for whichever comes first
     PARKED = "parked"
     #: its queue is paused
     PAUSED = "paused"
@@ -62,9 +62,9 @@ class WaitReason(StrEnum):
 class Explanation:
     """The one reason why a job is not running, by the predicate that admits jobs.
 
-    `subject` names what holds it back (the queue, cap, bucket, breaker, batch), `until` says when that ends if time
-    alone ends it, `facts` holds the numbers: `cap` and `running`, `ahead` (jobs with the same gate before it, at most
-    1,000 counted), `others` (whether jobs with other gates wait in its queue), `held_by` (the job that keeps an
+    `subject` names what holds it back (the queue, cap, bucket, breaker, batch, signal), `until` says when that ends if
+    time alone ends it, `facts` holds the numbers: `cap` and `running`, `ahead` (jobs with the same gate before it, at
+    most 1,000 counted), `others` (whether jobs with other gates wait in its queue), `held_by` (the job that keeps an
     in-order key), `paused_reason`, `units`, `level` (None: the server beside the store that counts it is away, and
     nothing passes).
     """

@@ -39,6 +39,10 @@ class Backoff:
     factor: float = 2.0
     jitter: bool = True
     max_attempts: int = 4
+    #: The wait grows by `base` with each failure instead, up to `cap`.
+    linear: bool = False
+    #: Names of exception classes that are tried again; empty: all are.
+    only: tuple[str, ...] = ()
     never: tuple[ErrorKind, ...] = ()
     by_error: Mapping[ErrorKind, Backoff] = field(default_factory=dict)
 
@@ -90,7 +94,8 @@ class Backoff:
     def delay(self, *, failures: int, random: float) -> timedelta:
         """Return the wait before the next attempt after `failures` failed ones; `random` lies in [0, 1)."""
         exponent = min(max(failures - 1, 0), _MAX_EXPONENT)
-        ceiling = min(self.cap.total_seconds(), self.base.total_seconds() * self.factor**exponent)
+        growth = max(failures, 1) if self.linear else self.factor**exponent
+        ceiling = min(self.cap.total_seconds(), self.base.total_seconds() * growth)
         return timedelta(seconds=ceiling * random if self.jitter else ceiling)
 
     def decide(self, error: BaseException, *, failures: int, random: float) -> timedelta | None:
@@ -112,6 +117,8 @@ class Backoff:
                 return None
             if kind in self.by_error:
                 return self.by_error[kind]
+        if self.only and not {kind.__name__ for kind in type(error).__mro__} & set(self.only):
+            return None
         if isinstance(error, HeadraceError) and not error.transient:
             return None
         return self

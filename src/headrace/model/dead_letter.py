@@ -26,6 +26,9 @@ class DeadLetter:
     finished_at: datetime
     error: JobError
     batch_id: UUID | None = None
+    #: The run whose node failed, and the node: `headrace run rerun` runs those again.
+    run_id: UUID | None = None
+    node: str | None = None
 
     @cached_property
     def fingerprint(self) -> str:

@@ -20,6 +20,11 @@ HeadraceError
 ├── LimitTimeoutError           a rate limit lets nothing more pass in time (transient)
 ├── JobFailedError              the awaited job ended without a result
 │   └── JobCancelledError
+├── RunFailedError              the awaited run ended without a result
+│   └── RunCancelledError
+├── WorkflowNotActiveError      starts of this workflow are switched off
+├── SignalTimeoutError          the signal did not come in time
+├── BlobStoreError              the storage of large values cannot answer (transient)
 ├── ResultTimeoutError          the awaited job did not end in time
 └── ProviderError               see model/provider_errors.py
 """
@@ -214,6 +219,37 @@ class JobCancelledError(JobFailedError):
     """The job was cancelled before it had a result."""
 
     code = "job_cancelled"
+
+
+class RunFailedError(HeadraceError):
+    """The run ended without a result. See `headrace run show ID` for what became of each node."""
+
+    code = "run_failed"
+
+
+class RunCancelledError(RunFailedError):
+    """The run was cancelled before it had a result."""
+
+    code = "run_cancelled"
+
+
+class WorkflowNotActiveError(HeadraceError):
+    """Starts of this workflow are switched off. Switch them on with `headrace workflow activate NAME`."""
+
+    code = "workflow_not_active"
+
+
+class SignalTimeoutError(HeadraceError, TimeoutError):
+    """The signal did not come in time. Wait longer, or send it with `headrace run signal KEY`."""
+
+    code = "signal_timeout"
+
+
+class BlobStoreError(HeadraceError):
+    """The storage of large values cannot answer. Check [blob_storage] in the settings, and that it can be reached."""
+
+    code = "blob_store"
+    transient = True
 
 
 class ResultTimeoutError(HeadraceError, TimeoutError):

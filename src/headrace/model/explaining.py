@@ -114,8 +114,13 @@ def _scheduled(scene: Scene) -> str:
 
 
 def _parked(scene: Scene) -> str:
-    subject = scene.why.subject
-    return "it is parked and waits for a signal" if subject is None else f"it is parked on {subject}"
+    key, until = scene.why.subject, scene.why.until
+    if until is not None and until <= scene.now:
+        return f"its time came at {scene.at(until)}: the next sweep of a live worker makes it ready"
+    time = "" if until is None else f" until {scene.at(until)}"
+    if key is not None:
+        return f"it is parked: it waits for signal {key}{time}"
+    return f"it is parked{time or ' until it is cancelled'}"
 
 
 def _paused(scene: Scene) -> str:

@@ -5,14 +5,18 @@ Those made once per job are not frozen, though nobody changes them: making a fro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from headrace.model.ids import uuid7
 from headrace.model.limits import Gate
+
+if TYPE_CHECKING:
+    from headrace.model.run import Effects
 
 #: How long the key of a single job is remembered, whatever became of the job.
 KEY_LIFETIME = timedelta(days=7)
@@ -75,6 +79,9 @@ class NewJob:
     #: Idempotency key, unique per task, with the hash of what was asked.
     key: str | None = None
     body_hash: str = ""
+    #: The run it belongs to, and the path of its node there; a run's own job has none.
+    run_id: UUID | None = None
+    node: str | None = None
 
 
 #: A place in the claim order: earlier `sort_at` first, then the lower id.
@@ -95,6 +102,19 @@ class Claim:
     after: Place | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The run that a task is a node of, and what its starter gave along."""
+
+    id: UUID
+    workflow: str
+    #: The path of the node in the run, such as "fetch" or "pages[3]/parse".
+    node: str
+    user_id: str | None = None
+    correlation_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class ClaimedJob:
     """A job as its worker sees it. (id, attempt, session) is the fence of every later write."""
@@ -112,10 +132,16 @@ class ClaimedJob:
     batch_id: UUID | None = None
     ordinal: int | None = None
     sort_at: datetime | None = None
+    run_id: UUID | None = None
+    node: str | None = None
     #: It came through the gate: its end may let others pass.
     gated: bool = False
     #: Why it must be failed without running: the breaker that is open.
     refused: str | None = None
+    #: Names of its steps begin with this: of a run's job, those of one node.
+    step_prefix: str = ""
+    #: What its handler is told of its run; the engine finds out before it runs.
+    run: RunInfo | None = None
 
     @property
     def place(self) -> Place | None:
@@ -132,9 +158,24 @@ class JobError:
     trace: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Park:
+    """What a job waits for without a slot: a signal, a time, or whichever comes first.
+
+    A signal that is there already wakes it at once. With neither it waits until it is cancelled.
+    """
+
+    #: The signal's key.
+    key: str | None = None
+    #: From now on, by the store's clock.
+    wait: timedelta | None = None
+
+
 @dataclass(slots=True)
 class Completion:
-    """How one attempt ended. A final `state` moves the job to history, READY or SCHEDULED sends it back.
+    """How one attempt ended. A final `state` moves the job to history, the others send it back.
+
+    PARKED has a `park`; nothing is charged then.
 
     `charged` counts a failure against max_attempts. `lone_crash` says that the job's own child process died;
     `progressed` that it stored a checkpoint or an answer before, which clears that count.
@@ -153,6 +194,11 @@ class Completion:
     batch_id: UUID | None = None
     #: Whether it shows that what stands behind the task's breakers works; None: it says nothing. Not stored.
     works: bool | None = None
+    #: What a final ending of a job of a run sets going there. Without them the store keeps the job as unsettled.
+    effects: Effects | None = None
+    park: Park | None = None
+    #: The output port that the handler named. Not stored.
+    port: str = "main"
 
     @property
     def released(self) -> bool:
@@ -212,3 +258,5 @@ class JobView:
     retry_of: UUID | None
     cancel_requested: bool
     usage: Any = None
+    run_id: UUID | None = None
+    node: str | None = None

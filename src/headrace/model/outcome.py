@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from headrace.model.errors import InvalidInputError
+
+_PORT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The job succeeded with `result`."""
+    """The job succeeded with `result`; in a workflow it leads on over the edges of `port`."""
 
     result: Any = None
+    port: str = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +50,14 @@ class Cancel:
 
 
 Outcome = Done | Snooze | Retry | Fail | Cancel
+
+
+def check_port(value: object) -> str:
+    """Return the name of an output port. Raises InvalidInputError.
+
+    >>> check_port("main")
+    'main'
+    """
+    if not isinstance(value, str) or not _PORT.fullmatch(value):
+        raise InvalidInputError("Done.port", "must match [A-Za-z0-9_-]{1,64}", value)
+    return value

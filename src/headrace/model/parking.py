@@ -9,14 +9,16 @@ KEEP_SLOT = timedelta(seconds=2)
 
 
 class ParkRequested(BaseException):
-    """Raised inside a handler to leave its slot for `wait`; not an error, so that `except Exception` lets it pass.
+    """Raised inside a handler to leave its slot for `wait`, or until a signal comes.
 
-    No attempt is spent. The handler runs again from its first line: `ctx.step` and model calls return what they
-    stored, everything else is done again.
+    It is not an error, so that `except Exception` lets it pass. No attempt is spent. The handler runs again from its
+    first line: `ctx.step` and model calls return what they stored, everything else is done again.
     """
 
-    def __init__(self, wait: timedelta, reason: str) -> None:
+    def __init__(self, wait: timedelta | None, reason: str, *, key: str | None = None) -> None:
+        """`key`: the signal that ends the wait before; without `wait` it alone does."""
         super().__init__(reason)
         self.wait = wait
+        self.key = key
         #: what is waited for, in words that end "it waits for …"
         self.reason = reason

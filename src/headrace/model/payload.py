@@ -31,11 +31,13 @@ def _encoder(default: Callable[[Any], Any] | None) -> json.JSONEncoder:
     return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default)
 
 
-def encode_json(value: Any, *, field: str, default: Callable[[Any], Any] | None = None) -> str:
+def encode_json(
+    value: Any, *, field: str, default: Callable[[Any], Any] | None = None, most: int = MAX_PAYLOAD_BYTES
+) -> str:
     """Return `value` as compact JSON text that every store accepts.
 
     Raises InvalidInputError for NaN and infinities, NUL characters, lone surrogates, nesting above 64, two keys of one
-    mapping that are the same in JSON, or a type JSON does not have; PayloadTooLargeError above 256 KiB.
+    mapping that are the same in JSON, or a type JSON does not have; PayloadTooLargeError above `most` bytes, 256 KiB.
 
     >>> encode_json({"a": [1, "é"]}, field="arguments")
     '{"a":[1,"é"]}'
@@ -47,7 +49,7 @@ def encode_json(value: Any, *, field: str, default: Callable[[Any], Any] | None 
     except (TypeError, ValueError) as error:
         raise InvalidInputError(field, f"must be JSON ({error})", _wrong_type(value, default)) from None
     if len(text) > MAX_PAYLOAD_BYTES // 4 or not text.isascii():
-        _check_bytes(text, field)
+        _check_bytes(text, field, most)
     if _NUL_ESCAPE in text and _NUL.search(text):
         raise InvalidInputError(field, "must not contain NUL characters", "\\u0000")
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(json.loads(text)) > MAX_DEPTH:
@@ -126,18 +128,17 @@ def _has_other_keys(value: Any) -> bool:
     return False
 
 
-def _check_bytes(text: str, field: str) -> None:
+def _check_bytes(text: str, field: str, most: int) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
         raise InvalidInputError(
             field, "must not contain lone surrogates", text[:40].encode("ascii", "replace")
         ) from None
-    if size > MAX_PAYLOAD_BYTES:
+    if size > most:
         raise PayloadTooLargeError(
             field,
-            f"must be at most {MAX_PAYLOAD_BYTES // 1024} KiB of JSON; store the data elsewhere and pass a "
-            "reference to it",
+            f"must be at most {most // 1024} KiB of JSON; store the data elsewhere and pass a reference to it",
             f"{size} bytes",
         )
 

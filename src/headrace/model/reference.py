@@ -1,0 +1,136 @@
+"""References: what stands in a JSON value for a large one that lies in the blob storage.
+
+A reference is the object {"$blob": {"key": …, "bytes": …, "sha256": …}} with no other key. Data that look like one are
+wrapped as {"$literal": …} when they are stored and taken out again when they are loaded, so that nobody's data can name
+a blob.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Values above this many bytes of JSON are kept as blobs, ...
+INLINE_BYTES = 64 * 1024
+#: ... and above this many they are refused.
+MAX_VALUE_BYTES = 64 * 1024 * 1024
+
+_BLOB, _LITERAL = "$blob", "$literal"
+_MARKS = frozenset({_BLOB, _LITERAL})
+#: Where none of these is in a JSON text, no key in it is a mark; any character of a key may be written as an escape.
+_HINT = re.compile(r"\$blob|\$literal|\\u00", re.IGNORECASE)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where a large value lies, and how to know that it is the same: its length in bytes and its SHA-256 in hex."""
+
+    key: str
+    bytes: int
+    sha256: str
+
+
+def parse_reference(value: object) -> Reference | None:
+    """Return the reference that a parsed JSON value is, or None.
+
+    >>> parse_reference({"$blob": {"key": "runs/1/a", "bytes": 70000, "sha256": "ab" * 32}}).key
+    'runs/1/a'
+    """
+    body = value.get(_BLOB) if isinstance(value, dict) and len(value) == 1 else None
+    if not isinstance(body, dict) or body.keys() != {"key", "bytes", "sha256"}:
+        return None
+    key, size, digest = body["key"], body["bytes"], body["sha256"]
+    fits = isinstance(key, str) and type(size) is int and isinstance(digest, str) and _SHA256.fullmatch(digest)
+    return Reference(key, size, digest) if fits else None
+
+
+def reference_value(reference: Reference) -> dict[str, Any]:
+    """Return a reference as a JSON value."""
+    return {_BLOB: {"key": reference.key, "bytes": reference.bytes, "sha256": reference.sha256}}
+
+
+def reference_text(reference: Reference) -> str:
+    """Return a reference as JSON text.
+
+    >>> reference_text(Reference("runs/1/a", 70000, "ab"))
+    '{"$blob":{"key":"runs/1/a","bytes":70000,"sha256":"ab"}}'
+    """
+    return json_text(reference_value(reference))
+
+
+def json_text(value: Any) -> str:
+    """Return compact JSON text of a value that was parsed from JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def may_be_marked(text: str) -> bool:
+    """Whether a JSON text can hold references or wrapped data: a quick look, which may say yes for nothing."""
+    return _HINT.search(text) is not None
+
+
+def wrap(value: Any) -> Any:
+    """Return user data with whatever looks like a reference, or like wrapped data, wrapped.
+
+    >>> wrap([{"$blob": 1}])
+    [{'$literal': {'$blob': 1}}]
+    """
+    if isinstance(value, dict):
+        if _is_marked(value):
+            return {_LITERAL: value}
+        return {key: wrap(item) for key, item in value.items()}
+    return [wrap(item) for item in value] if isinstance(value, list) else value
+
+
+def references(value: Any) -> set[Reference]:
+    """Return the references in a stored value, at any depth; wrapped data hold none."""
+    found, todo = set(), [value]
+    for one in todo:  # which grows
+        if isinstance(one, list):
+            todo.extend(one)
+        elif (reference := parse_reference(one)) is not None:
+            found.add(reference)
+        elif isinstance(one, dict) and not _is_literal(one):
+            todo.extend(one.values())
+    return found
+
+
+def unwrap(value: Any, texts: Mapping[Reference, str]) -> Any:
+    """Return the user data of a stored value. `texts` has what lies behind every reference, stored JSON texts too.
+
+    >>> unwrap({"a": {"$literal": {"$blob": 1}}}, {})
+    {'a': {'$blob': 1}}
+    """
+    if isinstance(value, list):
+        return [unwrap(item, texts) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if _is_literal(value):
+        return value[_LITERAL]
+    reference = parse_reference(value)
+    if reference is None:
+        return {key: unwrap(item, texts) for key, item in value.items()}
+    return unwrap(json.loads(texts[reference]), texts)
+
+
+def replace_references(value: Any, others: Mapping[Reference, Reference]) -> Any:
+    """Return a stored value with other references in the place of its own."""
+    if isinstance(value, list):
+        return [replace_references(item, others) for item in value]
+    if not isinstance(value, dict) or _is_literal(value):
+        return value
+    reference = parse_reference(value)
+    if reference is None:
+        return {key: replace_references(item, others) for key, item in value.items()}
+    return reference_value(others[reference])
+
+
+def _is_marked(value: dict[str, Any]) -> bool:
+    return len(value) == 1 and not _MARKS.isdisjoint(value)
+
+
+def _is_literal(value: dict[str, Any]) -> bool:
+    return len(value) == 1 and _LITERAL in value and isinstance(value[_LITERAL], dict) and _is_marked(value[_LITERAL])
