@@ -54,7 +54,14 @@ class JobStore(Protocol):
 
         An id that is missing from the answer was refused: the attempt had lost its job. A job that would go back is
         cancelled instead where that was requested, else failed after its third lone crash without progress. A
-        released one (READY, uncharged, without delay) keeps its place; any other queues up again.
+        released one (READY, uncharged, without delay) keeps its place; any other queues up again. A parked one waits
+        for its signal or its time and then queues up; a signal that has come makes it queue up at once.
+
+        The effects of a final ending (`run.Effects`) are applied with it: endings of nodes are kept, those of paths
+        that have one left as they are; while the run is running, arrivals are summed by path and the jobs of those that
+        are decided by it inserted, jobs are inserted with their steps, and the run moves to its level or ends. Queues
+        are not hinted. A job of a run that ends without effects, here or by any other verb, is unsettled: see
+        `RunStore.unsettled_jobs`.
         """
         ...
 
@@ -69,7 +76,10 @@ class JobStore(Protocol):
         ...
 
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
-        """Move scheduled jobs that are due to ready; return the queues that gained one."""
+        """Move scheduled jobs that are due, and parked ones whose time has come, to ready.
+
+        Returns the queues that gained one.
+        """
         ...
 
     async def rescue_jobs(self, *, limit: int) -> Rescued:

@@ -18,8 +18,11 @@ from headrace.ports.limiter import Limiter
 from headrace.ports.memo_store import MemoStore
 from headrace.ports.name_store import NameStore
 from headrace.ports.notifier import Notifier
+from headrace.ports.run_store import RunStore
 from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
+from headrace.ports.signal_store import SignalStore
+from headrace.ports.workflow_store import WorkflowStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,5 +48,8 @@ class Stores:
     calls: CallStore
     budgets: BudgetStore
     names: NameStore
+    runs: RunStore
+    workflows: WorkflowStore
+    signals: SignalStore
     #: None: the store keeps no schedules.
     schedules: ScheduleStore | None = None

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from headrace.model.job import ClaimedJob, Completion, JobError, JobState
+from headrace.model.job import ClaimedJob, Completion, JobError, JobState, Park, RunInfo
 from headrace.ports.executor import Call
 
 
@@ -26,7 +26,10 @@ def decode_call(line: bytes) -> dict[str, Any]:
     message: dict[str, Any] = json.loads(line)
     job = message["job"]
     job["id"] = UUID(job["id"])
-    job["batch_id"] = None if job["batch_id"] is None else UUID(job["batch_id"])
+    for name in ("batch_id", "run_id"):
+        job[name] = None if job[name] is None else UUID(job[name])
+    if job["run"] is not None:
+        job["run"] = RunInfo(**{**job["run"], "id": UUID(job["run"]["id"])})
     job["timeout"] = None if job["timeout"] is None else timedelta(seconds=job["timeout"])
     message["job"] = ClaimedJob(**job)
     message["session"] = UUID(message["session"])
@@ -35,8 +38,12 @@ def decode_call(line: bytes) -> dict[str, Any]:
 
 def encode_completion(completion: Completion) -> bytes:
     """Return one line that ends a call."""
-    message = asdict(completion)
+    # A child knows nothing of runs: effects are worked out where the worker is.
+    message = {name: value for name, value in asdict(completion).items() if name != "effects"}
     message["delay"] = completion.delay.total_seconds()
+    park = completion.park
+    if park is not None:
+        message["park"] = {"key": park.key, "wait": None if park.wait is None else park.wait.total_seconds()}
     return json.dumps({"completion": message}, default=str).encode() + b"\n"
 
 
@@ -47,5 +54,8 @@ def decode_completion(message: dict[str, Any]) -> Completion:
     fields["batch_id"] = None if fields["batch_id"] is None else UUID(fields["batch_id"])
     fields["state"] = JobState(fields["state"])
     fields["delay"] = timedelta(seconds=fields["delay"])
+    if fields["park"] is not None:
+        wait = fields["park"]["wait"]
+        fields["park"] = Park(fields["park"]["key"], None if wait is None else timedelta(seconds=wait))
     fields["error"] = None if fields["error"] is None else JobError(**fields["error"])
     return Completion(**fields)
