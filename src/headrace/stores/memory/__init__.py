@@ -20,9 +20,12 @@ from headrace.stores.memory.limiter import MemoryLimiter
 from headrace.stores.memory.memo_retention import DatedMemoStore
 from headrace.stores.memory.name_store import MemoryNameStore
 from headrace.stores.memory.notifier import MemoryNotifier
+from headrace.stores.memory.run_store import MemoryRunStore
 from headrace.stores.memory.schedule_store import MemoryScheduleStore
 from headrace.stores.memory.session_store import MemorySessionStore
+from headrace.stores.memory.signal_store import MemorySignalStore
 from headrace.stores.memory.state import State
+from headrace.stores.memory.workflow_store import MemoryWorkflowStore
 
 
 def open_memory_stores(clock: Clock | None = None) -> Stores:
@@ -55,4 +58,7 @@ def stores_over(state: State, notifier: Notifier) -> Stores:
         calls=MemoryCallStore(state, memo),
         budgets=MemoryBudgetStore(state),
         names=MemoryNameStore(state),
+        runs=MemoryRunStore(state, notifier),
+        workflows=MemoryWorkflowStore(state),
+        signals=MemorySignalStore(state, notifier),
     )

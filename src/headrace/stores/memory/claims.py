@@ -72,6 +72,8 @@ def as_claimed(job: Job, *, gated: bool = False, refused: str | None = None) -> 
         batch_id=job.batch_id,
         ordinal=job.ordinal,
         sort_at=job.sort_at,
+        run_id=job.run_id,
+        node=job.node,
         gated=gated,
         refused=refused,
     )

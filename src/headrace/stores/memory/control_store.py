@@ -13,7 +13,7 @@ from headrace.model.batch import BatchState
 from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError
 from headrace.model.job import CancelAnswer, JobState
 from headrace.stores.memory.batches import retry_jobs
-from headrace.stores.memory.rows import Finished, QueueSetting
+from headrace.stores.memory.rows import Finished, Job, QueueSetting
 from headrace.stores.memory.state import State, atomic
 
 
@@ -45,6 +45,8 @@ class MemoryControlStore:
             if job_id in self._state.jobs:
                 raise InvalidInputError("job", "must be failed or cancelled", self._state.jobs[job_id].state.value)
             raise _no_job(job_id)
+        if row.job.run_id is not None:
+            raise _of_run(row.job)
         if row.state is JobState.SUCCEEDED:
             raise InvalidInputError("job", "must be failed or cancelled", row.state.value)
         if job_id in self._state.retries:
@@ -62,7 +64,7 @@ class MemoryControlStore:
 
     def _retryable(self, row: Finished) -> bool:
         unsuccessful = row.state is not JobState.SUCCEEDED and row.job.id not in self._state.retries
-        return unsuccessful and _batch_state(self._state, row) is not BatchState.CANCELLING
+        return unsuccessful and row.job.run_id is None and _batch_state(self._state, row) is not BatchState.CANCELLING
 
     @atomic
     async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
@@ -103,6 +105,11 @@ class MemoryControlStore:
 
 def _batch_state(state: State, row: Finished) -> BatchState | None:
     return None if row.job.batch_id is None else state.batches[row.job.batch_id].state
+
+
+def _of_run(job: Job) -> ConflictError:
+    start = "" if job.node is None else f" --from {job.node}"
+    return ConflictError(f"Job {job.id} belongs to run {job.run_id}: use `headrace run rerun {job.run_id}{start}`.")
 
 
 def _no_job(job_id: UUID) -> NotFoundError:

@@ -14,6 +14,7 @@ from uuid import UUID
 from headrace.model.crashes import MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
 from headrace.model.job import Completion, JobError, JobState
 from headrace.model.stats import Rescued
+from headrace.stores.memory.effects import apply_effects
 from headrace.stores.memory.rows import Job
 from headrace.stores.memory.state import State
 
@@ -25,6 +26,9 @@ def complete_jobs(state: State, session: UUID, completions: Sequence[Completion]
         job = owned_job(state, completion.job_id, completion.attempt, session)
         if job is not None:
             _complete(state, job, completion)
+            if completion.state.final and completion.effects is not None:
+                state.runs.settle(job.id)
+                apply_effects(state, completion.effects)
             applied.append(job.id)
     return applied
 
@@ -50,11 +54,17 @@ def _complete(state: State, job: Job, done: Completion) -> None:
     else:
         if done.charged or done.lone_crash:
             state.record_attempt(job, "crashed" if done.lone_crash else "failed", done.error)
-        if done.released:
-            assert job.sort_at is not None
-            state.make_ready(job, sort_at=job.sort_at)
-        else:
-            state.wait(job, until=state.now() + done.delay)
+        _go_back(state, job, done)
+
+
+def _go_back(state: State, job: Job, done: Completion) -> None:
+    if done.park is not None:
+        state.park(job, done.park)
+    elif done.released:
+        assert job.sort_at is not None
+        state.make_ready(job, sort_at=job.sort_at)
+    else:
+        state.wait(job, until=state.now() + done.delay)
 
 
 @dataclass(slots=True)

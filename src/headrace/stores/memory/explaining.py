@@ -31,8 +31,8 @@ def explain_job(state: State, job_id: UUID, levels: Mapping[str, Level] | None) 
     if job is None:
         return None
     if job.state is not JobState.READY:
-        until = job.run_at if job.state is JobState.SCHEDULED else None
-        return Explanation(job_id, job.state, WaitReason(job.state.value), until=until)
+        until = None if job.state is JobState.RUNNING else job.run_at
+        return Explanation(job_id, job.state, WaitReason(job.state.value), job.parked_on, until)
     buckets = None if levels is None else state.limits.buckets.standing(levels, state.now())
     return next(_reasons(state, job, Keeper(state, count_usage(state), buckets=buckets)))
 

@@ -53,4 +53,6 @@ def known_key(state: State, scope: str, key: str) -> Key | None:
 def insert_job(state: State, new: NewJob) -> None:
     """Insert a job without a look at its key; one that is stored already, even finished, is left alone."""
     if new.id not in state.jobs and new.id not in state.finished:
-        state.add(Job(new.id, new.spec, new.args, created_at=state.now(), run_at=new.run_at))
+        row = Job(new.id, new.spec, new.args, created_at=state.now(), run_at=new.run_at)
+        row.run_id, row.node = new.run_id, new.node
+        state.add(row)

@@ -8,14 +8,14 @@ from heapq import heappop
 from uuid import UUID
 
 from headrace.model.errors import FenceLostError
-from headrace.model.job import Claim, ClaimedJob, Completion, JobState, NewJob
+from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.ports.notifier import Notifier
 from headrace.stores.memory import claims, endings, intake
 from headrace.stores.memory.leadership import leads
 from headrace.stores.memory.retention import prune_jobs
-from headrace.stores.memory.state import State, atomic
+from headrace.stores.memory.state import TIMED, State, atomic
 
 
 class MemoryJobStore:
@@ -57,12 +57,12 @@ class MemoryJobStore:
 
     @atomic
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
-        """Make due jobs ready, at the place of their due time, however late this sweep comes."""
+        """Make jobs ready whose time has come, at the place of that time, however late this sweep comes."""
         state, queues, staged = self._state, set(), 0
         while state.scheduled and state.scheduled[0][0] <= state.now() and staged < limit:
             due_at, job_id = heappop(state.scheduled)
             job = state.jobs.get(job_id)
-            if job is not None and (job.state, job.run_at) == (JobState.SCHEDULED, due_at):
+            if job is not None and job.state in TIMED and job.run_at == due_at:
                 state.queue_up(job, due_at)
                 queues.add(job.spec.queue)
                 staged += 1

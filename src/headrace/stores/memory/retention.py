@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from itertools import islice
 from typing import TypeVar
 from uuid import UUID
@@ -47,7 +48,7 @@ def _prune_finished(state: State, retention: Retention, limit: int, queue: str |
     for row in list(old):
         if len(rows) < limit and queue in (None, row.job.spec.queue) and _removable(state, row):
             rows.append(row)
-            for table in (state.finished, state.attempts, state.steps, state.retries):
+            for table in (state.finished, state.attempts, state.steps, state.retries, state.runs.unsettled):
                 table.pop(row.job.id, None)
     for batch_id in {row.job.batch_id for row in rows} - {None}:
         assert batch_id is not None
@@ -82,6 +83,26 @@ def _prune_batches(state: State, retention: Retention, limit: int) -> int:
         if batch.new.key is not None:
             state.keys.pop((f"batch:{batch.new.spec.task}", batch.new.key), None)
     return len(batches)
+
+
+def prune_runs(state: State, *, older_than: timedelta, limit: int) -> int:
+    """Remove final runs that ended longer ago, and graphs that no run has any more."""
+    runs, until = state.runs, state.now() - older_than
+    old = [run for run in runs.rows.values() if run.finished_at is not None and run.finished_at <= until][:limit]
+    for run in old:
+        del runs.rows[run.new.id]
+        if run.new.key is not None:
+            del runs.keys[run.new.workflow, run.new.key]
+    used = {run.new.snapshot for run in runs.rows.values()}
+    for snapshot in {run.new.snapshot for run in old} - used:
+        del runs.graphs[snapshot]
+    return len(old)
+
+
+def prune_signals(state: State, *, older_than: timedelta, limit: int) -> int:
+    """Remove signals that came longer ago."""
+    signals, until = state.parked.signals, state.now() - older_than
+    return _remove(signals, (key for key, signal in signals.items() if signal.came_at <= until), limit)
 
 
 def _expired_keys(state: State) -> Iterator[tuple[str, str]]:

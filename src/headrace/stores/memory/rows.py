@@ -37,6 +37,10 @@ class Job:
     batch_id: UUID | None = None
     ordinal: int | None = None
     retry_of: UUID | None = None
+    run_id: UUID | None = None
+    node: str | None = None
+    #: The signal that a parked job waits for.
+    parked_on: str | None = None
 
     @property
     def keeps_place(self) -> bool:

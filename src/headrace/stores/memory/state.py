@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
-from headrace.model.job import AttemptRecord, JobError, JobState
+from headrace.model.job import AttemptRecord, JobError, JobState, Park
 from headrace.model.priority import head_start
 from headrace.ports.clock import Clock
 from headrace.stores.memory.lanes import Lanes
@@ -22,9 +22,13 @@ from headrace.stores.memory.limits import Limits
 from headrace.stores.memory.names import Names
 from headrace.stores.memory.row_locks import RowLocks, Turn, straight_on
 from headrace.stores.memory.rows import Batch, Finished, Job, Key, Leader, QueueSetting, Session
+from headrace.stores.memory.runs import Runs
+from headrace.stores.memory.waiting_room import WaitingRoom
 
 P = ParamSpec("P")
 T = TypeVar("T")
+#: Where time makes a job ready.
+TIMED = (JobState.SCHEDULED, JobState.PARKED)
 
 
 class State:
@@ -39,6 +43,7 @@ class State:
         self.running: dict[UUID, Job] = {}
         #: Jobs that wait for another run and keep their in-order key: an index too.
         self.keeping: dict[UUID, Job] = {}
+        self.parked = WaitingRoom()
         self.finished: dict[UUID, Finished] = {}
         self.attempts: dict[UUID, list[AttemptRecord]] = {}
         self.steps: dict[UUID, dict[str, str]] = {}
@@ -50,6 +55,7 @@ class State:
         self.ledger = Ledger()
         self.names = Names()
         self.batches: dict[UUID, Batch] = {}
+        self.runs = Runs()
         self.sessions: dict[UUID, Session] = {}
         self.leader: Leader | None = None
         self.queues: dict[str, QueueSetting] = {}
@@ -70,6 +76,7 @@ class State:
             self.limits.gated.add(job.spec.queue)
         if job.batch_id is not None:
             self.batches[job.batch_id].live[job.id] = job
+        self.runs.add_job(job)
         if job.retry_of is not None:
             self._supersede(job.retry_of, job)
         self.wait(job, until=job.run_at)
@@ -85,12 +92,27 @@ class State:
         """Make a job scheduled when `until` lies ahead, else ready now."""
         self._leave_session(job)
         if until is not None and until > self.now():
-            job.state, job.run_at = JobState.SCHEDULED, until
-            heapq.heappush(self.scheduled, (until, job.id))
-            if job.keeps_place:
-                self.keeping[job.id] = job
+            job.state = JobState.SCHEDULED
+            self._put_by(job, until=until)
         else:
             self.queue_up(job, self.now())
+
+    def park(self, job: Job, park: Park) -> None:
+        """Make a job parked, or ready at once where its signal has come."""
+        if park.key is not None and park.key in self.parked.signals:
+            self.queue_up(job, self.now())
+            return
+        self._leave_session(job)
+        job.state, job.parked_on = JobState.PARKED, park.key
+        self.parked.enter(job)
+        self._put_by(job, until=None if park.wait is None else self.now() + park.wait)
+
+    def _put_by(self, job: Job, *, until: datetime | None) -> None:
+        job.run_at = until
+        if until is not None:
+            heapq.heappush(self.scheduled, (until, job.id))
+        if job.keeps_place:
+            self.keeping[job.id] = job
 
     def queue_up(self, job: Job, ready_at: datetime) -> None:
         """Make a job ready at the place of its ready time, or at the one it keeps."""
@@ -106,6 +128,7 @@ class State:
     def _leave_session(self, job: Job) -> None:
         self.running.pop(job.id, None)
         self.keeping.pop(job.id, None)
+        self.parked.leave(job)
         job.session = job.started_at = None
 
     def start(self, job: Job, session: UUID) -> None:
@@ -123,13 +146,15 @@ class State:
         error: JobError | None = None,
         usage: str | None = None,
     ) -> None:
-        """Move a job to history: its one final state."""
+        """Move a job to history: its one final state. One of a run is unsettled from then on."""
         self._commits += 1
         row = Finished(job, state, self._commits, self.now(), result, error, usage)
         del self.jobs[job.id]
         self.running.pop(job.id, None)
         self.keeping.pop(job.id, None)
+        self.parked.leave(job)
         self.finished[job.id] = row
+        self.runs.end_job(row)
         if job.batch_id is not None:
             batch = self.batches[job.batch_id]
             del batch.live[job.id]

@@ -9,8 +9,10 @@ from typing import Any
 from headrace.model.batch import BatchItem, BatchView
 from headrace.model.dead_letter import DeadLetter, FailedAt
 from headrace.model.job import AttemptRecord, JobError, JobView
+from headrace.model.run import LiveNode, RunView, Unsettled
 from headrace.model.session import SessionView
 from headrace.stores.memory.rows import Batch, Finished, Job, Session
+from headrace.stores.memory.runs import Run
 
 
 def job_view(row: Job | Finished) -> JobView:
@@ -39,6 +41,8 @@ def job_view(row: Job | Finished) -> JobView:
         retry_of=job.retry_of,
         cancel_requested=job.cancel_requested,
         usage=_parsed(row.usage) if isinstance(row, Finished) else None,
+        run_id=job.run_id,
+        node=job.node,
     )
 
 
@@ -58,7 +62,16 @@ def failed_at(row: Finished) -> FailedAt:
 def dead_letter(row: Finished) -> DeadLetter:
     """Return a failed job as a dead letter."""
     job, error = row.job, row.error or JobError("unknown", "")
-    return DeadLetter(job.id, job.spec.task, job.spec.queue, row.finished_at, replace(error, trace=""), job.batch_id)
+    return DeadLetter(
+        job.id,
+        job.spec.task,
+        job.spec.queue,
+        row.finished_at,
+        replace(error, trace=""),
+        job.batch_id,
+        job.run_id,
+        job.node,
+    )
 
 
 def batch_view(batch: Batch) -> BatchView:
@@ -108,6 +121,51 @@ def session_view(row: Session, *, alive: bool, running: int) -> SessionView:
         running=running,
         stats=dict(row.stats),
     )
+
+
+def run_view(run: Run) -> RunView:
+    """Return everything known of a run but its nodes."""
+    new = run.new
+    return RunView(
+        id=new.id,
+        workflow=new.workflow,
+        version=new.version,
+        snapshot=new.snapshot,
+        state=run.state,
+        level=run.level,
+        reason=run.reason,
+        input=new.input,
+        context=new.context,
+        output=run.output,
+        error=run.error,
+        key=new.key,
+        rerun_of=new.rerun_of,
+        rerun_from=new.rerun_from,
+        created_at=run.created_at,
+        finished_at=run.finished_at,
+    )
+
+
+def live_node(job: Job) -> LiveNode:
+    """Return a job of a run that is not final."""
+    return LiveNode(
+        job_id=job.id,
+        node=job.node,
+        state=job.state,
+        queue=job.spec.queue,
+        attempt=job.attempt,
+        failures=job.failures,
+        started_at=job.started_at,
+        run_at=job.run_at,
+        parked_on=job.parked_on,
+    )
+
+
+def unsettled(row: Finished) -> Unsettled:
+    """Return a job of a run that ended without effects."""
+    job = row.job
+    assert job.run_id is not None
+    return Unsettled(job.id, job.run_id, job.node, row.state, row.error, job.attempt)
 
 
 def _parsed(text: str | None) -> Any:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 
 from headrace.model.crashes import MAX_LONE_CRASHES, POISON
 from headrace.model.errors import HeadraceError
-from headrace.model.job import Claim, ClaimedJob, Completion, JobState
+from headrace.model.job import Claim, ClaimedJob, Completion, JobState, Park
+from headrace.model.run import Effects
 from headrace.stores.postgres.database import Database, Transaction
+from headrace.stores.postgres.effects import effects_values
 from headrace.stores.postgres.queries import Runner
 from headrace.stores.postgres.rows import HEAD_STARTS, claim_values, claimed_jobs, encode_ending, encode_error
 
@@ -34,18 +37,18 @@ async def complete_jobs(
     others = [completion for completion in ordered if not completion.state.final]
     final = [completion for completion in ordered if completion.state.final] if others else ordered
     if not final:
-        return await _return(database, session, others) if others else [], []
+        return (await _send_back(database, session, others) if others else []), []
 
     async def work(tx: Transaction, *, again: bool) -> Exchanged:
         dropped = await _drop(tx, session, final) if again else []
-        ended, claimed = await _finish(tx, session, final, claim)
-        returned = await _return(tx, session, others) if others else []
+        ended, claimed = await _finish(tx, session, final, claim, completions)
+        returned = [] if not others else await _put_back(tx, session, others)
         return dropped + ended + returned, claimed
 
     try:
         if others:
             return await database.run(partial(work, again=False))
-        return await _finish(database, session, final, claim)
+        return await _finish(database, session, final, claim, completions)
     except HeadraceError as error:
         if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
             raise
@@ -60,16 +63,29 @@ async def _drop(runner: Runner, session: UUID, completions: Sequence[Completion]
     return [row[0] for row in await runner.fetch("drop_ended_again", session=session, ids=ids, attempts=attempts)]
 
 
-async def _finish(runner: Runner, session: UUID, completions: Sequence[Completion], claim: Claim | None) -> Exchanged:
-    rows = await runner.fetch(
-        "finish_jobs",
-        session=session,
-        ids=[c.job_id for c in completions],
-        attempts=[c.attempt for c in completions],
-        results=[c.result for c in completions],
-        endings=[None if _plain(c) else encode_ending(c) for c in completions],
+async def _finish(
+    runner: Runner,
+    session: UUID,
+    completions: Sequence[Completion],
+    claim: Claim | None,
+    given: Sequence[Completion] = (),
+) -> Exchanged:
+    """End `completions` for good; `given`: in which order they came, where that is another one."""
+    values: dict[str, Any] = {
+        "session": session,
+        "ids": [c.job_id for c in completions],
+        "attempts": [c.attempt for c in completions],
+        "results": [c.result for c in completions],
+        "endings": [None if _plain(c) else encode_ending(c) for c in completions],
         **claim_values(claim if claim is not None else Claim(session, "", 0)),
-    )
+    }
+    effects = [c.effects for c in completions]
+    if any(effects):
+        came = {id(completion): place for place, completion in enumerate(given)}
+        order = sorted(range(len(completions)), key=lambda place: came.get(id(completions[place]), place))
+        rows = await runner.fetch("finish_nodes", **values, **effects_values(effects, order), held=[])
+    else:
+        rows = await runner.fetch("finish_jobs", **values)
     *claimed, last = rows
     return last["ended"], claimed_jobs(claimed)
 
@@ -82,6 +98,56 @@ def _plain(completion: Completion) -> bool:
         and not completion.charged
         and not completion.lone_crash
     )
+
+
+async def apply_effects(runner: Runner, effects: Sequence[Effects]) -> None:
+    """Apply what the ends of jobs set going that are in history already."""
+    nothing: dict[str, list[Any]] = {"ids": [], "attempts": [], "results": [], "endings": []}
+    nobody = UUID(int=0)
+    await runner.fetch(
+        "finish_nodes",
+        session=nobody,
+        **nothing,
+        **claim_values(Claim(nobody, "", 0)),
+        **effects_values(effects, range(len(effects))),
+        held=list(range(1, len(effects) + 1)),
+    )
+
+
+async def _send_back(database: Database, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+    """Put jobs back: in one statement where all of them wait for the same kind of thing."""
+    parked = sum(completion.state is JobState.PARKED for completion in completions)
+    if parked in (0, len(completions)):
+        return await _put_back(database, session, completions)
+
+    async def work(tx: Transaction) -> list[UUID]:
+        return await _put_back(tx, session, completions)
+
+    return await database.run(work)
+
+
+async def _put_back(runner: Runner, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+    parked = [completion for completion in completions if completion.state is JobState.PARKED]
+    returned = [completion for completion in completions if completion.state is not JobState.PARKED]
+    ids = await _return(runner, session, returned) if returned else []
+    return ids + (await _park(runner, session, parked) if parked else [])
+
+
+async def _park(runner: Runner, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+    parks = [c.park if c.park is not None else Park() for c in completions]
+    rows = await runner.fetch(
+        "park_jobs",
+        session=session,
+        ids=[c.job_id for c in completions],
+        attempts=[c.attempt for c in completions],
+        keys=[park.key for park in parks],
+        waits=[park.wait for park in parks],
+        errors=[encode_error(c.error) for c in completions],
+        usages=[c.usage for c in completions],
+        progressed=[c.progressed for c in completions],
+        head_starts=HEAD_STARTS,
+    )
+    return [row[0] for row in rows]
 
 
 async def _return(runner: Runner, session: UUID, completions: Sequence[Completion]) -> list[UUID]:

@@ -40,6 +40,8 @@ class PostgresControlStore:
             if row is None:
                 live = await tx.fetch_one("get_job", job_id=job_id)
                 raise _no_job(job_id) if live is None else _not_retryable(live["state"])
+            if row["run_id"] is not None:
+                raise _of_a_run(job_id, row["run_id"], row["node"])
             if row["state"] == JobState.SUCCEEDED:
                 raise _not_retryable(row["state"])
             found, made = await retry_jobs(tx, [row])
@@ -95,6 +97,11 @@ class PostgresControlStore:
 
 def _no_job(job_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no job {job_id}. It never existed, or its retention is over.")
+
+
+def _of_a_run(job_id: UUID, run_id: UUID, node: str | None) -> ConflictError:
+    rerun = f"headrace run rerun {run_id}" + (f" --from {node}" if node is not None else "")
+    return ConflictError(f"The job {job_id} belongs to run {run_id}: use `{rerun}`.")
 
 
 def _not_retryable(state: str) -> InvalidInputError:

@@ -31,7 +31,8 @@ async def explain_job(database: Database, job_id: UUID, levels: Mapping[str, Lev
     state = JobState(row["state"])
     if state is not JobState.READY:
         reason = WaitReason.FINAL if state.final else WaitReason(state.value)
-        return Explanation(job_id, state, reason, until=row["run_at"] if state is JobState.SCHEDULED else None)
+        until = row["run_at"] if state in (JobState.SCHEDULED, JobState.PARKED) else None
+        return Explanation(job_id, state, reason, row["parked_on"], until=until)
     if row["paused"]:
         return _because(job_id, WaitReason.PAUSED, row["queue"], {"paused_reason": row["reason"]})
     if row["cancelling"] is not None:

@@ -36,7 +36,7 @@ async def insert_jobs(database: Database, jobs: Sequence[NewJob], *, retrying: b
 
 
 async def insert_job(runner: Runner, job: NewJob, ride: Ride | None = None) -> None:
-    """Insert one job without a key; with a ride, commit and hint in the same statement."""
+    """Insert one job without a key and a run; with a ride, commit and hint in the same statement."""
     channel, payload = (ride.channel, ride.payload) if ride is not None else (None, None)
     await runner.fetch(
         "insert_job", id=job.id, args=job.args, run_at=job.run_at, channel=channel, payload=payload,
@@ -95,7 +95,8 @@ def _name(job: NewJob) -> tuple[str, str] | UUID:
 
 
 async def _insert_group(runner: Runner, spec: JobSpec, jobs: Sequence[NewJob]) -> None:
-    if len(jobs) == 1:
+    of_runs = any(job.run_id is not None for job in jobs)
+    if len(jobs) == 1 and not of_runs:
         await insert_job(runner, jobs[0])
         return
     await runner.fetch(
@@ -103,6 +104,8 @@ async def _insert_group(runner: Runner, spec: JobSpec, jobs: Sequence[NewJob]) -
         ids=[job.id for job in jobs],
         args=[job.args for job in jobs],
         run_ats=[job.run_at for job in jobs],
+        run_ids=[job.run_id for job in jobs] if of_runs else [],
+        nodes=[job.node for job in jobs] if of_runs else [],
         **spec_values(spec),
     )
 
@@ -118,7 +121,13 @@ async def _claim_keys(runner: Runner, jobs: Sequence[NewJob]) -> dict[Any, UUID]
     # In key order, so that two submits with the same keys wait for one another instead of deadlocking.
     names = sorted(wanted)
     values = {"scopes": [scope for scope, _ in names], "keys": [key for _, key in names]}
-    ours = await _insert_keys(runner, [wanted[name] for name in names], values)
+    ours = await insert_keys(
+        runner,
+        **values,
+        ids=[wanted[name].id for name in names],
+        hashes=[wanted[name].body_hash for name in names],
+        lifetime=KEY_LIFETIME,
+    )
     stored = {name: wanted[name].id for name in names}
     if len(ours) < len(names):
         for scope, key, stored_id, body_hash in await runner.fetch("find_keys", **values):
@@ -127,17 +136,18 @@ async def _claim_keys(runner: Runner, jobs: Sequence[NewJob]) -> dict[Any, UUID]
     return stored
 
 
-async def _insert_keys(runner: Runner, jobs: Sequence[NewJob], values: dict[str, Any]) -> Sequence[Any]:
-    """Return the keys that are ours now; the wait for one that is being inserted by others ends in KeyHeldError."""
-    hashes = [job.body_hash for job in jobs]
+async def insert_keys(runner: Runner, *, keys: Sequence[str], **values: Any) -> Sequence[Any]:
+    """Return the keys that are ours now; the wait for one that is being inserted by others ends in KeyHeldError.
+
+    `values`: `scopes`, `ids` and `hashes`, which belong to `keys`, in the order of scopes and keys; and the `lifetime`,
+    None for as long as what the keys stand for.
+    """
     try:
-        return await runner.fetch(
-            "insert_keys", **values, ids=[job.id for job in jobs], hashes=hashes, lifetime=KEY_LIFETIME
-        )
+        return await runner.fetch("insert_keys", keys=keys, **values)
     except Exception as error:  # of whichever driver the runner has
         if not lock_timed_out(error):
             raise
-        held = f"The idempotency key {jobs[0].key!r}" if len(jobs) == 1 else "One of the idempotency keys"
+        held = f"The idempotency key {keys[0]!r}" if len(keys) == 1 else "One of the idempotency keys"
         raise KeyHeldError(
             f"{held} is held by another transaction, which did not end within the lock timeout; nothing was inserted. "
             "Commit or roll back that transaction, then send the same again."

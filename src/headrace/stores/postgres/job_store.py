@@ -27,7 +27,7 @@ class PostgresJobStore:
 
     async def insert_jobs(self, jobs: Sequence[NewJob], *, retrying: bool = False) -> list[UUID]:
         """Insert `jobs` in one transaction, hint, and return, in order, the id under which each is stored."""
-        if len(jobs) == 1 and jobs[0].key is None and not retrying:
+        if len(jobs) == 1 and jobs[0].key is None and jobs[0].run_id is None and not retrying:
             return [await self._insert_job(jobs[0])]
         ids = await intake.insert_jobs(self._database, jobs, retrying=retrying)
         for queue in {job.spec.queue for job in jobs}:
@@ -65,8 +65,8 @@ class PostgresJobStore:
         return await completion.complete_jobs(self._hot, session, completions, claim)
 
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
-        """Move scheduled jobs that are due to ready; return the queues that gained one."""
-        return frozenset(row["queue"] for row in await self._database.fetch("stage_jobs", limit=limit))
+        """Move scheduled jobs that are due, and parked ones whose time has come, to ready; return their queues."""
+        return frozenset(row["queue"] for row in await self._hot.fetch("stage_jobs", limit=limit))
 
     async def rescue_jobs(self, *, limit: int) -> Rescued:
         """Take back running jobs of sessions that are missing or expired."""

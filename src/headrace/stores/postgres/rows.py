@@ -13,6 +13,7 @@ from headrace.model.batch import BatchItem, BatchOutcome, BatchState, BatchView,
 from headrace.model.dead_letter import DeadLetter
 from headrace.model.job import AttemptRecord, Claim, ClaimedJob, Completion, JobError, JobState, JobView
 from headrace.model.priority import HEAD_START_SECONDS
+from headrace.model.run import Level, NodeEnding, NodeState, RunState, RunView
 from headrace.model.session import ProcessId, SessionView
 
 #: The head start of each priority, indexed by its number: a parameter of statements that make jobs ready.
@@ -30,7 +31,7 @@ def claimed_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
 
     Their columns come in the order of the fields.
     """
-    return [ClaimedJob(*tuple(row)[:13]) for row in sorted(rows, key=_claim_order)]
+    return [ClaimedJob(*tuple(row)[:15]) for row in sorted(rows, key=_claim_order)]
 
 
 def admitted_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
@@ -38,6 +39,7 @@ def admitted_jobs(rows: Sequence[Any]) -> list[ClaimedJob]:
     jobs = []
     for row in sorted(rows, key=_place):
         job = ClaimedJob(*tuple(row)[:13])
+        job.run_id, job.node = row["run_id"], row["node"]
         job.gated, job.refused = True, _refused(row)
         jobs.append(job)
     return jobs
@@ -113,8 +115,9 @@ def dead_letter(row: Any) -> DeadLetter:
     """Return a failed job as a dead letter."""
     error = decode_error(row["error"]) or JobError("unknown", "")
     return DeadLetter(
-        row["id"], row["task"], row["queue"], row["finished_at"], replace(error, trace=""), row["batch_id"]
-    )
+        row["id"], row["task"], row["queue"], row["finished_at"], replace(error, trace=""), row["batch_id"],
+        row["run_id"], row["node"],
+    )  # fmt: skip
 
 
 def attempt_record(row: Any) -> AttemptRecord:
@@ -142,6 +145,19 @@ def batch_item(row: Any, cursor: str) -> BatchItem:
         cost=decode_json(row["usage"]),
         cursor=cursor,
     )
+
+
+def node_ending(row: Any) -> NodeEnding:
+    """Return how a node of a run ended."""
+    values = dict(row)
+    return NodeEnding(**{**values, "state": NodeState(values["state"]), "error": decode_error(values["error"])})
+
+
+def run_view(row: Any) -> RunView:
+    """Return everything known of a run but its nodes."""
+    values = dict(row)
+    state, level = RunState(values["state"]), Level(values["level"])
+    return RunView(**{**values, "state": state, "level": level, "error": decode_error(values["error"])})
 
 
 def session_view(row: Any) -> SessionView:

@@ -40,6 +40,9 @@ CREATE TABLE {schema}.jobs (
   args json NOT NULL,                          -- {"args": [...], "kwargs": {...}}, as the caller wrote it
   lane text COLLATE "C",                       -- its gate as JSON: what must let it pass; null: nothing
   cost double precision,                       -- of its share, and of limits that take it; null: 1
+  run_id uuid,                                 -- the run it belongs to ...
+  node text,                                   -- ... and the path of its node there; null: it works the whole run
+  parked_on text COLLATE "C",                  -- the signal that wakes it
   -- Half of each page is left for the second entry that a job gets when it is claimed.
   CONSTRAINT jobs_pkey PRIMARY KEY (id) WITH (fillfactor = 50)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
@@ -67,8 +70,13 @@ CREATE INDEX jobs_batch ON {schema}.jobs (batch_id, state) WHERE batch_id IS NOT
 CREATE INDEX jobs_to_cancel ON {schema}.jobs (session) WHERE cancel_requested;
 -- One retry of a final job at a time; nearly always empty.
 CREATE UNIQUE INDEX jobs_retry ON {schema}.jobs (retry_of) WHERE retry_of IS NOT NULL;
+-- What of a run is live; jobs without a run do not pay.
+CREATE INDEX jobs_run ON {schema}.jobs (run_id) WHERE run_id IS NOT NULL;
+-- Whom a signal wakes, and whom the stager wakes; jobs that wait for a signal alone are not in the second one.
+CREATE INDEX jobs_parked ON {schema}.jobs (parked_on) WHERE state = 'parked' AND parked_on IS NOT NULL;
+CREATE INDEX jobs_parked_due ON {schema}.jobs (run_at) WHERE state = 'parked' AND run_at IS NOT NULL;
 
--- Final jobs. A row never changes; it goes when its retention is over.
+-- Final jobs. A row never changes, but for `settled`; it goes when its retention is over.
 CREATE TABLE {schema}.finished_jobs (
   id uuid NOT NULL,
   batch_id uuid,
@@ -98,6 +106,9 @@ CREATE TABLE {schema}.finished_jobs (
   usage json,                                  -- what its model calls used
   lane text COLLATE "C",
   cost double precision,
+  run_id uuid,
+  node text,
+  settled boolean,                             -- what its end sets going in its run was applied; null: not yet, or no run
   CONSTRAINT finished_jobs_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
 -- Items of a batch in the order they were recorded, and how many there are.
@@ -115,6 +126,9 @@ CREATE INDEX finished_jobs_failed ON {schema}.finished_jobs (queue, state, finis
   WHERE state IS DISTINCT FROM 'succeeded';
 -- Whether a final job was retried. Not unique: ending a job must never fail.
 CREATE INDEX finished_jobs_retry ON {schema}.finished_jobs (retry_of) WHERE retry_of IS NOT NULL;
+-- Jobs of runs that the store ended by itself, until that is settled; nearly always empty.
+CREATE INDEX finished_jobs_unsettled ON {schema}.finished_jobs (finished_at, id)
+  WHERE run_id IS NOT NULL AND settled IS NOT TRUE;
 
 -- Attempts that failed or crashed without ending their job (releases and snoozes leave no row); the one that ended it is the job's row in history.
 CREATE TABLE {schema}.attempts (
@@ -137,13 +151,14 @@ CREATE TABLE {schema}.steps (
   CONSTRAINT steps_pkey PRIMARY KEY (job_id, name)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
--- What a key was used for. Scopes are job:TASK, batch:TASK, and round:BATCH with ROUND:FIRST ORDINAL as the body.
+-- What a key was used for. Scopes are job:TASK, batch:TASK, run:WORKFLOW, and round:BATCH with ROUND:FIRST ORDINAL as
+-- the body.
 CREATE TABLE {schema}.idempotency_keys (
   scope text NOT NULL,
   key text NOT NULL,
   id uuid NOT NULL,
   body_hash text NOT NULL,
-  expires_at timestamptz,                      -- null: lives as long as its batch
+  expires_at timestamptz,                      -- null: lives as long as its batch or run
   CONSTRAINT idempotency_keys_pkey PRIMARY KEY (scope, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX idempotency_keys_expiry ON {schema}.idempotency_keys (expires_at) WHERE expires_at IS NOT NULL;
@@ -430,6 +445,92 @@ CREATE TABLE {schema}.known_names (
 CREATE UNIQUE INDEX known_names_once ON {schema}.known_names (scope, md5(key));
 CREATE INDEX known_names_owner ON {schema}.known_names (scope, owner);
 
+-- Graphs of workflows as they were when runs started, by their hash.
+CREATE TABLE {schema}.snapshots (
+  hash text COLLATE "C" NOT NULL,
+  graph text NOT NULL,
+  CONSTRAINT snapshots_pkey PRIMARY KEY (hash)
+);
+
+-- Definitions of workflows, every version; `active` is the same for all of a name.
+CREATE TABLE {schema}.workflows (
+  created_at timestamptz NOT NULL,
+  version int NOT NULL,
+  active boolean NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  snapshot text COLLATE "C" NOT NULL,
+  CONSTRAINT workflows_pkey PRIMARY KEY (name, version)
+);
+
+-- Runs of workflows. A row changes with the level of its run and with its end.
+CREATE TABLE {schema}.runs (
+  id uuid NOT NULL,
+  rerun_of uuid,
+  created_at timestamptz NOT NULL,
+  finished_at timestamptz,
+  version int NOT NULL,
+  state text NOT NULL,                         -- running -> succeeded | failed; running -> cancelling -> cancelled
+  level text NOT NULL,                         -- workflow_level | node_level
+  workflow text COLLATE "C" NOT NULL,
+  snapshot text COLLATE "C" NOT NULL,
+  reason text NOT NULL,                        -- of the level
+  input json NOT NULL,
+  context json NOT NULL,                       -- {"user_id", "correlation_id", "metadata"}
+  output json,
+  error json,
+  key text,
+  rerun_from text,                             -- the node from which it repeats `rerun_of`
+  CONSTRAINT runs_pkey PRIMARY KEY (id)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
+-- Listing; the second one is also how runs that are being cancelled are found.
+CREATE INDEX runs_workflow ON {schema}.runs (workflow, id);
+CREATE INDEX runs_state ON {schema}.runs (state, id);
+-- Pruning, and whether a snapshot is used.
+CREATE INDEX runs_finished ON {schema}.runs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_snapshot ON {schema}.runs (snapshot);
+
+-- How nodes of runs ended; a row never changes. A node without one is a live job, or pending.
+CREATE TABLE {schema}.run_nodes (
+  run_id uuid NOT NULL,
+  seq bigint GENERATED BY DEFAULT AS IDENTITY, -- the order of the ends
+  started_at timestamptz,
+  finished_at timestamptz NOT NULL,
+  attempts int NOT NULL,
+  reused boolean NOT NULL,
+  path text COLLATE "C" NOT NULL,
+  state text NOT NULL,                         -- success | failed | cancelled | skipped
+  port text NOT NULL,
+  artifact text NOT NULL,
+  output json,
+  error json,
+  CONSTRAINT run_nodes_pkey PRIMARY KEY (run_id, path)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
+
+-- What has arrived at nodes that wait for several others. Half-filled pages: arrivals update in place.
+CREATE TABLE {schema}.run_joins (
+  run_id uuid NOT NULL,
+  total int NOT NULL,
+  remaining int NOT NULL,                      -- of the total
+  fired int NOT NULL,                          -- of those that arrived, so many lead here ...
+  need int NOT NULL,                           -- ... and so many are enough
+  decided int NOT NULL,                        -- 0: not yet, 1: by the latest arrival, 2: before
+  path text COLLATE "C" NOT NULL,
+  CONSTRAINT run_joins_pkey PRIMARY KEY (run_id, path)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_cost_delay = 0);
+
+-- Signals that came, also early, and keys that jobs wait for: parking and sending take turns on the row.
+CREATE TABLE {schema}.signals (
+  created_at timestamptz NOT NULL,
+  sent_at timestamptz,
+  key text COLLATE "C" NOT NULL,
+  payload json,                                -- null: has not come
+  CONSTRAINT signals_pkey PRIMARY KEY (key)
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
+-- Pruning, of those that came and of those that did not.
+CREATE INDEX signals_sent ON {schema}.signals (sent_at) WHERE payload IS NOT NULL;
+CREATE INDEX signals_awaited ON {schema}.signals (created_at) WHERE payload IS NULL;
+
 -- For workers of the release before.
 CREATE PROCEDURE {schema}.insert_job(job_id uuid, due timestamptz, head_start interval, job_queue text, job_task text,
   job_priority smallint, job_max_attempts smallint, job_timeout interval, job_at_most_once boolean,
@@ -667,7 +768,8 @@ $$;
 
 CREATE TYPE {schema}.admitted AS (id uuid, task text, queue text, args json, attempt int, failures smallint,
   crashes smallint, max_attempts smallint, timeout interval, cancel_requested boolean, batch_id uuid, ordinal int,
-  sort_at timestamptz, refused_by text, again_at timestamptz, place bigint, gated boolean, look_in interval, spent text, short text);
+  sort_at timestamptz, refused_by text, again_at timestamptz, place bigint, gated boolean, look_in interval, spent text, short text,
+  run_id uuid, node text);
 
 -- Admission: the gate is locked, then what the waiting lanes need, and only then is counted: each in a statement of its
 -- own, and so with a snapshot of its own. What differs only between jobs of one share is done with two levels of heaps:
@@ -939,7 +1041,7 @@ BEGIN
     j.cancel_requested, j.batch_id, j.ordinal, j.sort_at,
     names[refusers[array_position(started, j.id)]],
     nullif(again_ats[refusers[array_position(started, j.id)]], '-infinity'), array_position(started, j.id)::bigint,
-    NULL::boolean, NULL::interval, NULL::text, NULL::text;
+    NULL::boolean, NULL::interval, NULL::text, NULL::text, j.run_id, j.node;
   IF more OR EXISTS (SELECT FROM {schema}.waiting_lanes(claim_queue, cancelling)) THEN
     INSERT INTO {schema}.shares AS x (queue, fair_key, finish)
     SELECT claim_queue, fair_keys[bases[m.share]], tags[lane_count + m.share]

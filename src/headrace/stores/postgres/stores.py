@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from headrace.ports.clock import Clock
 from headrace.ports.stores import Stores
@@ -23,8 +24,11 @@ from headrace.stores.postgres.memo_store import PostgresMemoStore
 from headrace.stores.postgres.migrate import check_version
 from headrace.stores.postgres.name_store import PostgresNameStore
 from headrace.stores.postgres.notifier import PostgresNotifier
+from headrace.stores.postgres.run_store import PostgresRunStore
 from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
+from headrace.stores.postgres.signal_store import PostgresSignalStore
+from headrace.stores.postgres.workflow_store import PostgresWorkflowStore
 
 #: Connections of a worker's heartbeat, which must not wait for the pools.
 HEARTBEAT = 1
@@ -72,14 +76,6 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         await hot.close()
         await database.close()
 
-    @asynccontextmanager
-    async def private_sessions() -> AsyncIterator[PostgresSessionStore]:
-        private = Database(replace(options, max_pool_size=1), clock)
-        try:
-            yield PostgresSessionStore(private)
-        finally:
-            await private.close()
-
     return Stores(
         jobs=PostgresJobStore(database, hot, notifier),
         batches=PostgresBatchStore(database, hot),
@@ -91,7 +87,7 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         memo=PostgresMemoStore(database),
         schedules=PostgresScheduleStore(database),
         notifier=notifier,
-        private_sessions=private_sessions,
+        private_sessions=partial(_private_sessions, replace(options, max_pool_size=1), clock),
         foreign=PostgresForeignIntake(database),
         close=close,
         admission=PostgresAdmission(database, hot),
@@ -99,7 +95,19 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         calls=PostgresCallStore(hot),
         budgets=PostgresBudgetStore(database),
         names=PostgresNameStore(database),
+        runs=PostgresRunStore(database, hot, notifier),
+        workflows=PostgresWorkflowStore(database),
+        signals=PostgresSignalStore(database, notifier),
     )
+
+
+@asynccontextmanager
+async def _private_sessions(options: DatabaseOptions, clock: Clock | None) -> AsyncIterator[PostgresSessionStore]:
+    private = Database(options, clock)
+    try:
+        yield PostgresSessionStore(private)
+    finally:
+        await private.close()
 
 
 def _pool_sizes(connections: int) -> tuple[int, int]:

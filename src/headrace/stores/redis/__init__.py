@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.stores.redis.limiter_beside import open_redis_limiter
+    from headrace.stores.redis.run_board import make_run_board
     from headrace.stores.redis.stores import (
         RedisSite,
         adopt,
@@ -14,7 +15,15 @@ if TYPE_CHECKING:
         open_redis_stores,
     )
 
-__all__ = ["RedisSite", "adopt", "create_namespace", "namespace_is_missing", "open_redis_limiter", "open_redis_stores"]
+__all__ = [
+    "RedisSite",
+    "adopt",
+    "create_namespace",
+    "make_run_board",
+    "namespace_is_missing",
+    "open_redis_limiter",
+    "open_redis_stores",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +32,10 @@ def __getattr__(name: str) -> Any:
         from headrace.stores.redis.limiter_beside import open_redis_limiter
 
         return open_redis_limiter
+    if name == "make_run_board":
+        from headrace.stores.redis.run_board import make_run_board
+
+        return make_run_board
     if name in __all__:
         from headrace.stores.redis import stores
 

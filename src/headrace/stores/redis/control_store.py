@@ -11,6 +11,7 @@ from headrace.model.ids import uuid7, uuid7s
 from headrace.model.job import CancelAnswer
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import alarm_words, parse_id, queue_state, to_json
+from headrace.stores.redis.run_rows import run_of
 
 #: Dead letters that one script retries; a longer retry is several.
 RETRY_PART = 200
@@ -36,6 +37,8 @@ class RedisControlStore:
             raise _no_job(job_id)
         if verdict == "unfit":
             raise InvalidInputError("job", "must be failed or cancelled", detail)
+        if verdict == "run":
+            raise _of_run(job_id, *run_of(detail))
         if verdict == "cancelling":
             raise ConflictError("The batch of this job is being cancelled. Retry the job once the batch is closed.")
         return parse_id(detail)
@@ -80,3 +83,8 @@ class RedisControlStore:
 
 def _no_job(job_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no job {job_id}. It never existed, or its retention is over.")
+
+
+def _of_run(job_id: UUID, run_id: UUID, node: str) -> ConflictError:
+    begin = f" --from {node}" if node else ""
+    return ConflictError(f"job {job_id} belongs to run {run_id}: use `headrace run rerun {run_id}{begin}`")

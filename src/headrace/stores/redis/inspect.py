@@ -129,13 +129,13 @@ class RedisInspect:
 
     async def waiting_jobs(self, queue: str, *, at_most: int) -> int:
         """Count the ready and scheduled jobs of a queue, no further than `at_most`."""
-        scheduled, ready, _ = await self._namespace.run("live_jobs", queue)
+        scheduled, ready, *_ = await self._namespace.run("live_jobs", queue)
         return min(at_most, int(scheduled + ready))
 
     async def live_jobs(self, queue: str) -> dict[JobState, int]:
         """Count the jobs of a queue that are not final, by state."""
         counts = await self._namespace.run("live_jobs", queue)
-        states = (JobState.SCHEDULED, JobState.READY, JobState.RUNNING)
+        states = (JobState.SCHEDULED, JobState.READY, JobState.RUNNING, JobState.PARKED)
         return {state: count for state, count in zip(states, counts, strict=True) if count}
 
     async def list_sessions(self) -> list[SessionView]:
@@ -229,14 +229,14 @@ class RedisInspect:
 
 def _stats(row: Sequence[str], now: datetime, workers: int, state: QueueState) -> QueueStats:
     name, *counts = row
-    scheduled, ready, running, succeeded, failed, cancelled, came, went = map(int, counts[:8])
-    since = counts[8]
+    scheduled, ready, running, parked, succeeded, failed, cancelled, came, went = map(int, counts[:9])
+    since = counts[9]
     return QueueStats(
         name=name,
         scheduled=scheduled,
         ready=ready,
         running=running,
-        parked=0,
+        parked=parked,
         succeeded=succeeded,
         failed=failed,
         cancelled=cancelled,

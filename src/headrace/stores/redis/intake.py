@@ -61,6 +61,7 @@ def _group_by_spec(jobs: Sequence[NewJob]) -> list[tuple[JobSpec, Sequence[NewJo
 def _group(spec: JobSpec, jobs: Sequence[NewJob]) -> dict[str, Any]:
     keyed = any(job.key is not None for job in jobs)
     timed = any(job.run_at is not None for job in jobs)
+    of_runs = any(job.run_id is not None for job in jobs)
     return {
         "spec": spec_fields(spec),
         "ids": [job.id.hex for job in jobs],
@@ -68,4 +69,6 @@ def _group(spec: JobSpec, jobs: Sequence[NewJob]) -> dict[str, Any]:
         "run_ats": [0 if job.run_at is None else micros(job.run_at) for job in jobs] if timed else [],
         "keys": [job.key or "" for job in jobs] if keyed else [],
         "hashes": [job.body_hash for job in jobs] if keyed else [],
+        "runs": ["" if job.run_id is None else job.run_id.hex for job in jobs] if of_runs else [],
+        "nodes": [job.node or "" for job in jobs] if of_runs else [],
     }

@@ -12,12 +12,13 @@ from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.stores.redis import intake, pruning
+from headrace.stores.redis.endings import completion_parts, encode_completions
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.notifier import RedisNotifier
-from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, encode_completions, rescued, span
+from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, rescued, span
 
-#: Attempts that one script ends at most, and jobs that one sweep moves: more would hold up everybody else.
-COMPLETED_PART, SWEEP_PART = 200, 100
+#: Jobs that one script of a sweep moves at most: more would hold up everybody else.
+SWEEP_PART = 100
 #: What a claim answers that found nothing but jobs of batches being cancelled, and perhaps not all of them.
 _MORE = 1
 
@@ -60,7 +61,7 @@ class RedisJobStore:
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds and return their job ids."""
         accepted: list[UUID] = []
-        for part in _parts(completions):
+        for part in completion_parts(completions):
             refused = await self._namespace.run("complete_jobs", session.hex, encode_completions(part))
             accepted += _accepted(part, refused)
         return accepted
@@ -69,7 +70,7 @@ class RedisJobStore:
         self, session: UUID, completions: Sequence[Completion], claim: Claim
     ) -> tuple[list[UUID], list[ClaimedJob]]:
         """Complete and claim in one script; a claim always goes along. Of many completions the first go before."""
-        *before, last = _parts(completions) or [completions]
+        *before, last = completion_parts(completions) or [completions]
         accepted = [job for part in before for job in await self.complete_jobs(session, part)]
         refused, rows = await self._namespace.run(
             "exchange_jobs", session.hex, encode_completions(last), *claim_words(claim)
@@ -78,7 +79,7 @@ class RedisJobStore:
         return accepted, await self.claim_jobs(claim) if rows == _MORE else claimed_jobs(rows, claim.queue)
 
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
-        """Move scheduled jobs that are due to ready; return the queues that gained one."""
+        """Move scheduled jobs that are due, and parked ones whose time has come; return the queues that gained one."""
         queues: set[str] = set()
         async for found in self._sweep("stage_jobs", limit=limit):
             queues |= set(found)
@@ -121,10 +122,6 @@ class RedisJobStore:
     ) -> Pruned:
         """Remove what is older than its retention, in scripts of bounded length."""
         return await pruning.prune_jobs(self._namespace, retention, limit=limit, queue=queue, term=term)
-
-
-def _parts(completions: Sequence[Completion]) -> list[Sequence[Completion]]:
-    return [completions[start : start + COMPLETED_PART] for start in range(0, len(completions), COMPLETED_PART)]
 
 
 def _accepted(completions: Sequence[Completion], refused: Sequence[int]) -> list[UUID]:

@@ -16,7 +16,6 @@ from headrace.stores.redis.namespace import Namespace
 PAGE, WALK = 500, 5_000
 #: Jobs that are looked for at each end of where a state has them, beyond those wanted.
 BEYOND = 100
-_STORED_BY_STATE = frozenset(JobState) - {JobState.PARKED}
 
 #: When a job came (microseconds), and its id in 32 hex digits: newest first is the order of these.
 Place = tuple[int, str]
@@ -32,7 +31,7 @@ async def find_jobs(
         wanted = (name, state.value if state else "", batch_id.hex if batch_id else "")
         places, ended = await _walk(namespace, wanted, limit, max(PAGE, WALK // len(names)))
         found |= places
-        if not ended and len(places) < limit and state in _STORED_BY_STATE and batch_id is None:
+        if not ended and len(places) < limit and state is not None and batch_id is None:
             found |= _places(await namespace.run("state_jobs", name, state, min(limit + BEYOND, PAGE)))
     if batch_id is not None and len(found) < limit and state is None:
         found |= _places(await namespace.run("batch_jobs", batch_id.hex, min(limit, PAGE)))

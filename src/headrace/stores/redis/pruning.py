@@ -35,6 +35,16 @@ async def prune_jobs(
     return Pruned(removed)
 
 
+async def prune_runs(namespace: Namespace, older_than: timedelta, *, limit: int, term: LeaderTerm | None) -> int:
+    """Do what `RunStore.prune_runs` promises."""
+    return await _Pruning(namespace, term).parts("prune_runs", span(older_than), limit=limit)
+
+
+async def prune_signals(namespace: Namespace, older_than: timedelta, *, limit: int, term: LeaderTerm | None) -> int:
+    """Do what `SignalStore.prune_signals` promises."""
+    return await _Pruning(namespace, term).index("signals", older_than, limit)
+
+
 class _Pruning:
     def __init__(self, namespace: Namespace, term: LeaderTerm | None) -> None:
         self._namespace = namespace
@@ -74,10 +84,14 @@ class _Pruning:
 
     async def index(self, kind: str, kept: timedelta, limit: int) -> int:
         """Remove what one index by time says is over."""
+        return await self.parts("prune_index", kind, span(kept), limit=limit)
+
+    async def parts(self, verb: str, *words: str | int, limit: int) -> int:
+        """Remove what is over, the oldest first, part by part."""
         removed = 0
         while removed < limit:
             part = min(SLICE, limit - removed)
-            count = await self._namespace.run("prune_index", *self._leader, kind, span(kept), part)
+            count = await self._namespace.run(verb, *self._leader, *words, part)
             removed += count
             if count < part:
                 break

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.backlog import Alarm, QueueState
-from headrace.model.job import Claim, ClaimedJob, Completion, JobError, JobSpec
+from headrace.model.job import Claim, ClaimedJob, JobError, JobSpec
 from headrace.model.stats import Rescued
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -75,7 +75,8 @@ def claimed_jobs(rows: Sequence[Sequence[Any]], queue: str) -> list[ClaimedJob]:
 
 def _claimed_job(  # noqa: PLR0913 - a row
     queue: str, task: str, args: str, attempt: str, failures: str | None, crashes: str | None, attempts: str | None,
-    timeout: str | None, cancel: str | None, batch: str | None, ordinal: str | None, sort_at: str, job_id: str,
+    timeout: str | None, cancel: str | None, batch: str | None, ordinal: str | None, sort_at: str, run: str | None,
+    node: str | None, job_id: str,
 ) -> ClaimedJob:  # fmt: skip
     return ClaimedJob(
         parse_id(job_id),
@@ -91,6 +92,8 @@ def _claimed_job(  # noqa: PLR0913 - a row
         None if batch is None else parse_id(batch),
         None if ordinal is None else int(ordinal),
         instant(sort_at),
+        None if run is None else parse_id(run),
+        node,
     )
 
 
@@ -109,30 +112,6 @@ def _refusal(text: str) -> str:
     until, _, key = text.partition(" ")
     when = "is being tried" if until == "0" else f"tries again at {instant(until):%Y-%m-%d %H:%M:%S} UTC"
     return f"The circuit breaker {key!r} is open; it {when}."
-
-
-def encode_completions(completions: Sequence[Completion]) -> str:
-    """Return completions as the JSON list of `lib/completing.lua`."""
-    return to_json([[done.job_id.hex, done.attempt, done.result or "", _ending(done)] for done in completions])
-
-
-def _ending(done: Completion) -> str | dict[str, Any]:
-    """Return what a script has to know of an ending; nothing of a plain success."""
-    error, usage = encode_error(done.error), done.usage
-    if done.state == "succeeded" and not (error or usage or done.charged or done.lone_crash):
-        return ""
-    facts = {
-        "state": done.state.value,
-        "final": done.state.final,
-        "error": error,
-        "usage": usage,
-        "charged": done.charged,
-        "lone": done.lone_crash,
-        "progressed": done.progressed,
-        "released": done.released,
-        "delay": span(done.delay),
-    }
-    return {name: value for name, value in facts.items() if value or name == "delay"}
 
 
 def encode_error(error: JobError | None) -> str | None:

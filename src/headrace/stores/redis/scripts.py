@@ -16,8 +16,9 @@ from importlib.resources import files
 from headrace.model.crashes import MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
 from headrace.model.fairness import HIGH_TIME
 from headrace.model.priority import HEAD_START_SECONDS
+from headrace.model.run import NODE_SPEC
 from headrace.model.schedule import KEPT_FIRES
-from headrace.stores.redis.rows import encode_error
+from headrace.stores.redis.rows import encode_error, spec_fields, to_json
 
 _INCLUDE = re.compile(r"^-- include (.+)$", re.MULTILINE)
 #: Before everything else: the epoch that the caller remembers has to be the one of this data. Data that may be thrown
@@ -66,15 +67,16 @@ def _read(path: str) -> str:
 
 @cache
 def _constants() -> str:
-    """Return what the rules of the model fix: microseconds of head start by priority, and the errors of sweeps."""
+    """Return what the model fixes: microseconds of head start by priority, errors of sweeps, what passes nodes over."""
     starts = ", ".join(str(seconds * 1_000_000) for seconds in HEAD_START_SECONDS)
     errors = {"POISON": POISON, "WORKER_LOST": WORKER_LOST, "OVERDUE": OVERDUE}
-    numbers = {
+    values = {
         "HEAD_STARTS": f"{{{starts}}}",
+        "NODE_SPEC": f"{{{', '.join(map(to_json, spec_fields(NODE_SPEC)))}}}",
         "MAX_LONE_CRASHES": MAX_LONE_CRASHES,
         "KEPT_FIRES": KEPT_FIRES,
         "HIGH_TIME": HIGH_TIME,
     }
-    lines = [f"local {name} = {number}" for name, number in numbers.items()]
+    lines = [f"local {name} = {value}" for name, value in values.items()]
     lines += [f"local {name} = [==[{encode_error(error)}]==]" for name, error in errors.items()]
     return "".join(f"{line}\n" for line in lines)

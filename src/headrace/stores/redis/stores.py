@@ -26,8 +26,11 @@ from headrace.stores.redis.memo_store import RedisMemoStore
 from headrace.stores.redis.name_store import RedisNameStore
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.notifier import RedisNotifier
+from headrace.stores.redis.run_store import RedisRunStore
 from headrace.stores.redis.schedule_store import RedisScheduleStore
 from headrace.stores.redis.session_store import RedisSessionStore
+from headrace.stores.redis.signal_store import RedisSignalStore
+from headrace.stores.redis.workflow_store import RedisWorkflowStore
 
 #: What `consumer_group` is unless somebody chooses: it then leaves the names of keys alone.
 DEFAULT_GROUP = "headrace"
@@ -108,6 +111,9 @@ async def open_redis_stores(
         calls=RedisCallStore(namespace),
         budgets=RedisBudgetStore(namespace),
         names=RedisNameStore(namespace),
+        runs=RedisRunStore(namespace, notifier),
+        workflows=RedisWorkflowStore(namespace),
+        signals=RedisSignalStore(namespace, notifier),
     )
 
 

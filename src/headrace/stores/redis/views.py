@@ -45,16 +45,21 @@ def job_view(job_id: str, row: Mapping[str, str]) -> JobView:
         retry_of=_optional(row, "retry_of", parse_id),
         cancel_requested="cancel" in row,
         usage=_optional(row, "usage", json.loads),
+        run_id=_optional(row, "run", parse_id),
+        node=row.get("node"),
     )
 
 
 def dead_letter(  # noqa: PLR0913 - a row
-    job_id: str, finished_at: str, task: str, queue: str, batch: str | None, error: str | None
-) -> DeadLetter:
+    job_id: str, finished_at: str, task: str, queue: str, batch: str | None, error: str | None, run: str | None,
+    node: str | None,
+) -> DeadLetter:  # fmt: skip
     """Return a failed job as a dead letter; its trace is left out."""
     known = decode_error(error) or JobError("unknown", "")
     batch_id = None if batch is None else parse_id(batch)
-    return DeadLetter(parse_id(job_id), task, queue, instant(finished_at), replace(known, trace=""), batch_id)
+    run_id = None if run is None else parse_id(run)
+    at = instant(finished_at)
+    return DeadLetter(parse_id(job_id), task, queue, at, replace(known, trace=""), batch_id, run_id, node)
 
 
 def attempt_record(text: str) -> AttemptRecord:

@@ -17,4 +17,4 @@ WHERE j.id = ANY(ARRAY(
       OR r.batch_id <> ALL(ARRAY(SELECT b.id FROM {schema}.batches AS b WHERE b.state = 'cancelling')))
   ORDER BY r.sort_at, r.id LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED))
 RETURNING j.id, j.task, j.queue, j.args, j.attempt, j.failures, j.crashes, j.max_attempts, j.timeout,
-  j.cancel_requested, j.batch_id, j.ordinal, j.sort_at
+  j.cancel_requested, j.batch_id, j.ordinal, j.sort_at, j.run_id, j.node

@@ -2,7 +2,8 @@
 -- refuses, and that is not its probe, is to be failed.
 -- Locks: none. Index: none, a scan of the hot table: an index on running rows would slow down every claim and finish.
 SELECT j.id, j.task, j.queue, j.args, j.attempt, j.failures, j.crashes, j.max_attempts, j.timeout,
-  j.cancel_requested, j.batch_id, j.ordinal, j.sort_at, q.gated, o.name AS refused_by, nullif(o.again_at, '-infinity') AS again_at
+  j.cancel_requested, j.batch_id, j.ordinal, j.sort_at, j.run_id, j.node,
+  q.gated, o.name AS refused_by, nullif(o.again_at, '-infinity') AS again_at
 FROM {schema}.jobs AS j LEFT JOIN {schema}.queues AS q ON q.name = j.queue
 LEFT JOIN LATERAL (
   SELECT s.name, s.again_at FROM {schema}.gate_stands(

@@ -21,7 +21,7 @@ WITH RECURSIVE one_queue AS (
   WHERE q.queue = coalesce(%(queue)s::text, q.queue)
   ORDER BY b.finished_at DESC, b.id DESC LIMIT %(limit)s::int
 )
-SELECT p.id, p.finished_at, f.task, f.queue, f.batch_id, l.dead, CASE WHEN l.dead THEN f.error END AS error
+SELECT p.id, p.finished_at, f.task, f.queue, f.batch_id, f.run_id, f.node, l.dead, CASE WHEN l.dead THEN f.error END AS error
 FROM page AS p JOIN {schema}.finished_jobs AS f ON f.id = p.id CROSS JOIN LATERAL (
   SELECT f.task = coalesce(%(task)s::text, f.task)
     AND NOT EXISTS (SELECT FROM {schema}.jobs AS r WHERE r.retry_of = f.id)

@@ -27,10 +27,10 @@ WITH overdue AS MATERIALIZED (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
      failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
-     args, error)
+     args, error, run_id, node)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, now, timeout, ordinal, attempt, priority,
     failures + 1, crashes, max_attempts, at_most_once, cancel_requested, verdict, queue, task, lane,
-    cost, args, %(error)s::json
+    cost, args, %(error)s::json, run_id, node
   FROM overdue WHERE verdict <> 'ready'
   ON CONFLICT (id) DO NOTHING
 )

@@ -15,16 +15,17 @@ WITH gone AS (
     j.failures + coalesce((d.ending ->> 'failures')::smallint, 0::smallint) AS failures,
     j.crashes + coalesce((d.ending ->> 'crashes')::smallint, 0::smallint) AS crashes, j.max_attempts, j.at_most_once,
     j.cancel_requested, coalesce(d.ending ->> 'state', 'succeeded') AS state, j.queue, j.task, j.lane,
-    j.cost, j.args, d.result, d.ending -> 'error' AS error, d.ending -> 'usage' AS usage
+    j.cost, j.args, d.result, d.ending -> 'error' AS error, d.ending -> 'usage' AS usage,
+    j.run_id, j.node
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
      failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
-     args, result, error, usage)
+     args, result, error, usage, run_id, node)
   SELECT * FROM gone
 ), claimed AS (
   {claim_jobs}
 )
 SELECT *, NULL::uuid[] AS ended FROM claimed
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ARRAY(SELECT id FROM gone)
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ARRAY(SELECT id FROM gone)

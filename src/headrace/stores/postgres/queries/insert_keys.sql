@@ -1,4 +1,4 @@
--- Claim idempotency keys for new jobs; a key that expired is free again. Returns the keys that are ours now.
+-- Claim idempotency keys for new jobs or runs; a key that expired is free again. Returns the keys that are ours now.
 -- A key that another open transaction is inserting makes this wait for its end (bounded by lock_timeout).
 -- Locks: the key rows, in the order given (the caller sorts them). Index: primary key.
 INSERT INTO {schema}.idempotency_keys AS known (scope, key, id, body_hash, expires_at)

@@ -3,14 +3,14 @@
 -- Locks: none. Index: jobs_batch, finished_jobs_items, or both primary keys backwards.
 (SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
   NULL::timestamptz AS finished_at, session, args, NULL::json AS result, NULL::json AS error, batch_id, ordinal, retry_of,
-  cancel_requested, NULL::json AS usage
+  cancel_requested, NULL::json AS usage, run_id, node
 FROM {schema}.jobs
 WHERE (%(state)s::text IS NULL OR state = %(state)s::text) AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND batch_id = %(batch_id)s::uuid
 ORDER BY id DESC LIMIT %(limit)s::int + 100)
 UNION ALL
 (SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
-  finished_at, session, args, result, error, batch_id, ordinal, retry_of, cancel_requested, usage
+  finished_at, session, args, result, error, batch_id, ordinal, retry_of, cancel_requested, usage, run_id, node
 FROM {schema}.finished_jobs
 WHERE (%(state)s::text IS NULL OR state = %(state)s::text) AND (%(queue)s::text IS NULL OR queue = %(queue)s::text)
   AND batch_id = %(batch_id)s::uuid

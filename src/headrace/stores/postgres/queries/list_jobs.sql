@@ -47,10 +47,10 @@ WITH RECURSIVE asked AS MATERIALIZED (
 )
 SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
   NULL::timestamptz AS finished_at, session, args, NULL::json AS result, NULL::json AS error, batch_id, ordinal,
-  retry_of, cancel_requested, NULL::json AS usage
+  retry_of, cancel_requested, NULL::json AS usage, run_id, node
 FROM {schema}.jobs WHERE id = ANY(ARRAY(SELECT id FROM chosen))
 UNION ALL
 SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
-  finished_at, session, args, result, error, batch_id, ordinal, retry_of, cancel_requested, usage
+  finished_at, session, args, result, error, batch_id, ordinal, retry_of, cancel_requested, usage, run_id, node
 FROM {schema}.finished_jobs WHERE id = ANY(ARRAY(SELECT id FROM chosen))
 ORDER BY created_at DESC, id DESC LIMIT %(limit)s::int

@@ -3,7 +3,7 @@
 -- The queue is asked of the slice, not of the index: else a rare one would make a slice walk all history.
 -- Locks: the removed rows, skipping locked ones. Index: finished_jobs_succeeded, then the primary keys.
 WITH seen AS MATERIALIZED (
-  SELECT f.id, f.queue, f.batch_id, f.retry_of, f.finished_at FROM {schema}.finished_jobs AS f
+  SELECT f.id, f.queue, f.batch_id, f.retry_of, f.run_id, f.settled, f.finished_at FROM {schema}.finished_jobs AS f
   WHERE f.state IS NOT DISTINCT FROM 'succeeded'
     AND f.finished_at <= coalesce(%(now)s::timestamptz, now()) - %(retention)s::interval
     AND f.finished_at > coalesce(%(after)s::timestamptz, '-infinity')
@@ -14,6 +14,7 @@ WITH seen AS MATERIALIZED (
     AND (s.batch_id IS NULL
       OR EXISTS (SELECT FROM {schema}.batches AS b WHERE b.id = s.batch_id AND b.state = 'closed'))
     AND (s.retry_of IS NULL OR NOT EXISTS (SELECT FROM {schema}.finished_jobs AS o WHERE o.id = s.retry_of))
+    AND (s.run_id IS NULL OR s.settled)
   ORDER BY s.finished_at LIMIT %(limit)s::int FOR UPDATE OF f SKIP LOCKED
 ), tries AS (
   DELETE FROM {schema}.attempts WHERE job_id = ANY(ARRAY(SELECT id FROM old))

@@ -40,10 +40,11 @@ WITH held AS MATERIALIZED (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
      failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
-     args, error, usage)
+     args, error, usage, run_id, node)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, now, timeout, ordinal, attempt, priority,
     failures + charged::int, crashes + lone::int, max_attempts, at_most_once, cancel_requested, verdict, queue, task,
-    lane, cost, args, CASE verdict WHEN 'failed' THEN %(poison)s::json ELSE error END, usage
+    lane, cost, args, CASE verdict WHEN 'failed' THEN %(poison)s::json ELSE error END, usage,
+    run_id, node
   FROM judged WHERE verdict IN ('failed', 'cancelled')
   ON CONFLICT (id) DO NOTHING
 )

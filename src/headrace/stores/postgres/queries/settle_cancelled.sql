@@ -19,10 +19,10 @@ WITH unstarted AS MATERIALIZED (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
      failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
-     args)
+     args, run_id, node)
   SELECT id, batch_id, session, retry_of, run_at, created_at, started_at, coalesce(%(now)s::timestamptz, now()), timeout,
     ordinal, attempt, priority, failures, crashes, max_attempts, at_most_once, cancel_requested, 'cancelled', queue, task,
-    lane, cost, args
+    lane, cost, args, run_id, node
   FROM gone
   ON CONFLICT (id) DO NOTHING
 )

@@ -46,7 +46,7 @@ while not more do
     take(job, row[3], refused)
     charge_share(job, tag, classes)
     settle_lane(queue, job.gate)
-    row[13] = refused or false
+    row[#CLAIMED + 2] = refused or false
     rows[#rows + 1] = row
   end
 end

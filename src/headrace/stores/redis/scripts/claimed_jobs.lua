@@ -7,10 +7,10 @@ local rows, queue = {}, ARGV[3]
 local gated = call('SISMEMBER', ROOT .. 'gated', queue)
 for _, id in ipairs(call('SMEMBERS', running_key(queue, ARGV[2]))) do
   local row = call('HMGET', job_key(id), unpack(CLAIMED))
-  row[12] = id
+  row[#CLAIMED + 1] = id
   if gated == 1 then
     local gate = gate_of(call('HGET', job_key(id), 'gate'))
-    row[13] = refusal_of({id = id, queue = queue, gate = gate, attempt = row[3]}) or false
+    row[#CLAIMED + 2] = refusal_of({id = id, queue = queue, gate = gate, attempt = row[3]}) or false
   end
   rows[#rows + 1] = row
 end

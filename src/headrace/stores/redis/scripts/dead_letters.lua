@@ -2,7 +2,7 @@
 -- A page of failed jobs, newest first: of each queue the newest `limit` before a place and not older than `within`, of
 -- these the newest. Arguments: queue and task (or empty), within (microseconds, or empty), the place (finished_at and id,
 -- or empty), limit. Returns {looked at, finished_at and id of the last one, rows {id, finished_at, task, queue, batch,
--- error} of those that were not retried}.
+-- error, run, node} of those that were not retried}.
 -- Keys: queues, ended, job. Complexity: O(Q log M + N log N).
 -- include ranks
 local wanted_queue, task, within, before_at, before_id, limit = unpack(ARGV, 2, 7)
@@ -25,9 +25,9 @@ table.sort(found, function(one, other)
 end)
 local rows, last = {}, math.min(limit, #found)
 for index = 1, last do
-  local row = call('HMGET', job_key(found[index].id), 'task', 'queue', 'batch', 'error', 'retried_by')
+  local row = call('HMGET', job_key(found[index].id), 'task', 'queue', 'batch', 'error', 'retried_by', 'run', 'node')
   if row[1] and not row[5] and (task == '' or row[1] == task) then
-    rows[#rows + 1] = {found[index].id, text(found[index].at), row[1], row[2], row[3], row[4]}
+    rows[#rows + 1] = {found[index].id, text(found[index].at), row[1], row[2], row[3], row[4], row[6], row[7]}
   end
 end
 return {last, last > 0 and text(found[last].at) or '', last > 0 and found[last].id or '', rows}

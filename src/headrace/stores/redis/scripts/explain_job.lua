@@ -24,14 +24,14 @@ local function others_wait(queue, gate)
 end
 
 local id = ARGV[2]
-local row = call('HMGET', job_key(id), 'state', 'queue', 'gate', 'run_at', 'batch')
+local row = call('HMGET', job_key(id), 'state', 'queue', 'gate', 'run_at', 'batch', 'parked_on')
 local state, queue = row[1], row[2]
 if not state then
   return false
 elseif state == 'succeeded' or state == 'failed' or state == 'cancelled' then
   return {state, 'final', false, 0, '{}', -1}
 elseif state ~= 'ready' then
-  return {state, state, false, state == 'scheduled' and row[4] or 0, '{}', -1}
+  return {state, state, row[6], state ~= 'running' and row[4] or 0, '{}', -1}
 end
 if paused(queue) then
   local reason = call('HGET', ROOT .. 'queue:' .. queue, 'paused')

@@ -2,7 +2,7 @@
 -- End attempts that ran longer than their timeout plus a grace, for the leader only: ready again at their old place
 -- with one more failure; failed when those are used up or the job may run only once; cancelled where asked to stop.
 -- Arguments: limit, grace, session and term of the leader. Returns {how many, rows of lib/sweeping.lua}.
--- Keys: leader, deadlines, job, running, attempts, ready, lane, ended, dead, batch. Complexity: O(N log M).
+-- Keys: leader, deadlines, job, running, attempts, ready, lane, ended, dead, batch, run, unsettled. Complexity: O(N log M).
 -- include terms, sweeping
 if not leads(ARGV[4], ARGV[5]) then
   return {0, swept}

@@ -1,10 +1,10 @@
 #!lua
 -- Insert jobs of several specifications, all or none; ids and keys that are stored already are left alone.
--- Arguments: JSON list of groups {spec, ids, args, run_ats, keys, hashes}: `spec` names and values of the fields that
--- the group's jobs share; run_ats 0 or microseconds, or an empty list; keys empty texts where a job has none, or an
--- empty list; then the channel to hint on, if any, and what to say there. Returns {conflict 0 or 1, position, id, …}:
--- which jobs, counted from 1 over all groups, have their key's stored id.
--- Keys: job, jobs, queues, ready, lane, scheduled, key, keys. Complexity: O(N log M), M the ready jobs of the queue.
+-- Arguments: JSON list of groups {spec, ids, args, run_ats, keys, hashes, runs, nodes}: `spec` names and values that the
+-- group's jobs share; run_ats 0 or microseconds; keys, runs and nodes empty texts where a job has none; all but `spec` may
+-- be empty; then the channel to hint on, if any, and what to say there. Returns {conflict 0 or 1, position, id, …}: which
+-- jobs, counted from 1 over all groups, have their key's stored id.
+-- Keys: job, jobs, queues, ready, lane, scheduled, key, keys, run. Complexity: O(N log M), M the ready jobs of the queue.
 -- include intake
 local LIFETIME = tonumber(ARGV[3])
 local stored, answer, known, position = {}, {0}, {}, 0
@@ -57,7 +57,8 @@ for _, group in ipairs(groups) do
       answer[#answer + 1] = position + index
       answer[#answer + 1] = found
     else
-      insert_job(group.spec, id, group.args[index], group.run_ats[index] or 0)
+      local run = group.runs[index]
+      insert_job(group.spec, id, group.args[index], group.run_ats[index] or 0, nil, run ~= '' and run, group.nodes[index])
     end
   end
   note_queue(group.spec.queue)

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Figures of queues. Arguments: length of the time that rates are counted over, then queues.
--- Returns rows {queue, scheduled, ready, running, succeeded, failed, cancelled, came, went, since when one is ready or
--- empty}. Keys: jobs, ready, ghosts, lane, heads, scheduled, holders, running, ended, job.
+-- Returns rows {queue, scheduled, ready, running, parked, succeeded, failed, cancelled, came, went, since when one is
+-- ready or empty}. Keys: jobs, ready, ghosts, lane, heads, scheduled, parked, holders, running, ended, job.
 -- Complexity: O(Q (log M + K) + H), K the lanes of a queue, H the holders.
 -- include keys, figures
 local LOOKED_AT, LANES = 200, 1000
@@ -34,7 +34,7 @@ for index = 3, #ARGV do
   for _, state in ipairs(FINAL) do
     went = went + call('ZCOUNT', ROOT .. 'ended:' .. state .. ':' .. queue, since, '+inf')
   end
-  rows[#rows + 1] = {queue, counts.scheduled, counts.ready, counts.running, counts.succeeded, counts.failed,
-    counts.cancelled, call('ZCOUNT', ROOT .. 'jobs:' .. queue, since, '+inf'), went, oldest and text(oldest) or ''}
+  rows[#rows + 1] = {queue, counts.scheduled, counts.ready, counts.running, counts.parked, counts.succeeded,
+    counts.failed, counts.cancelled, call('ZCOUNT', ROOT .. 'jobs:' .. queue, since, '+inf'), went, oldest and text(oldest) or ''}
 end
 return rows

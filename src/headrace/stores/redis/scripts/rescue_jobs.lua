@@ -1,7 +1,9 @@
 #!lua flags=allow-oom
 -- Take back running jobs of sessions that are missing or have ended: ready at their old place with one more crash;
--- at-most-once jobs fail, jobs that are asked to stop are cancelled. Arguments: limit. Returns {how many, rows of lib/sweeping.lua}.
--- Keys: holders, sessions, running, job, attempts, ready, lane, ended, dead, batch. Complexity: O(H + N log M), H holders.
+-- at-most-once jobs fail, jobs that are asked to stop are cancelled. Arguments: limit. Returns {how many, rows of
+-- lib/sweeping.lua}.
+-- Keys: holders, sessions, running, job, attempts, ready, lane, ended, dead, batch, run, unsettled.
+-- Complexity: O(H + N log M), H holders.
 -- include sweeping
 local limit, dead = tonumber(ARGV[2]), {}
 for _, holder in ipairs(call('SMEMBERS', ROOT .. 'holders')) do

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Return jobs of a queue in a state from where jobs of that state are kept: those at both ends of it.
 -- Arguments: queue, state, how many at each end. Returns {created_at, id, …}; jobs may come twice.
--- Keys: ready, scheduled, holders, running, ended, job. Complexity: O(H + N), H the holders.
+-- Keys: ready, scheduled, parked, holders, running, ended, job. Complexity: O(H + N), H the holders.
 -- include keys
 local queue, state, most = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local found = {}

@@ -1,7 +1,7 @@
 -- Claiming the first ready jobs of a queue that may start now.
 -- include running, ranks
 local CLAIMED = {'task', 'args', 'attempt', 'failures', 'crashes', 'max_attempts', 'timeout', 'cancel', 'batch',
-  'ordinal', 'sort_at'}
+  'ordinal', 'sort_at', 'run', 'node'}
 -- Ghosts (jobs of batches being cancelled) that one claim puts aside at most; where it finds nothing else, it answers 1.
 local MAX_GHOSTS = 500
 
@@ -45,7 +45,7 @@ local function start_claimed(id, queue, session, gate)
   row[3] = (row[3] or 0) + 1
   call('HSET', key, 'state', 'running', 'session', session, 'attempt', row[3], 'started_at', NOW_TEXT)
   start(id, {queue = queue, timeout = row[7], gate = gate}, session)
-  row[12] = id
+  row[#CLAIMED + 1] = id
   return row
 end
 

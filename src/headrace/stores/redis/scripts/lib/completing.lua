@@ -1,5 +1,5 @@
 -- Applying the completions of one session, each under its fence.
--- include ending
+-- include ending, effects
 
 local function plus(count, more)
   return (count or 0) + (more and 1 or 0)
@@ -52,28 +52,35 @@ local function send_back(id, job, ending)
   end
   if ending.released then
     release(id, job)
+  elseif ending.park then
+    park(id, job, ending.park[1], ending.park[2])
   else
     wait(id, job, ending.delay)
   end
 end
 
--- Returns the positions of the completions that were refused. Each is {id, attempt, result, ending}: result JSON text
--- or empty, ending empty for a plain success, else {state, final, error, usage, charged, lone, progressed, released, delay}.
+-- Returns the positions of the completions that were refused. Each is {id, attempt, result, ending, effects}: result JSON
+-- text or empty, ending empty for a plain success, else {state, final, error, usage, charged, lone, progressed, released,
+-- delay, park (signal or empty, microseconds or -1)}; effects as in lib/effects.lua where a final one has them, else absent.
 local function complete_jobs(session, completions)
   local refused = {}
   for position, done in ipairs(completions) do
-    local id, ending = done[1], done[4]
+    local id, ending, effects = done[1], done[4], done[5]
     local job = read_job(id, ending == '' and BRIEF or JOB)
     if not job or job.state ~= 'running' or job.session ~= session or tonumber(job.attempt) ~= done[2] then
       refused[#refused + 1] = position
-    elseif ending == '' then
-      leave_running(id, job)
-      finish(id, job, 'succeeded', done[3] ~= '' and {'result', done[3]} or {})
-    elseif ending.final then
-      leave_running(id, job)
-      finish(id, job, ending.state, facts_of(job, done[3], ending))
-    else
+    elseif ending ~= '' and not ending.final then
       send_back(id, job, ending)
+    else
+      leave_running(id, job)
+      if ending == '' then
+        finish(id, job, 'succeeded', done[3] ~= '' and {'result', done[3]} or {}, effects)
+      else
+        finish(id, job, ending.state, facts_of(job, done[3], ending), effects)
+      end
+      if effects then
+        apply_effects(effects)
+      end
     end
   end
   return refused

@@ -1,9 +1,9 @@
 -- Ends of attempts. `read_job` gives what these functions need; each writes the hash and leaves the rest to `flush`.
 -- include waiting, running
 local JOB = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'gate', 'cancel', 'failures',
-  'crashes', 'lone_crashes', 'sort_at', 'priority', 'started_at', 'once', 'max_attempts'}
+  'crashes', 'lone_crashes', 'sort_at', 'priority', 'started_at', 'once', 'max_attempts', 'run', 'parked_on'}
 -- What is enough for an attempt that succeeds: most do, and a lookup costs.
-local BRIEF = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'gate'}
+local BRIEF = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'gate', 'run'}
 
 local function read_job(id, fields)
   fields = fields or JOB
@@ -18,11 +18,17 @@ local function read_job(id, fields)
   return job
 end
 
--- Make a job final. `facts` are names and values in turn. It must have left the place where it was.
-local function finish(id, job, state, facts)
+-- Make a job final. `facts` are names and values in turn. It must have left the place where it was. One of a run is
+-- unsettled from then on, unless it is known what its end sets going.
+local function finish(id, job, state, facts, settled)
   call('HSET', job_key(id), 'state', state, 'finished_at', NOW_TEXT, unpack(facts))
   later('ZADD', ROOT .. 'ended:' .. state .. ':' .. job.queue, NOW_TEXT, id)
-  if state == 'failed' then
+  if job.run then
+    later('SREM', ROOT .. 'run:' .. job.run .. ':jobs', id)
+    if not settled then
+      later('ZADD', ROOT .. 'unsettled', NOW_TEXT, id)
+    end
+  elseif state == 'failed' then
     later('ZADD', ROOT .. 'dead:' .. job.queue, NOW_TEXT, id)
   end
   if job.batch then
@@ -63,4 +69,24 @@ local function wait(id, job, delay)
     call('HSET', key, 'state', 'ready', 'sort_at', place)
     enter_ready(id, job, place)
   end
+end
+
+-- Send a running job to wait without a slot: for a signal (or empty), for a time (or -1), or whichever comes first. A signal
+-- that has come makes it queue up at once. One with an in-order key keeps that.
+local function park(id, job, signal, length)
+  if signal ~= '' and call('EXISTS', signal_key(signal)) == 1 then
+    wait(id, job, 0)
+    return
+  end
+  leave_running(id, job, keeps_place(job))
+  local key, due = job_key(id), length >= 0 and text(NOW + length)
+  call('HDEL', key, 'session', 'started_at', 'run_at')
+  call('HSET', key, 'state', 'parked')
+  if due then
+    call('HSET', key, 'run_at', due)
+  end
+  if signal ~= '' then
+    call('HSET', key, 'parked_on', signal)
+  end
+  enter_parked(id, job, due or '+inf', signal ~= '' and signal)
 end

@@ -12,8 +12,9 @@ local function running_by_queue()
 end
 
 local function counts_of(queue, running)
-  local counts = {scheduled = call('ZCARD', ROOT .. 'scheduled:' .. queue), running = running or 0}
-  local ready = call('ZCARD', ROOT .. 'jobs:' .. queue) - counts.scheduled - counts.running
+  local counts = {scheduled = call('ZCARD', ROOT .. 'scheduled:' .. queue), running = running or 0,
+    parked = call('ZCARD', ROOT .. 'parked:' .. queue)}
+  local ready = call('ZCARD', ROOT .. 'jobs:' .. queue) - counts.scheduled - counts.running - counts.parked
   for _, state in ipairs(FINAL) do
     counts[state] = call('ZCARD', ROOT .. 'ended:' .. state .. ':' .. queue)
     ready = ready - counts[state]

@@ -1,7 +1,8 @@
 -- Inserting a job. `spec` is what jobs of one call share: `fields` (names and values in turn, the batch among them),
--- queue, gate, batch, and lead (the head start). Returns false for an id that is stored, live or final.
+-- queue, gate, batch, and lead (the head start); `run` and `node` (or empty) those of a job of a run. Returns false for
+-- an id that is stored, live or final.
 -- include waiting
-local function insert_job(spec, id, args, run_at, ordinal)
+local function insert_job(spec, id, args, run_at, ordinal, run, node)
   local key = job_key(id)
   if call('EXISTS', key) == 1 then
     return false
@@ -21,6 +22,13 @@ local function insert_job(spec, id, args, run_at, ordinal)
   if ordinal then
     call('HSET', key, 'ordinal', ordinal)
     later('SADD', batch_key(spec.batch, 'live'), id)
+  end
+  if run then
+    call('HSET', key, 'run', run)
+    if node ~= '' then
+      call('HSET', key, 'node', node)
+    end
+    later('SADD', ROOT .. 'run:' .. run .. ':jobs', id)
   end
   later('ZADD', ROOT .. 'jobs:' .. spec.queue, NOW_TEXT, id)
   if spec.gate and not spec.gated then

@@ -1,8 +1,11 @@
 -- Removing what is older than its retention.
 
--- Whether the batch of a final job is closed, and the job repeats none that is kept: without its retry that one would
--- count again.
-local function removable(row)
+-- Whether a final job of a run is settled, its batch is closed, and it repeats none that is kept: without its retry that
+-- one would count again. `row` has batch, retry_of and run.
+local function removable(id, row)
+  if row[3] and call('ZSCORE', ROOT .. 'unsettled', id) then
+    return false
+  end
   if row[2] and call('EXISTS', job_key(row[2])) == 1 then
     return false
   end

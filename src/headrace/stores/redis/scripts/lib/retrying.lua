@@ -1,7 +1,9 @@
 -- Copies of final jobs that stand for them from then on. A copy keeps what was specified and has its attempts before it.
 -- include intake, batches
 local COPIED = {'task', 'queue', 'priority', 'max_attempts', 'timeout', 'once', 'gate', 'cost', 'batch',
-  'ordinal', 'args', 'state', 'retried_by'}
+  'ordinal', 'args', 'state', 'retried_by', 'run', 'node'}
+-- The last of these are not the copy's: a job of a run is repeated by its run alone.
+local KEPT = #COPIED - 5
 
 local function read_ended(id)
   local row = {}
@@ -19,7 +21,7 @@ end
 -- Insert the copy `copy_id` of the final job `id`, and let it count in its batch in place of that.
 local function retry_job(id, row, copy_id)
   local fields = {'retry_of', id}
-  for index = 1, #COPIED - 3 do
+  for index = 1, KEPT do
     local name = COPIED[index]
     if row[name] and name ~= 'ordinal' then
       fields[#fields + 1] = name

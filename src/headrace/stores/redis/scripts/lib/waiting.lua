@@ -1,4 +1,4 @@
--- Where jobs wait: ready in their queue or lane, or scheduled. `job` has queue, gate and priority, absent
+-- Where jobs wait: ready in their queue or lane, scheduled, or parked. `job` has queue, gate and priority, absent
 -- ones false or nil. Nothing here writes the hash of a job.
 -- include bulk, gates, shares
 local function ready_key(job)
@@ -24,10 +24,30 @@ local function enter_scheduled(id, job, run_at)
   later('ZADD', ROOT .. 'scheduled:' .. job.queue, run_at, id)
 end
 
+local function signal_key(key)
+  return ROOT .. 'signal:' .. key
+end
+
+-- The jobs that are parked on a signal.
+local function sleepers_key(key)
+  return ROOT .. 'sleepers:' .. key
+end
+
+-- Put a job among those parked, up to a time (`+inf`: none), for a signal if one is given.
+local function enter_parked(id, job, run_at, key)
+  later('ZADD', ROOT .. 'parked:' .. job.queue, run_at, id)
+  if key then
+    later('SADD', sleepers_key(key), id)
+  end
+end
+
 -- Take a job from where it waits.
 local function leave_waiting(id, job)
-  if job.state == 'scheduled' then
-    later('ZREM', ROOT .. 'scheduled:' .. job.queue, id)
+  if job.state == 'scheduled' or job.state == 'parked' then
+    later('ZREM', ROOT .. job.state .. ':' .. job.queue, id)
+    if job.parked_on then
+      later('SREM', sleepers_key(job.parked_on), id)
+    end
     if job.gate and gate_of(job.gate).in_order then
       later('SREM', keys_key(job.queue, gate_of(job.gate)), id)
     end

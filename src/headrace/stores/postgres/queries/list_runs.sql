@@ -1,0 +1,19 @@
+-- Runs that match, newest first. Ids are time-ordered to the millisecond, so some more are read by id and then sorted.
+-- Locks: none. Index: primary key, runs_workflow or runs_state, backwards.
+SELECT * FROM (
+  (SELECT id, workflow, version, snapshot, state, level, reason, input, context, output, error, key, rerun_of, rerun_from,
+  created_at, finished_at
+  FROM {schema}.runs WHERE %(workflow)s::text IS NULL AND %(state)s::text IS NULL
+  ORDER BY id DESC LIMIT %(limit)s::int + 100)
+  UNION ALL
+  (SELECT id, workflow, version, snapshot, state, level, reason, input, context, output, error, key, rerun_of, rerun_from,
+  created_at, finished_at
+  FROM {schema}.runs WHERE workflow = %(workflow)s::text AND state = coalesce(%(state)s::text, state)
+  ORDER BY id DESC LIMIT %(limit)s::int + 100)
+  UNION ALL
+  (SELECT id, workflow, version, snapshot, state, level, reason, input, context, output, error, key, rerun_of, rerun_from,
+  created_at, finished_at
+  FROM {schema}.runs WHERE %(workflow)s::text IS NULL AND state = %(state)s::text
+  ORDER BY id DESC LIMIT %(limit)s::int + 100)
+) AS r
+ORDER BY created_at DESC, id DESC LIMIT %(limit)s::int

@@ -1,0 +1,3 @@
+-- The graph of a snapshot.
+-- Locks: none. Index: primary key.
+SELECT graph FROM {schema}.snapshots WHERE hash = %(snapshot)s

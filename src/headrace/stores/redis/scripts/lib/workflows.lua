@@ -1,0 +1,22 @@
+-- Definitions of workflows: `workflows` has their names, `workflow:NAME` the latest version and whether it is active,
+-- `versions:NAME` "CREATED_AT HASH" by version, from 1 on; the graph is in the snapshot of that hash.
+-- include runs
+local function workflow_key(name)
+  return ROOT .. 'workflow:' .. name
+end
+
+local function versions_key(name)
+  return ROOT .. 'versions:' .. name
+end
+
+-- Return {name, version, hash, graph, active 0 or 1, created_at}; false where there is no such version. None: the latest.
+local function read_workflow(name, version)
+  local row = call('HMGET', workflow_key(name), 'latest', 'active')
+  version = version or row[1]
+  local known = version and call('HGET', versions_key(name), version)
+  if not known then
+    return false
+  end
+  local created_at, hash = string.match(known, '^(%d+) (.*)$')
+  return {name, version, hash, call('HGET', ROOT .. 'snapshot:' .. hash, 'graph'), row[2], created_at}
+end
