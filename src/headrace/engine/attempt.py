@@ -7,15 +7,17 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from headrace.engine.context import Context
 from headrace.engine.registry import TaskDef
+from headrace.model.backoff import Backoff
 from headrace.model.durations import parse_duration
 from headrace.model.errors import HeadraceError, InvalidInputError
-from headrace.model.job import ClaimedJob, Completion, JobError, JobState
-from headrace.model.outcome import Cancel, Done, Fail, Snooze
+from headrace.model.job import ClaimedJob, Completion, JobError, JobState, Park
+from headrace.model.outcome import Cancel, Done, Fail, Snooze, check_port
+from headrace.model.payload import MAX_PAYLOAD_BYTES
 from headrace.ports.executor import Call, Executor
 
 _MAX_TRACE = 8_000
@@ -45,6 +47,23 @@ class SharedCall:
     report: asyncio.Future[None] | None = None
 
 
+class RunPart(Protocol):
+    """An attempt's part in a run of a workflow."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Bytes of JSON that the result may have."""
+        ...
+
+    async def run(self, attempt: Attempt, proceed: Proceed) -> Any:
+        """Give the handler its arguments and run it, or return what it would."""
+        ...
+
+    async def leave(self, attempt: Attempt, completion: Completion) -> Completion:
+        """Return the completion with what it sets going in the run."""
+        ...
+
+
 @dataclass(slots=True)
 class Attempt:
     """An attempt while it runs."""
@@ -68,6 +87,12 @@ class Attempt:
     runner: asyncio.Task[Any] | None = field(default=None, repr=False)
     #: Whether the runner has taken its first step.
     begun: bool = False
+    #: What it is of a run of a workflow.
+    part: RunPart | None = field(default=None, repr=False)
+    #: Retries by this instead of its task's.
+    backoff: Backoff | None = None
+    #: Whether its handler has ended and only its ending is worked out: that is not stopped any more.
+    leaving: bool = False
 
     def stop(self, reason: StopReason) -> None:
         """Ask the handler to end, for the first reason given."""
@@ -75,7 +100,7 @@ class Attempt:
             self.stop_reason = reason
             self.context.cancelled = True
             # A task cancelled before its first step would end without a word; `run_attempt` looks at the reason first.
-            if self.runner is not None and self.begun:
+            if self.runner is not None and self.begun and not self.leaving:
                 self.runner.cancel()
 
 
@@ -116,8 +141,14 @@ def _wrap(middleware: Middleware, inner: Proceed) -> Proceed:
 async def run_attempt(attempt: Attempt, proceed: Proceed) -> Completion | None:
     """Run an attempt to its end and return what to write, or None when nothing may be written."""
     attempt.begun = True
-    if attempt.stop_reason is not None:
-        return stopped(attempt)
+    completion = stopped(attempt) if attempt.stop_reason is not None else await _run(attempt, proceed)
+    if completion is None or attempt.part is None or not completion.state.final:
+        return completion
+    attempt.leaving = True
+    return await attempt.part.leave(attempt, completion)
+
+
+async def _run(attempt: Attempt, proceed: Proceed) -> Completion | None:
     if attempt.job.cancel_requested:
         return _completion(attempt, JobState.CANCELLED, error=JobError("cancelled", "cancelled before it started"))
     try:
@@ -156,6 +187,8 @@ def _ended(attempt: Attempt, ending: Any) -> Completion | None:
             return ending
         case Failed():
             return _failed(attempt, ending)
+        case Park():
+            return _completion(attempt, JobState.PARKED, park=ending)
         case Snooze():
             delay = parse_duration(ending.delay, field="Snooze.delay")
             return _completion(attempt, JobState.SCHEDULED, delay=delay)
@@ -164,15 +197,17 @@ def _ended(attempt: Attempt, ending: Any) -> Completion | None:
         case Fail():
             return _completion(attempt, JobState.FAILED, error=asked("failed", "Fail.reason", ending.reason))
         case _:
-            return _succeeded(attempt, ending.result if isinstance(ending, Done) else ending)
+            return _succeeded(attempt, ending if isinstance(ending, Done) else Done(ending))
 
 
-def _succeeded(attempt: Attempt, value: Any) -> Completion:
+def _succeeded(attempt: Attempt, done: Done) -> Completion:
+    most = MAX_PAYLOAD_BYTES if attempt.part is None else attempt.part.most_bytes
     try:
-        result = attempt.task.codec.encode_result(value)
+        result = attempt.task.codec.encode_result(done.result, most=most)
+        check_port(done.port)
     except HeadraceError as error:
         return _completion(attempt, JobState.FAILED, error=describe(error))
-    return _completion(attempt, JobState.SUCCEEDED, result=result)
+    return _completion(attempt, JobState.SUCCEEDED, result=result, port=done.port)
 
 
 def _failed(attempt: Attempt, ending: Failed) -> Completion:

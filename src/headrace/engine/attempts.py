@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from headrace.engine.attempt import Attempt, Proceed
 from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import TIMER_MARGIN, Arguments, Gatherings
 from headrace.engine.registry import Registry, RunsIn, TaskDef
-from headrace.model.job import ClaimedJob
+from headrace.model.job import ClaimedJob, Completion
 from headrace.ports.clock import Clock
 from headrace.ports.executor import Call, Executor
 from headrace.ports.job_store import JobStore
@@ -32,16 +32,26 @@ class JobSteps:
     job_id: UUID
     attempt: int
     session: UUID
+    prefix: str = ""
 
     async def load(self) -> dict[str, str]:
         """Return the stored steps."""
-        return await self.jobs.load_steps(self.job_id)
+        return steps_below(self.prefix, await self.jobs.load_steps(self.job_id))
 
     async def save(self, name: str, value: str) -> str:
         """Store a step and return what is stored."""
         return await self.jobs.save_step(
-            self.job_id, attempt=self.attempt, session=self.session, name=name, value=value
+            self.job_id, attempt=self.attempt, session=self.session, name=self.prefix + name, value=value
         )
+
+
+def steps_below(prefix: str, steps: dict[str, str]) -> dict[str, str]:
+    """Return the steps whose names begin with a prefix, by the rest of their names.
+
+    >>> steps_below("a/", {"a/x": "1", "b/x": "2"})
+    {'x': '1'}
+    """
+    return {name[len(prefix) :]: value for name, value in steps.items() if name.startswith(prefix)} if prefix else steps
 
 
 class HandlerThreads:
@@ -71,6 +81,22 @@ class HandlerThreads:
                 ended()
 
 
+class JoinsRuns(Protocol):
+    """What jobs of runs are to a worker; `workflows.parts.RunParts` is it."""
+
+    def task(self, name: str) -> TaskDef | None:
+        """Return one of the engine's own tasks."""
+        ...
+
+    def join(self, attempt: Attempt, factory: AttemptFactory) -> None:
+        """Let an attempt play its part in a run."""
+        ...
+
+    def ended(self, completions: Sequence[Completion], parked: Mapping[UUID, ClaimedJob]) -> None:
+        """Note completions that have been recorded; `parked`: the jobs of runs among them that were parked, by id."""
+        ...
+
+
 @dataclass(slots=True)
 class AttemptFactory:
     """Knows everything an attempt needs besides its job."""
@@ -84,6 +110,7 @@ class AttemptFactory:
     clock: Clock
     max_processing_time: timedelta
     resources: Any = None
+    runs: JoinsRuns | None = None
     threads: HandlerThreads = field(default_factory=HandlerThreads)
     gatherings: Gatherings = field(init=False)
 
@@ -92,14 +119,21 @@ class AttemptFactory:
 
     def make(self, job: ClaimedJob, session: UUID) -> Attempt | None:
         """Return the attempt of a claimed job, or None when its task is not known here."""
-        task = self.registry.get(job.task)
+        own = None if self.runs is None else self.runs.task(job.task)
+        task = own or self.registry.get(job.task)
         if task is None:
             return None
+        attempt = self._make(task, job, session)
+        if self.runs is not None and (own is not None or job.node is not None):
+            self.runs.join(attempt, self)
+        return attempt
+
+    def _make(self, task: TaskDef, job: ClaimedJob, session: UUID) -> Attempt:
         timeout = job.timeout or self.max_processing_time
         context = Context(
             job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt, deadline=self.clock.now() + timeout,
-            steps=JobSteps(self.jobs, job.id, job.attempt, session), resources=self.resources,
-            batch_id=job.batch_id, index=job.ordinal, in_thread=task.runs_in is RunsIn.THREAD,
+            steps=JobSteps(self.jobs, job.id, job.attempt, session, job.step_prefix), resources=self.resources,
+            batch_id=job.batch_id, index=job.ordinal, run=job.run, in_thread=task.runs_in is RunsIn.THREAD,
         )  # fmt: skip
         # A function that no other process can find runs here, whatever it is suspected of.
         suspect = job.crashes >= SUSPECT_CRASHES and task.importable

@@ -20,7 +20,7 @@ from typing import Any
 from headrace.engine.context import Context
 from headrace.model.errors import InvalidInputError
 from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
-from headrace.model.payload import encode_json, encode_scalar
+from headrace.model.payload import MAX_PAYLOAD_BYTES, encode_json, encode_scalar
 
 #: So many short texts stay below the limit of a payload.
 _FEW = 8
@@ -198,9 +198,9 @@ class TaskCodec:
         whole = inspect.BoundArguments(self._signature, bound.arguments | {self._context_name: context})
         return list(whole.args), whole.kwargs
 
-    def encode_result(self, value: Any) -> str:
-        """Return the JSON text of a result; raises InvalidInputError."""
-        return encode_json(value, field="result", default=jsonable)
+    def encode_result(self, value: Any, *, most: int = MAX_PAYLOAD_BYTES) -> str:
+        """Return the JSON text of a result of at most so many bytes; raises InvalidInputError."""
+        return encode_json(value, field="result", default=jsonable, most=most)
 
     def decode_result(self, value: Any) -> Any:
         """Return a stored result as the type the function is annotated with."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from headrace.model.errors import InvalidInputError
+from headrace.model.job import RunInfo
 from headrace.model.names import check_name
 from headrace.model.payload import encode_json
 
@@ -90,6 +91,8 @@ class Context:
     on_activity: Callable[[], None] = field(default=lambda: None, repr=False)
     #: Whether the handler is a sync function: its steps run in threads too.
     in_thread: bool = field(default=False, repr=False)
+    #: The run of a workflow that this call is a node of; None for a job by itself.
+    run: RunInfo | None = None
     #: Whether this attempt should end; sync handlers look at it, async ones are cancelled.
     cancelled: bool = False
     _stored: dict[str, str] | None = field(default=None, repr=False)

@@ -29,6 +29,7 @@ from headrace.engine.loop_watch import LoopWatch
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
 from headrace.engine.supply import Admit
 from headrace.engine.telemetry import Telemetry
+from headrace.engine.workflows.spawned import queues_of
 from headrace.model.durations import format_duration
 from headrace.model.errors import BreakerOpenError
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState
@@ -103,6 +104,8 @@ class Shift:
         self._held_slots: list[str] = []
         #: Queues of jobs that came through a gate and wait for their acks, by fence.
         self._gated: dict[tuple[UUID, int], str] = {}
+        #: Jobs of runs that are being parked.
+        self._parked: dict[UUID, ClaimedJob] = {}
         #: Queues of which other workers were told a moment ago, and whether to tell them once more.
         self._told: dict[str, bool] = {}
 
@@ -242,6 +245,8 @@ class Shift:
         """Send an ending; where the job came through a gate, look behind it once it is recorded."""
         if job.gated:
             self._gated[completion.job_id, completion.attempt] = job.queue
+        if completion.state is JobState.PARKED and job.node is not None:
+            self._parked[job.id] = job
         self._acks.put(completion)
 
     async def _run(self, attempt: Attempt, started: float | None) -> None:
@@ -279,8 +284,29 @@ class Shift:
                 self._on_scheduled(completion.delay.total_seconds())
             elif completion.state is JobState.READY:
                 self._telemetry.count("headrace.jobs.release")
+            elif completion.state is JobState.PARKED:
+                self._after_parked(completion)
+        self._follow_runs(sent)
         if self._gated:
             self._make_room(sent)
+
+    def _after_parked(self, completion: Completion) -> None:
+        """The time of a parked job may come before the stager's next look; its signal may have come before it."""
+        park = completion.park
+        if park is not None and park.wait is not None:
+            self._on_scheduled(park.wait.total_seconds())
+
+    def _follow_runs(self, sent: list[Completion]) -> None:
+        """Look for jobs that endings set going, here at once and elsewhere soon, and note what became of runs."""
+        effects = [completion.effects for completion in sent if completion.effects is not None]
+        if not effects and not self._parked:
+            return
+        for queue in sorted(queues_of(effects)):
+            self.hint(queue)
+            self._tell(queue)
+        parked = {one.job_id: job for one in sent if (job := self._parked.pop(one.job_id, None)) is not None}
+        if self._factory.runs is not None:
+            self._factory.runs.ended(sent, parked)
 
     def _make_room(self, sent: list[Completion]) -> None:
         ended = [self._gated.pop((completion.job_id, completion.attempt), None) for completion in sent]

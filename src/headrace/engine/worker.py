@@ -55,10 +55,10 @@ class Worker:
     def __init__(  # noqa: PLR0913 - collaborators arrive by constructor
         self, stores: Stores, factory: AttemptFactory, *, shift: ShiftOptions, duties: DutyOptions, clock: Clock,
         admit: Admit | None = None, end_admitting: Callable[[], Awaitable[None]] | None = None,
-        declarations: Sequence[Declaration] = (),
+        declarations: Sequence[Declaration] = (), loops: Callable[[Leadership], Sequence[Loop]] = lambda _: (),
     ) -> None:  # fmt: skip
         """`admit` admits jobs with units of a limiter beside the store, and `end_admitting` ends what goes on behind
-        that; None: the store counts its own."""
+        that; None: the store counts its own. `loops`: duties beside those that any worker has."""
         self._stores = stores
         self._admit = admit or stores.admission.admit_jobs
         self._end_admitting = end_admitting
@@ -82,6 +82,7 @@ class Worker:
             Aggregator(stores, self._leadership, interval=duties.aggregate_interval, seal_timeout=duties.seal_timeout),
             Pruner(stores, self._leadership, duties.retention, duties.prune_interval),
             BacklogAlarm(stores, self._leadership, self.telemetry, hooks=factory.registry.backlog_hooks),
+            *loops(self._leadership),
         ]
         scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
         if scheduler is not None:

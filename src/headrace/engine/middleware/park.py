@@ -6,12 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
+from headrace.model.job import Park
 from headrace.model.outcome import Snooze
 from headrace.model.parking import ParkRequested
 
 
 async def park(attempt: Attempt, proceed: Proceed) -> Any:
-    """Run the attempt; where its handler asked to be parked, end it with the time of its next run."""
+    """Run the attempt; where its handler asked to be parked, end it with what it waits for.
+
+    Of several things that it waits for in a task group a signal counts, else the longest time: what it enters again
+    finds that one over, or asks anew.
+    """
     try:
         return await proceed(attempt)
     except ParkRequested as request:
@@ -21,9 +26,19 @@ async def park(attempt: Attempt, proceed: Proceed) -> Any:
         parked, others = group.split(ParkRequested)
         if parked is None or others is not None:
             raise
-        asked = max(_leaves(parked), key=lambda request: request.wait)
-    attempt.context.log.info("left its slot for %.1f s: it waits for %s", asked.wait.total_seconds(), asked.reason)
-    return Snooze(max(asked.wait, timedelta()))
+        asked = max(_leaves(parked), key=_weight)
+    attempt.context.log.info("left its slot%s: it waits for %s", _spoken(asked.wait), asked.reason)
+    if asked.key is None and asked.wait is not None:
+        return Snooze(max(asked.wait, timedelta()))
+    return Park(asked.key, asked.wait)
+
+
+def _weight(request: ParkRequested) -> tuple[bool, timedelta]:
+    return request.key is not None, timedelta.max if request.wait is None else request.wait
+
+
+def _spoken(wait: timedelta | None) -> str:
+    return "" if wait is None else f" for {wait.total_seconds():.1f} s"
 
 
 def _leaves(group: BaseExceptionGroup[ParkRequested]) -> list[ParkRequested]:

@@ -48,7 +48,7 @@ class RetryMiddleware:
         if failures >= most:
             return None
         # The job may have been enqueued with more attempts than its task has.
-        policy = replace(attempt.task.backoff, max_attempts=most)
+        policy = replace(attempt.backoff or attempt.task.backoff, max_attempts=most)
         return policy.decide(error, failures=failures, random=self._random())
 
     def _asked(self, attempt: Attempt, outcome: Retry) -> timedelta | None:
@@ -57,4 +57,4 @@ class RetryMiddleware:
             return None
         if outcome.delay is not None:
             return parse_duration(outcome.delay, field="Retry.delay")
-        return attempt.task.backoff.delay(failures=failures, random=self._random())
+        return (attempt.backoff or attempt.task.backoff).delay(failures=failures, random=self._random())

@@ -7,6 +7,7 @@ from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
 from headrace.model.calls import Origin, current_origin
+from headrace.model.job import Completion
 from headrace.model.usage import UsageMeter, current_meter
 
 
@@ -14,12 +15,16 @@ async def meter_usage(attempt: Attempt, proceed: Proceed) -> Any:
     """Run the attempt under a meter of its own; store its reading, if any, on the attempt."""
     meter = UsageMeter(attempt.on_paid)
     metered = current_meter.set(meter)
-    named = current_origin.set(Origin(job_id=attempt.job.id, batch_id=attempt.job.batch_id))
+    named = current_origin.set(Origin(attempt.job.id, attempt.job.batch_id, attempt.job.run_id))
     try:
-        return await proceed(attempt)
+        ending = await proceed(attempt)
     finally:
         current_origin.reset(named)
         current_meter.reset(metered)
         if meter.total.calls or meter.total.reused:
             attempt.usage = json.dumps(meter.to_json())
             attempt.progressed = True
+    if isinstance(ending, Completion) and ending.usage is None:
+        # Of a run's own job, which knows how it ended before all of it is counted.
+        ending.usage = attempt.usage
+    return ending

@@ -1,0 +1,132 @@
+"""Values of runs: small ones travel as they are, large ones lie in the blob storage and a reference travels.
+
+Guaranteed: what is loaded is what was stored, byte for byte by its length and SHA-256, or an error; data that look like
+a reference come back as they were. A blob is written before anything refers to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from headrace.model.errors import BlobStoreError, ConfigError, InvalidInputError, NotFoundError, PayloadTooLargeError
+from headrace.model.reference import (
+    INLINE_BYTES,
+    MAX_VALUE_BYTES,
+    Reference,
+    json_text,
+    may_be_marked,
+    reference_text,
+    references,
+    replace_references,
+    unwrap,
+    wrap,
+)
+from headrace.ports.blob_store import BlobStore
+
+#: So many blobs are read or written at once.
+AT_ONCE = 8
+#: Blobs of a run are below this and its id.
+RUNS = "runs"
+
+
+class Values:
+    """Stores and loads JSON texts of runs. Without `blobs` large ones are refused."""
+
+    def __init__(self, blobs: BlobStore | None) -> None:
+        self.blobs = blobs
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def store(self, run_id: UUID, text: str) -> str:
+        """Return what stands for user data, JSON text: the text itself up to 64 KiB, else a reference to its blob.
+
+        Raises PayloadTooLargeError above 64 MiB, ConfigError without a blob storage, BlobStoreError.
+        """
+        return await self.store_composed(run_id, json_text(wrap(json.loads(text))) if may_be_marked(text) else text)
+
+    async def store_composed(self, run_id: UUID, text: str) -> str:
+        """Do what `store` does for a text made of texts that were stored: its references stay references."""
+        if len(text) <= INLINE_BYTES // 4:
+            return text
+        data = _encoded(text)
+        if len(data) <= INLINE_BYTES:
+            return text
+        if len(data) > MAX_VALUE_BYTES:
+            raise PayloadTooLargeError("value", f"must be at most {MAX_VALUE_BYTES >> 20} MiB", f"{len(data)} bytes")
+        return reference_text(await self._put(run_id, data))
+
+    async def load(self, text: str) -> Any:
+        """Return the user data of a stored text, parsed, with what lies behind its references.
+
+        Raises BlobStoreError naming the key where a blob is missing or not what was stored.
+        """
+        value = json.loads(text)
+        if not may_be_marked(text):
+            return value
+        texts: dict[Reference, str] = {}
+        wanted = references(value)
+        while wanted:
+            found = await self._get_all(wanted)
+            texts |= found
+            wanted = {one for item in found.values() for one in _references_in(item)} - texts.keys()
+        return unwrap(value, texts)
+
+    async def take_over(self, run_id: UUID, text: str) -> str:
+        """Return a stored text of another run for this one: its blobs are copied, as they may go with that run."""
+        others: dict[Reference, Reference] = {}
+        for reference in _references_in(text):
+            inner = await self.take_over(run_id, await self._get(reference))
+            others[reference] = await self._put(run_id, _encoded(inner))
+        return json_text(replace_references(json.loads(text), others)) if others else text
+
+    async def _put(self, run_id: UUID, data: bytes) -> Reference:
+        if self.blobs is None:
+            rule = (
+                f"a value of {len(data)} bytes is larger than {INLINE_BYTES >> 10} KiB and there is nowhere to put it"
+            )
+            raise ConfigError(f"{rule}: set [blob_storage] in headrace.toml")
+        digest = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
+        reference = Reference(f"{RUNS}/{run_id}/{digest}", len(data), digest)
+        async with self._room:
+            await self.blobs.put_blob(reference.key, data)
+        return reference
+
+    async def _get_all(self, wanted: Iterable[Reference]) -> dict[Reference, str]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = {reference: group.create_task(self._get(reference)) for reference in wanted}
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None  # one of them says enough
+        return {reference: task.result() for reference, task in tasks.items()}
+
+    async def _get(self, reference: Reference) -> str:
+        key = reference.key
+        if self.blobs is None:
+            raise ConfigError(f"the value {key} lies in a blob storage: set [blob_storage] in headrace.toml")
+        async with self._room:
+            try:
+                data = await self.blobs.get_blob(key)
+            except (NotFoundError, InvalidInputError):
+                raise BlobStoreError(f"the blob {key} is missing: it was removed, or [blob_storage] changed") from None
+        if len(data) != reference.bytes:
+            raise BlobStoreError(f"the blob {key} has {len(data)} bytes, {reference.bytes} were stored: it was changed")
+        digest = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
+        if digest != reference.sha256:
+            raise BlobStoreError(f"the blob {key} is not what was stored: its SHA-256 is {digest}")
+        return data.decode()
+
+
+def _references_in(text: str) -> set[Reference]:
+    return references(json.loads(text)) if may_be_marked(text) else set()
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        rule, shown = "must not contain lone surrogates", text[:40].encode("ascii", "replace")
+        raise InvalidInputError("value", rule, shown) from None

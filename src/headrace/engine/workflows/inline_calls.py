@@ -1,0 +1,231 @@
+"""Calls of tasks at workflow level: each try is an attempt of its own, within the job of the run.
+
+Tries that failed are kept as steps of that job, so that another attempt of it goes on counting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from headrace.engine.attempt import Attempt, Proceed, StopReason, run_attempt
+from headrace.engine.attempts import AttemptFactory, steps_below
+from headrace.engine.workflows.calls import Call, Repeats
+from headrace.engine.workflows.endings import node_ending
+from headrace.engine.workflows.facts import RunFacts, Start
+from headrace.engine.workflows.inputs import Inputs
+from headrace.engine.workflows.kinds import Kinds
+from headrace.engine.workflows.means import Fence, Means
+from headrace.engine.workflows.retries import backoff_of
+from headrace.model.crashes import MAX_LONE_CRASHES, POISON
+from headrace.model.errors import FenceLostError, HeadraceError
+from headrace.model.graph.nodes import TaskNode
+from headrace.model.job import Completion, JobError, JobState, NewJob
+from headrace.model.parking import KEEP_SLOT
+from headrace.model.reference import MAX_VALUE_BYTES
+from headrace.model.run import UNBOUND, NodeEnding, NodeState
+from headrace.model.usage import Usage, current_meter
+
+#: Names of steps that are notes of tries begin with this: no step of a handler's does, for it begins with a path.
+_TRY = "try "
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What came of a call: an end, or what is to be waited for before the next try."""
+
+    ending: NodeEnding | None = None
+    #: Of the map that it is an entry of; None: not known.
+    entries: int | None = None
+    wait: timedelta | None = None
+    #: The signal it waits for.
+    key: str | None = None
+    #: Why this process cannot make the call.
+    impossible: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InlinePart:
+    """The end of a node's attempt is no end of a job: nothing goes along with it."""
+
+    most_bytes: int = MAX_VALUE_BYTES
+
+    async def run(self, attempt: Attempt, proceed: Proceed) -> Any:
+        """Run the handler: its arguments are there."""
+        return await proceed(attempt)
+
+    async def leave(self, attempt: Attempt, completion: Completion) -> Completion:
+        """Return the completion as it is."""
+        del attempt
+        return completion
+
+
+@dataclass(slots=True)
+class InlineCalls:
+    """Makes the calls of one run."""
+
+    means: Means
+    facts: RunFacts
+    kinds: Kinds
+    outer: Attempt
+    factory: AttemptFactory
+    fence: Fence
+    #: Tries of nodes that failed, and until when their next ones are put off.
+    failures: Counter[str]
+    until: dict[str, datetime]
+    notes: Counter[str]
+    #: Crashes of a node's own child since it last made progress.
+    crashes: Counter[str] = field(default_factory=Counter)
+    running: list[Attempt] = field(default_factory=list)
+
+    async def call(self, start: Start) -> Called:
+        """Make the call of a node until it ends or has to wait for longer than a slot is kept for."""
+        node = self.facts.place(start.path).node
+        assert isinstance(node, TaskNode)
+        began = self.means.clock.now()
+        left = self.until.get(start.path, began) - began
+        if left > timedelta():
+            if left > KEEP_SLOT:
+                return Called(wait=left)
+            await asyncio.sleep(left.total_seconds())
+        try:
+            call = await self._bind(start, node)
+            called = await self._reused(start.path, call) or await self._tries(start.path, node, call)
+        except HeadraceError as error:
+            # What nobody can do anything about by trying again is the node's end; what a fence refused is nobody's.
+            if error.transient or isinstance(error, FenceLostError):
+                raise
+            error_text = JobError(error.code, str(error))
+            ending = node_ending(self.facts, start.path, JobState.FAILED, error_text, self.failures[start.path])
+            return Called(ending, await self.kinds.entries_of(start.path))
+        if called.ending is not None:
+            called.ending.artifact, called.ending.started_at = call.artifact, began
+        return replace(called, entries=call.entries)
+
+    async def _bind(self, start: Start, node: TaskNode) -> Call:
+        if start.args != UNBOUND:
+            return Call.of_entry(node, await self.means.values.load(start.args))
+        inputs = Inputs(self.facts, self.kinds.endings, self.means.values)
+        return Call.of(node, *await inputs.arguments(self.facts.place(start.path)))
+
+    async def _reused(self, path: str, call: Call) -> Called | None:
+        found = await Repeats(self.facts, self.means).find(path, call)
+        if found is None:
+            return None
+        output = None if found.output is None else await self.means.values.take_over(self.facts.id, found.output)
+        return Called(NodeEnding(path, NodeState.SUCCESS, output, found.port, reused=True))
+
+    async def _tries(self, path: str, node: TaskNode, call: Call) -> Called:
+        while True:
+            attempt = self._attempt(path, node, call)
+            if attempt is None:
+                return Called(impossible=f"this worker does not know task {node.task}")
+            completion = await self._run(attempt)
+            if completion is None or (attempt.stop_reason is not None and not completion.state.final):
+                # It was stopped with the run's own job, and swallowed that: nothing of it begins again here.
+                raise asyncio.CancelledError
+            if completion.state.final or self._is_poison(path, completion):
+                return Called(await self._ending(path, completion))
+            if completion.park is not None:
+                return Called(wait=completion.park.wait, key=completion.park.key)
+            await self._note_try(path, completion)
+            if completion.delay > KEEP_SLOT:
+                return Called(wait=completion.delay)
+            await asyncio.sleep(completion.delay.total_seconds())
+
+    async def _ending(self, path: str, completion: Completion) -> NodeEnding:
+        """Return the end of a node for its last try; one that is not final is the last crash allowed."""
+        tries = self.failures[path] + 1
+        if completion.state is JobState.SUCCEEDED:
+            output = await self.means.values.store(self.facts.id, completion.result or "null")
+            return NodeEnding(path, NodeState.SUCCESS, output, completion.port, attempts=tries)
+        if completion.state.final:
+            return node_ending(self.facts, path, completion.state, completion.error, tries)
+        return node_ending(self.facts, path, JobState.FAILED, POISON, tries)
+
+    def _attempt(self, path: str, node: TaskNode, call: Call) -> Attempt | None:
+        options, spec = node.options, self.facts.specs[node.task]
+        job = replace(
+            self.outer.job, task=node.task, args=call.text, failures=self.failures[path], crashes=0,
+            node=None, max_attempts=spec.max_attempts if options.retry is None else options.retry.max_tries,
+            timeout=options.timeout or spec.timeout, step_prefix=f"{path}/", run=self.facts.info(path),
+        )  # fmt: skip
+        attempt = self.factory.make(job, self.outer.call.session)
+        if attempt is not None:
+            attempt.part = InlinePart()
+            attempt.backoff = None if options.retry is None else backoff_of(options.retry)
+        return attempt
+
+    async def _run(self, attempt: Attempt) -> Completion | None:
+        self.running.append(attempt)
+        try:
+            return await run_attempt(attempt, self.factory.proceed)
+        finally:
+            self.running.remove(attempt)
+            # What a node used was counted by its own attempt; it is the run's too.
+            meter = current_meter.get()
+            if attempt.usage is not None and meter is not None:
+                meter.add(Usage.from_json(json.loads(attempt.usage)))
+
+    def _is_poison(self, path: str, completion: Completion) -> bool:
+        """Whether the node's own child died too often without progress in between."""
+        if not completion.lone_crash or completion.progressed:
+            self.crashes[path] = 0
+        self.crashes[path] += completion.lone_crash
+        return self.crashes[path] >= MAX_LONE_CRASHES
+
+    async def _note_try(self, path: str, completion: Completion) -> None:
+        """Keep a try that failed, or that is put off, so that another attempt of the run goes on behind it."""
+        self.failures[path] += completion.charged
+        if not completion.charged and completion.delay <= KEEP_SLOT:
+            return
+        self.until[path] = until = self.means.clock.now() + completion.delay
+        self.notes[path] += 1
+        kept = {"failures": self.failures[path], "until": until.isoformat()}
+        await self.fence.keep(f"{_TRY}{path} {self.notes[path]}", json.dumps(kept))
+
+    def as_job(self, job: NewJob) -> NewJob:
+        """Return the job of a node that goes on as one: with the tries that it has left, and not before its time."""
+        failures, until = self.failures[job.node or ""], self.until.get(job.node or "")
+        if failures:
+            job.spec = replace(job.spec, max_attempts=max(1, job.spec.max_attempts - failures))
+        job.run_at = until
+        return job
+
+    def steps_of(self, jobs: Sequence[NewJob], kept: Mapping[str, str]) -> tuple[tuple[UUID, str, str], ...]:
+        """Return what was kept for nodes that go on as jobs: checkpoints of handlers, and until when waits last."""
+        found: list[tuple[UUID, str, str]] = []
+        for job in jobs:
+            steps = steps_below(f"{job.node}/", dict(kept))
+            found += [(job.id, name, value) for name, value in steps.items()]
+            if (until := kept.get(f"until {job.node}")) is not None:
+                found.append((job.id, f"until {job.node}", until))
+        return tuple(found)
+
+    def stop(self, reason: StopReason | None) -> None:
+        """Stop what runs, as the run's own job is stopped."""
+        for attempt in self.running:
+            attempt.stop(reason or StopReason.RELEASED)
+
+
+def tries_of(steps: Mapping[str, str]) -> tuple[Counter[str], dict[str, datetime], Counter[str]]:
+    """Return of each node, from the steps of the run's job: tries that failed, until when it is put off, and the number
+    of the last note of a try."""
+    failures: Counter[str] = Counter()
+    until: dict[str, datetime] = {}
+    notes: Counter[str] = Counter()
+    for name, value in steps.items():
+        if not name.startswith(_TRY):
+            continue
+        path, _, number = name.removeprefix(_TRY).rpartition(" ")
+        if int(number) > notes[path]:
+            kept = json.loads(value)
+            notes[path], failures[path] = int(number), kept["failures"]
+            until[path] = datetime.fromisoformat(kept["until"])
+    return failures, until, notes

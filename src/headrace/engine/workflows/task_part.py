@@ -1,0 +1,125 @@
+"""A task's node at node level: the job is given its arguments, and its end says what it sets going."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from headrace.engine.attempt import Attempt, Proceed, describe
+from headrace.engine.workflows.calls import Call, Repeats
+from headrace.engine.workflows.endings import node_ending
+from headrace.engine.workflows.facts import RunFacts
+from headrace.engine.workflows.inputs import Inputs
+from headrace.engine.workflows.means import Fence, Means
+from headrace.engine.workflows.retries import backoff_of
+from headrace.model.errors import BlobStoreError, HeadraceError
+from headrace.model.graph.nodes import TaskNode
+from headrace.model.job import Completion, JobState
+from headrace.model.outcome import Done, Snooze
+from headrace.model.reference import MAX_VALUE_BYTES
+from headrace.model.run import UNBOUND, NodeEnding, NodeState
+
+LOG = logging.getLogger("headrace.runs")
+
+#: Where the storage of values cannot answer, the node runs again after this.
+AGAIN = timedelta(seconds=5)
+#: Seconds before another look at storage that cannot answer at the end of a node.
+LEAVE_AGAIN = (0.2, 1.0, 2.0)
+
+
+@dataclass(slots=True)
+class TaskPart:
+    """One attempt of the job of a task's node."""
+
+    means: Means
+    run_id: UUID
+    path: str
+    most_bytes: int = MAX_VALUE_BYTES
+    _call: Call | None = None
+    _reused: NodeEnding | None = None
+    _started_at: datetime | None = field(default=None)
+
+    async def run(self, attempt: Attempt, proceed: Proceed) -> Any:
+        """Give the handler its arguments and run it, unless the run that this one repeats has its output."""
+        self._started_at = self.means.clock.now()
+        try:
+            reused = await self._begin(attempt)
+        except HeadraceError as error:
+            if not error.transient:
+                raise
+            # The handler has not begun: this is none of its tries.
+            LOG.warning("node %s of run %s cannot begin yet: %s", self.path, self.run_id, error)
+            return Snooze(AGAIN)
+        return await proceed(attempt) if reused is None else Done(None, reused.port)
+
+    async def _begin(self, attempt: Attempt) -> NodeEnding | None:
+        facts = await self.means.known.get(self.run_id)
+        options = facts.place(self.path).node.options
+        attempt.backoff = None if options.retry is None else backoff_of(options.retry)
+        self._call = call = await self._make_call(facts, attempt)
+        attempt.job.args = call.text
+        attempt.job.run = attempt.context.run = facts.info(self.path)
+        self._reused = await Repeats(facts, self.means).find(self.path, call)
+        return self._reused
+
+    async def _make_call(self, facts: RunFacts, attempt: Attempt) -> Call:
+        node = facts.place(self.path).node
+        assert isinstance(node, TaskNode)
+        if attempt.job.args != UNBOUND:
+            return Call.of_entry(node, await self.means.values.load(attempt.job.args))
+        inputs = Inputs(facts, self.means.stored(self.run_id), self.means.values)
+        return Call.of(node, *await inputs.arguments(facts.place(self.path)))
+
+    async def leave(self, attempt: Attempt, completion: Completion) -> Completion:
+        """Return the completion with what the end of the node sets going."""
+        for pause in LEAVE_AGAIN:
+            try:
+                return await self._leave(attempt, completion)
+            except HeadraceError as error:
+                if not error.transient:
+                    return await self._fail(attempt, completion, error)
+                await asyncio.sleep(pause)
+            except Exception as error:
+                LOG.exception("the end of node %s of run %s cannot be worked out", self.path, self.run_id)
+                return await self._fail(attempt, completion, error)
+        if attempt.task.spec.at_most_once:
+            return await self._fail(attempt, completion, BlobStoreError())
+        # What it paid models for is stored: the next attempt is given that.
+        return replace(completion, state=JobState.SCHEDULED, result=None, error=None, delay=AGAIN, charged=False)
+
+    async def _fail(self, attempt: Attempt, completion: Completion, error: Exception) -> Completion:
+        """Let a node fail whose end cannot be stored; where that cannot be either, it is left to the settler."""
+        failed = replace(completion, state=JobState.FAILED, result=None, error=describe(error), effects=None)
+        try:
+            return await self._leave(attempt, failed)
+        except Exception:
+            LOG.exception("the failure of node %s of run %s sets nothing going yet", self.path, self.run_id)
+            return failed
+
+    async def _leave(self, attempt: Attempt, completion: Completion) -> Completion:
+        facts = await self.means.known.get(self.run_id)
+        ending = await self._ending(facts, attempt, completion)
+        job = attempt.job
+        kinds = self.means.kinds(facts, Fence(self.means.stores.jobs, job.id, job.attempt, attempt.call.session).keep)
+        moved = await kinds.finish(ending, None if self._call is None else self._call.entries)
+        completion.effects = moved.effects(facts)
+        return completion
+
+    async def _ending(self, facts: RunFacts, attempt: Attempt, completion: Completion) -> NodeEnding:
+        tries = attempt.job.failures + 1
+        if completion.state is not JobState.SUCCEEDED:
+            ending = node_ending(facts, self.path, completion.state, completion.error, tries)
+        elif self._reused is not None:
+            output = await self.means.values.take_over(self.run_id, self._reused.output or "null")
+            completion.result = output
+            ending = NodeEnding(self.path, NodeState.SUCCESS, output, completion.port, reused=True)
+        else:
+            completion.result = await self.means.values.store(self.run_id, completion.result or "null")
+            ending = NodeEnding(self.path, NodeState.SUCCESS, completion.result, completion.port, attempts=tries)
+        ending.artifact = self._call.artifact if self._call is not None else ""
+        ending.started_at = self._started_at
+        return ending
