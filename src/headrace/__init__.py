@@ -12,6 +12,7 @@ from headrace.model.backoff import Backoff
 from headrace.model.batch import BatchItem, ClosePolicy, Progress
 from headrace.model.error_class import ErrorClass
 from headrace.model.errors import (
+    BlobStoreError,
     BreakerOpenError,
     ConfigError,
     ConflictError,
@@ -31,10 +32,14 @@ from headrace.model.errors import (
     QueueFullError,
     QueuePausedError,
     ResultTimeoutError,
+    RunCancelledError,
+    RunFailedError,
+    SignalTimeoutError,
     StorageResetError,
     StoreUnavailableError,
     StoreVersionError,
     TaskTimeoutError,
+    WorkflowNotActiveError,
     WrongAnswerError,
 )
 from headrace.model.limits import Limit, Rate
@@ -43,10 +48,32 @@ from headrace.model.priority import Priority
 from headrace.tasks import Task
 
 if TYPE_CHECKING:
+    from headrace.canvas import (
+        Canvas,
+        Reference,
+        Signature,
+        chain,
+        choose,
+        chord,
+        group,
+        index_,
+        input_,
+        loop,
+        map_,
+        pause,
+        ref,
+        run_,
+        signature,
+        sub,
+        wait_signal,
+        when,
+    )
+    from headrace.canvas.workflow import Workflow
     from headrace.llm.forecasting import Forecast
     from headrace.llm.items import ItemResult, Items
     from headrace.llm.results import Completion, Extraction, Provenance
     from headrace.model.budget import Budget, BudgetView
+    from headrace.model.job import RunInfo
     from headrace.model.provider_errors import (
         BadOutputError,
         ContextTooLongError,
@@ -59,7 +86,9 @@ if TYPE_CHECKING:
         RateLimitedError,
         RefusedError,
     )
+    from headrace.model.run import NodeState, RunState
     from headrace.model.usage import Usage
+    from headrace.runs import Run
 
 __all__ = [
     "App",
@@ -67,11 +96,13 @@ __all__ = [
     "BadOutputError",
     "Batch",
     "BatchItem",
+    "BlobStoreError",
     "Breaker",
     "BreakerOpenError",
     "Budget",
     "BudgetView",
     "Cancel",
+    "Canvas",
     "ClosePolicy",
     "Completion",
     "ConfigError",
@@ -98,6 +129,7 @@ __all__ = [
     "KeyHeldError",
     "Limit",
     "LimitTimeoutError",
+    "NodeState",
     "NotAllowedError",
     "NotFoundError",
     "OverloadedError",
@@ -114,9 +146,17 @@ __all__ = [
     "QueuePausedError",
     "Rate",
     "RateLimitedError",
+    "Reference",
     "RefusedError",
     "ResultTimeoutError",
     "Retry",
+    "Run",
+    "RunCancelledError",
+    "RunFailedError",
+    "RunInfo",
+    "RunState",
+    "SignalTimeoutError",
+    "Signature",
     "Snooze",
     "StorageResetError",
     "StoreUnavailableError",
@@ -124,14 +164,49 @@ __all__ = [
     "Task",
     "TaskTimeoutError",
     "Usage",
+    "Workflow",
+    "WorkflowNotActiveError",
     "WrongAnswerError",
+    "chain",
+    "choose",
+    "chord",
+    "group",
+    "index_",
+    "input_",
+    "loop",
+    "map_",
+    "pause",
+    "ref",
+    "run_",
+    "signature",
+    "sub",
+    "wait_signal",
+    "when",
 ]
 
 __version__ = "0.1.0"
 
 
-#: Where the names lie that only who asks a model needs; every other name of this kind is an error of providers.
+#: Where the names lie that only who asks a model or writes a workflow needs; every other one is an error of providers.
 _LATE = {
+    "Canvas": "headrace.canvas",
+    "Reference": "headrace.canvas",
+    "Signature": "headrace.canvas",
+    "chain": "headrace.canvas",
+    "choose": "headrace.canvas",
+    "chord": "headrace.canvas",
+    "group": "headrace.canvas",
+    "index_": "headrace.canvas",
+    "input_": "headrace.canvas",
+    "loop": "headrace.canvas",
+    "map_": "headrace.canvas",
+    "pause": "headrace.canvas",
+    "ref": "headrace.canvas",
+    "run_": "headrace.canvas",
+    "signature": "headrace.canvas",
+    "sub": "headrace.canvas",
+    "wait_signal": "headrace.canvas",
+    "when": "headrace.canvas",
     "Budget": "headrace.model.budget",
     "BudgetView": "headrace.model.budget",
     "Completion": "headrace.llm.results",
@@ -141,11 +216,16 @@ _LATE = {
     "Items": "headrace.llm.items",
     "Provenance": "headrace.llm.results",
     "Usage": "headrace.model.usage",
+    "NodeState": "headrace.model.run",
+    "Run": "headrace.runs",
+    "RunInfo": "headrace.model.job",
+    "RunState": "headrace.model.run",
+    "Workflow": "headrace.canvas.workflow",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what calls of models return and raise on first use: who asks no model does not pay for them."""
+    """Import what calls of models and workflows need on first use: who has neither does not pay for them."""
     if name in __all__:
         return getattr(import_module(_LATE.get(name, "headrace.model.provider_errors")), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,11 +27,14 @@ from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_name
 from headrace.model.numbers import check_whole
 from headrace.model.queue import QueueOptions, QueueRule
+from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE
 from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, TaskCall, new_batch
+from headrace.workflow_verbs import WorkflowVerbs
 
 if TYPE_CHECKING:
     from headrace.budgets import Budgets
+    from headrace.canvas import Workflow
     from headrace.dead_letters import DeadLetters
     from headrace.engine.worker import Worker
     from headrace.llm.dedupe import NameBook, Rule, Scorer
@@ -64,7 +67,7 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
-class App:
+class App(WorkflowVerbs):
     """Tasks and the store they run on.
 
     `url`: "postgresql://…", or "memory://" for tests; without it `HEADRACE_URL`, headrace.toml, or an embedded
@@ -89,6 +92,7 @@ class App:
     ) -> None:
         self.registry = Registry()
         self._schedules: dict[str, ScheduleDef] = {}
+        self._workflows: dict[str, Workflow] = {}
         self._queue_options: dict[str, QueueOptions] = {}
         self.lifespan = lifespan
         self._url = url
@@ -334,7 +338,7 @@ class App:
     def _slots(self, queues: Mapping[str, int] | Iterable[str] | None, default: int) -> dict[str, int]:
         if isinstance(queues, str):
             raise InvalidInputError("queues", 'must be a list of names or slots by name, such as ["llm"]', queues)
-        named = queues if queues is not None else self.registry.queues()
+        named = queues if queues is not None else [*self.registry.queues(), *self._engine_queues()]
         if not isinstance(named, Mapping):
             named = {queue: self.registry.slots(queue, default) for queue in named}
         slots = dict(named)
@@ -344,6 +348,12 @@ class App:
         if not slots:
             raise ConfigError("the app has no tasks, so there is no queue to work on; register one with @app.task")
         return slots
+
+    def _engine_queues(self) -> list[str]:
+        """Return the queues of runs, where the app has workflows; `[worker]` says which of them its workers take."""
+        worker = self.settings.worker
+        taken = ((WORKFLOWS_QUEUE, worker.workflow_processor_enabled), (NODES_QUEUE, worker.node_processor_enabled))
+        return [queue for queue, enabled in taken if enabled and self._workflows]
 
     # Jobs and batches
 

@@ -25,7 +25,7 @@ from uuid import UUID
 
 from headrace.app import App
 from headrace.engine.attempt import Attempt, describe, run_attempt
-from headrace.engine.attempts import call_plainly
+from headrace.engine.attempts import call_plainly, steps_below
 from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import call_alone
 from headrace.engine.registry import TaskDef
@@ -79,19 +79,27 @@ class LazySteps:
 
     async def load(self) -> dict[str, str]:
         """Return the stored steps. Raises ConfigError on a store that this process does not share."""
-        if self.app.settings.queue.type == "memory":
-            raise ConfigError("ctx.step in a child process needs a store that processes share: use PostgreSQL")
+        self._check_shared()
         await self.child.open(self.app)
-        return await self.app.runtime.stores.jobs.load_steps(self.job.id)
+        return steps_below(self.job.step_prefix, await self.app.runtime.stores.jobs.load_steps(self.job.id))
 
     async def save(self, name: str, value: str) -> str:
-        """Store a step under the attempt's fence."""
+        """Store a step under the attempt's fence. Raises ConfigError as `load` does."""
+        self._check_shared()
         await self.child.open(self.app)
         stored = await self.app.runtime.stores.jobs.save_step(
-            self.job.id, attempt=self.job.attempt, session=self.session, name=name, value=value
+            self.job.id,
+            attempt=self.job.attempt,
+            session=self.session,
+            name=self.job.step_prefix + name,
+            value=value,
         )
         self.child.report_stored()
         return stored
+
+    def _check_shared(self) -> None:
+        if self.app.settings.queue.type == "memory":
+            raise ConfigError("ctx.step in a child process needs a store that processes share: use PostgreSQL")
 
 
 @dataclass(slots=True)
@@ -140,7 +148,7 @@ class Child:
         context = Context(
             job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt,
             deadline=deadline, steps=LazySteps(self, app, job, message["session"]),
-            resources=self.resources.get(id(app)), batch_id=job.batch_id, index=job.ordinal,
+            resources=self.resources.get(id(app)), batch_id=job.batch_id, index=job.ordinal, run=job.run,
             on_activity=lambda: self.send(b'{"activity":true}\n'), in_thread=in_thread,
         )  # fmt: skip
         call = Call(

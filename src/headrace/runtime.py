@@ -13,6 +13,7 @@ from headrace.engine.batches import Batches
 from headrace.engine.client import Client
 from headrace.engine.intake import Intake
 from headrace.engine.waiters import Waiters
+from headrace.engine.workflows.means import Means
 from headrace.model.queue import QueueRule
 from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
@@ -30,6 +31,8 @@ class Runtime:
     stores: Stores
     #: Makes the gateway behind `app.llm` on first use.
     llm: Callable[[], LLM]
+    #: What runs of workflows work with.
+    means: Means
     #: Closes what was opened, the last first: calls of models end before the store does.
     close_others: Any
     #: The buckets of rate limits: in a server beside the store, or the store's own.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
@@ -26,6 +26,7 @@ from headrace.model.telemetry import TelemetrySettings
 from headrace.model_pools import Written, share_pools
 from headrace.model_rules import check_models
 from headrace.model_settings import ModelSettings
+from headrace.workflow_settings import BlobSettings, SchedulerSettings, check_blobs, check_scheduler
 
 T = TypeVar("T")
 
@@ -97,6 +98,10 @@ class WorkerSettings:
     max_processing_time: timedelta = timedelta(seconds=300)
     #: on SIGTERM running jobs may finish this long; then they are released, uncharged
     shutdown_grace: timedelta = timedelta(seconds=20)
+    #: false leaves nodes that are no tasks, such as maps and waits, to other workers
+    node_processor_enabled: bool = True
+    #: false leaves runs at workflow level to other workers
+    workflow_processor_enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,8 @@ class RecoverySettings:
     keep_cancelled: timedelta = timedelta(days=7)
     #: how long stored answers of models are kept: as long nothing is paid twice
     keep_answers: timedelta = timedelta(days=30)
+    #: how long runs of workflows are kept after their end, with their nodes and large values
+    keep_runs: timedelta = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,8 @@ class Settings:
     queue: QueueSettings = QueueSettings()
     worker: WorkerSettings = WorkerSettings()
     recovery: RecoverySettings = RecoverySettings()
+    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
+    blob_storage: BlobSettings = field(default_factory=BlobSettings)
     llm: ModelSettings = field(default_factory=ModelSettings)
     #: further models by their names, `[llm.models.NAME]`
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
@@ -303,10 +312,10 @@ def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str]
                 changes[item.name] = _queue_tables(document.get(item.name, {}))
             continue
         if is_dataclass(current):
-            table = document.get(item.name, {})
+            table, inner = document.get(item.name, {}), f"{section}.{item.name}" if section else item.name
             if not isinstance(table, Mapping):
-                raise ConfigError(f"{FILE_NAME}: {item.name} must be a table, write [{item.name}]")
-            changes[item.name] = _fill(current, table, environ, section=item.name)
+                raise ConfigError(f"{FILE_NAME}: {inner} must be a table, write [{inner}]")
+            changes[item.name] = _fill(current, table, environ, section=inner)
             continue
         where, raw = _raw_value(section, item.name, document, environ)
         if raw is not None:
@@ -357,7 +366,7 @@ def _raw_value(section: str, name: str, document: Mapping[str, Any], environ: Ma
 
 
 def _variable(section: str, name: str) -> str:
-    return "_".join(part for part in ("HEADRACE", section, name) if part).upper()
+    return "_".join(part for part in ("HEADRACE", section, name) if part).replace(".", "_").upper()
 
 
 def _check_known(document: Mapping[str, Any], known: list[str], section: str) -> None:
@@ -374,13 +383,7 @@ _OTHER_VARIABLES = {"HEADRACE_CONFIG"}
 
 
 def _check_environment(environ: Mapping[str, str]) -> None:
-    known = set(_OTHER_VARIABLES)
-    for item in fields(Settings):
-        table = getattr(Settings(), item.name)
-        if is_dataclass(table):
-            known |= {_variable(item.name, key.name) for key in fields(table)}
-        elif item.name not in _NAMED_TABLES:
-            known.add(_variable("", item.name))
+    known = _OTHER_VARIABLES | {_variable(section, name) for section, name in _keys(Settings())}
     known |= {variable for variables in _ALIASES.values() for variable in variables}
     for variable in environ:
         if variable.startswith("HEADRACE_") and variable not in known:
@@ -388,6 +391,16 @@ def _check_environment(environ: Mapping[str, str]) -> None:
             near = get_close_matches(variable, known, n=1, cutoff=0.8)
             fix = f"did you mean {near[0]}?" if near else "see docs/reference/configuration.md"
             raise ConfigError(f"unknown environment variable {variable}; {fix}")
+
+
+def _keys(table: Any, section: str = "") -> Iterator[tuple[str, str]]:
+    """Yield section and name of every key of a table and of those within it."""
+    for item in fields(table):
+        value = getattr(table, item.name)
+        if is_dataclass(value):
+            yield from _keys(value, f"{section}.{item.name}" if section else item.name)
+        elif section or item.name not in _NAMED_TABLES:
+            yield section, item.name
 
 
 def _duration(where: str, raw: Any) -> timedelta:
@@ -464,6 +477,8 @@ def _check_rules(settings: Settings) -> None:
     _require(queue.max_pool_size >= 4, "queue.max_pool_size", "must be at least 4", queue.max_pool_size)
     _check_store(queue)
     _check_limits(settings)
+    check_scheduler(settings.scheduler)
+    check_blobs(settings.blob_storage)
     endpoint = settings.telemetry.endpoint
     rule = "must be a URL such as http://127.0.0.1:4318"
     _require(not endpoint or endpoint.startswith(("http://", "https://")), "telemetry.endpoint", rule, repr(endpoint))

@@ -22,6 +22,7 @@ from headrace.model.priority import Priority, parse_priority
 
 if TYPE_CHECKING:
     from headrace.app import App
+    from headrace.canvas import Signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,6 +90,26 @@ class Task(Generic[P, R]):
         3
         """
         return await TaskCall(self).enqueue_many(items, spread=spread)
+
+    def s(self, *args: Any, **kwargs: Any) -> Signature:
+        """Return a call of this task as a part of a workflow; what stands before it gives its first argument.
+
+        >>> from headrace import App, chain
+        >>> app = App("memory://")
+        >>> @app.task
+        ... async def add(number: int, more: int) -> int:
+        ...     return number + more
+        >>> flow = app.workflow("sums", chain(add.si(1, 2), add.s(3)))
+        """
+        from headrace.canvas import signature
+
+        return signature(self.name).s(*args, **kwargs)
+
+    def si(self, *args: Any, **kwargs: Any) -> Signature:
+        """Return a call as a part of a workflow that has these arguments only, whatever stands before it."""
+        from headrace.canvas import signature
+
+        return signature(self.name).si(*args, **kwargs)
 
     def options(self, **options: Any) -> TaskCall[P, R]:
         """Return this task with options for the next enqueue.

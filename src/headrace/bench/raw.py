@@ -172,7 +172,10 @@ async def _fill_shipped(run: Callable[..., Awaitable[Any]], count: int) -> None:
     from headrace.stores.postgres.intake import spec_values
 
     spec = JobSpec("noop", QUEUE, timeout=timedelta(minutes=5))
-    await run("insert_jobs", ids=uuid7s(count), args=[ARGS] * count, run_ats=[None] * count, **spec_values(spec))
+    await run(
+        "insert_jobs", ids=uuid7s(count), args=[ARGS] * count, run_ats=[None] * count, run_ids=[],
+        nodes=[], **spec_values(spec),
+    )  # fmt: skip
 
 
 _place = itemgetter("sort_at", "id")

@@ -163,11 +163,19 @@ def _print_group(group: DeadLetterGroup, newest: JobView) -> None:
             "message": shorten(group.message),
             "arguments": shorten(json.dumps(newest.args, ensure_ascii=False)),
             "jobs such as": "\n".join(str(job_id) for job_id in group.examples),
+            "run it again by": _rerun(newest),
         }
     )
     if newest.error is not None and newest.error.trace:
         trace = plain(newest.error.trace.rstrip())
         console().print(f"\nTrace of the newest:\n{trace}", style="dim", soft_wrap=True)
+
+
+def _rerun(newest: JobView) -> str | None:
+    """Return what runs a node of a run again; a redrive leaves those out."""
+    if newest.run_id is None:
+        return None
+    return f"headrace run rerun {newest.run_id}" + (f" --from {newest.node}" if newest.node else "")
 
 
 @dlq.command()

@@ -21,7 +21,7 @@ class Exit(IntEnum):
     """The exit codes of every command."""
 
     OK = 0
-    #: the job, batch or check failed, the store needs `headrace migrate`, or something unexpected happened
+    #: the job, batch, run or check failed, the store needs `headrace migrate`, or something unexpected happened
     FAILED = 1
     #: wrong usage, a wrong value, or a wrong configuration
     USAGE = 2
@@ -29,7 +29,7 @@ class Exit(IntEnum):
     UNREACHABLE = 3
     #: the store refused this user
     NOT_ALLOWED = 4
-    #: no such job, batch, queue or task
+    #: no such job, batch, run, workflow, queue or task
     NOT_FOUND = 5
     #: Ctrl-C, or a second signal
     INTERRUPTED = 130
@@ -64,7 +64,7 @@ def error_document(error: BaseException) -> dict[str, Any]:
     >>> error_document(NotFoundError("no job 7"))
     {'error': {'code': 'not_found', 'message': 'no job 7'}}
     """
-    facts = {name: getattr(error, name) for name in ("job_id", "field", "rule") if hasattr(error, name)}
+    facts = {name: getattr(error, name) for name in ("job_id", "run_id", "field", "rule") if hasattr(error, name)}
     shown = {name: str(value) for name, value in facts.items() if value is not None}
     return {"error": {"code": error_word(error), "message": error_message(error), **shown}}
 

@@ -100,6 +100,8 @@ def _facts(view: JobView, why: str | None) -> dict[str, object]:
         "queue": view.queue,
         "priority": view.priority,
         "batch": batch,
+        "run": view.run_id,
+        "node": view.node,
         "retry of": view.retry_of,
         "attempts": view.attempt,
         "failures": failures if view.failures else None,

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 #: Tables that are not read on a terminal are not cut to its width.
 WIDE = 1_000
 STYLES = {
-    **dict.fromkeys(("succeeded", "ok", "live", "closed", "active"), "green"),
+    **dict.fromkeys(("succeeded", "success", "ok", "live", "closed", "active"), "green"),
     **dict.fromkeys(("failed", "fail"), "red"),
-    **dict.fromkeys(("cancelled", "cancelling", "abandoned", "partial", "warn", "paused", "undeclared"), "yellow"),
-    **dict.fromkeys(("running", "open", "sealed"), "cyan"),
+    **dict.fromkeys(
+        ("cancelled", "cancelling", "abandoned", "partial", "warn", "paused", "undeclared", "inactive"), "yellow"
+    ),
+    **dict.fromkeys(("running", "parked", "open", "sealed"), "cyan"),
 }
 
 _KEEP_ALL = Give()

@@ -34,6 +34,13 @@ COMMANDS: dict[str, Entry] = {
     "papers": Entry("headrace.apps.papers.command:papers", "Structured extraction from a folder of documents."),
     "batch": Entry("headrace.cli.batch:batch", "Look at batches, follow them, retry and cancel them."),
     "job": Entry("headrace.cli.job:job", "Look at one job, ask why it waits, cancel it, run it again."),
+    "run": Entry(
+        "headrace.cli.run:run",
+        "Runs of workflows: look at them as trees, cancel them, repeat them, send them signals.",
+    ),
+    "workflow": Entry(
+        "headrace.cli.workflow:workflow", "Definitions of workflows: list, show, switch on and off, start."
+    ),
     "queue": Entry("headrace.cli.queue:queue", "Figures of queues; pause, drain, resume, retry."),
     "limits": Entry(
         "headrace.cli.limits:limits", "Caps, rate limits, breakers and shares; change them while workers run."

@@ -128,7 +128,7 @@ class QueueType(_CheckedType):
 
 
 class IdType(_CheckedType):
-    """The id of a job or a batch."""
+    """The id of a job, a batch or a run."""
 
     name = "id"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.clock import SystemClock
@@ -18,12 +20,14 @@ from headrace.engine.late_limiter import LateLimiter
 from headrace.engine.loops.loop import Loop
 from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.park import park
+from headrace.engine.middleware.part import play_part
 from headrace.engine.middleware.retry import RetryMiddleware
 from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.middleware.usage import meter_usage
 from headrace.engine.registry import RunsIn
 from headrace.engine.shift import ShiftOptions
 from headrace.engine.worker import DutyOptions, Worker
+from headrace.engine.workflows.parts import RunParts
 from headrace.executors.inline import InlineExecutor
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
@@ -35,12 +39,16 @@ from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
 from headrace.runtime import Runtime
 from headrace.settings import Settings
+from headrace.wiring.blobs import open_blobs
+from headrace.wiring.workflows import open_means, run_loops
 
 if TYPE_CHECKING:
     from headrace.app import App
     from headrace.llm.gateway import LLM
     from headrace.llm.quota import Quotas
     from headrace.stores.redis import RedisSite
+
+LOG = logging.getLogger("headrace.wiring")
 
 __all__ = [
     "SystemClock",
@@ -66,12 +74,14 @@ async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | N
         stores = await open_stores(settings, stack)
         stack.push_async_callback(stores.close)
         limiter = await _open_limiter(settings, stores, stack)
+        blobs = open_blobs(settings, stack)
     except BaseException:
         await stack.aclose()
         raise
     gateway = _LazyGateway(settings, stores, limiter, stack)
     return Runtime(
-        settings, stores, llm=gateway.llm, jobs_leave=gateway.jobs_leave, close_others=stack.aclose, limiter=limiter,
+        settings, stores, llm=gateway.llm, means=open_means(settings, stores, blobs, stack),
+        jobs_leave=gateway.jobs_leave, close_others=stack.aclose, limiter=limiter,
         queue_rules={} if queue_rules is None else queue_rules,
     )  # fmt: skip
 
@@ -100,6 +110,8 @@ async def open_stores(settings: Settings, stack: AsyncExitStack) -> Stores:
     if _in_memory(settings):
         from headrace.stores.memory import open_memory_stores
 
+        if queue.type != "memory":
+            LOG.warning("queue.enable_persistence = false: every job is lost with this process")
         return open_memory_stores()
     if queue.type == "redis":
         from headrace.stores.redis import open_redis_stores
@@ -244,11 +256,19 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         },
         alone=ProcessExecutor(child_command(), reuse=False),
         proceed=compose(
-            [RetryMiddleware(), BreakerMiddleware(BreakerReports(stores.admission)), park, limit_time, meter_usage]
+            [
+                RetryMiddleware(),
+                BreakerMiddleware(BreakerReports(stores.admission)),
+                park,
+                limit_time,
+                meter_usage,
+                play_part,
+            ]
         ),
         clock=clock,
         max_processing_time=settings.worker.max_processing_time,
         resources=resources,
+        runs=RunParts(app.runtime.means, app.start_by_name),
     )
     shift = ShiftOptions(
         queues=slots,
@@ -262,7 +282,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
     return Worker(
         stores, factory, shift=shift, duties=_duties(settings), clock=clock,
         admit=None if grants is None else grants.admit_jobs, end_admitting=None if grants is None else grants.close,
-        declarations=app.declarations(),
+        declarations=app.declarations(), loops=partial(run_loops, settings, app.runtime),
     )  # fmt: skip
 
 

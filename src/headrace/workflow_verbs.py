@@ -1,0 +1,166 @@
+"""What the façade does with workflows: declare, start, signal, wait."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, overload
+from uuid import UUID
+
+from headrace.engine.context import CURRENT
+from headrace.engine.queries import parse_id
+from headrace.engine.registry import TaskDef
+from headrace.model.durations import parse_duration
+from headrace.model.errors import ConfigError, SignalTimeoutError
+from headrace.model.job import JobSpec
+from headrace.model.names import check_key
+from headrace.model.parking import ParkRequested
+
+if TYPE_CHECKING:
+    from headrace.canvas import Canvas
+    from headrace.canvas.workflow import Workflow
+    from headrace.engine.workflows.service import RunService
+    from headrace.model.graph.nodes import Graph
+    from headrace.runs import Run
+
+# What only workflows need is imported where it is used: who has none does not wait for it.
+
+
+class WorkflowVerbs:
+    """The part of `App` that is for workflows."""
+
+    _workflows: dict[str, Workflow]
+
+    @overload
+    def workflow(self, function: Callable[..., Canvas], /) -> Workflow: ...
+    @overload
+    def workflow(
+        self, name: str, canvas: Canvas | Graph | Mapping[str, Any], /, *, tags: Sequence[str] = (),
+        on_failure: str | None = None, output: Any = ...,
+    ) -> Workflow: ...  # fmt: skip
+    @overload
+    def workflow(
+        self, *, name: str | None = None, tags: Sequence[str] = (), on_failure: str | None = None, output: Any = ...
+    ) -> Callable[[Callable[..., Canvas]], Workflow]: ...
+    def workflow(self, function: Any = None, canvas: Any = None, /, **options: Any) -> Any:  # type: ignore[misc]
+        """Declare a workflow: a function that returns a canvas, decorated, or a name and a canvas, or its JSON form.
+
+        The function is called once, now, with placeholders for what a run is started with. `tags`: words that
+        influence how runs are scheduled, such as "schedule:node_level". `on_failure`: the name of the workflow that is
+        started with {"workflow", "run_id", "error"} when a run fails. `output`: what a run gives; default: the output
+        of the last part. The JSON form has these within it. Raises InvalidInputError, ConfigError for a name in use.
+
+        >>> from headrace import App, chain
+        >>> app = App("memory://")
+        >>> @app.task
+        ... async def fetch(url: str) -> str: ...
+        >>> @app.task
+        ... async def summarise(text: str) -> str: ...
+        >>> @app.workflow
+        ... def digest(url: str):
+        ...     return chain(fetch.s(url), summarise.s())
+        >>> digest.name
+        'digest'
+        """
+        from headrace.canvas.workflow import define_workflow, workflow_of
+
+        if canvas is not None:
+            return self._declare(workflow_of(function, canvas, **options))
+        if callable(function):
+            return self._declare(define_workflow(function, **options))
+        return lambda decorated: self._declare(define_workflow(decorated, **options))
+
+    def _declare(self, made: Workflow) -> Workflow:
+        known = self._workflows.setdefault(made.name, made)
+        if known.graph != made.graph:
+            raise ConfigError(f"there are two workflows {made.name!r}; give one of them another name=")
+        return made
+
+    @property
+    def run_service(self: Any) -> RunService:
+        """What is done to runs from outside."""
+        from headrace.wiring.workflows import make_run_service
+
+        return make_run_service(self)
+
+    async def start(
+        self: Any, workflow: Workflow | str, /, *given: Any, key: str | None = None,
+        user_id: str | None = None, correlation_id: str | None = None, metadata: Mapping[str, Any] | None = None,
+        **inputs: Any,
+    ) -> Run:  # fmt: skip
+        """Start a run of a workflow and return it once it is stored.
+
+        `workflow`: one that this app declares, or the name of one that is stored. Its input is what its function takes,
+        or, of one without a function, the one value that is given. `key`: idempotency key, unique per workflow for 7
+        days. `user_id`, `correlation_id` and `metadata` reach every node. Raises NotFoundError,
+        WorkflowNotActiveError, InvalidInputError, ConflictError.
+        """
+        from headrace.canvas.workflow import input_of_any
+        from headrace.engine.workflows.service import StartOptions
+        from headrace.runs import Run
+
+        declared = self._workflows.get(workflow) if isinstance(workflow, str) else workflow
+        name = workflow if isinstance(workflow, str) else workflow.name
+        value = input_of_any(name, *given, **inputs) if declared is None else declared.input_of(*given, **inputs)
+        options = StartOptions(key, user_id, correlation_id, dict(metadata or {}))
+        graph = None if declared is None else declared.graph
+        return Run(self, await self.run_service.start(name, graph, value, options))
+
+    async def start_by_name(self: Any, name: str, given: Any, key: str) -> UUID:
+        """Start a workflow by its name, once per key; for workers."""
+        from headrace.engine.workflows.service import StartOptions
+
+        declared = self._workflows.get(name)
+        graph = None if declared is None else declared.graph
+        named = declared is not None and declared.parameters is not None and isinstance(given, dict)
+        value = declared.input_of(**given) if declared is not None and named else given
+        started: UUID = await self.run_service.start(name, graph, value, StartOptions(key))
+        return started
+
+    def find_run(self: Any, run_id: UUID | str) -> Run:
+        """Return the handle of a run. Raises InvalidInputError for what is no id."""
+        from headrace.runs import Run
+
+        return Run(self, parse_id("run", run_id) if isinstance(run_id, str) else run_id)
+
+    async def signal(self: Any, key: str, payload: Any = None) -> bool:
+        """Send a signal: what waits for `key` runs on, now or when it comes to wait.
+
+        A signal comes once per key; False says that it had come before, and that its payload stands.
+        """
+        sent: bool = await self.run_service.signal(key, payload)
+        return sent
+
+    async def wait_for(self: Any, key: str, timeout: float | str | timedelta | None = None) -> Any:
+        """Within a task: return the payload of a signal; until it comes the job is parked and takes no slot.
+
+        The handler then runs again from its first line: `ctx.step` and model calls return what they stored. `timeout`
+        counts from the first call. Raises SignalTimeoutError, ConfigError outside of a task.
+        """
+        from headrace.engine.workflows.waiting import Waits
+
+        context = CURRENT.get()
+        if context is None:
+            raise ConfigError("app.wait_for works within a task: elsewhere there is no job that could wait")
+        check_key("signal key", key)
+        limit = None if timeout is None else parse_duration(timeout, field="timeout")
+        means = self.runtime.means
+        waited = await Waits(means.stores.signals, means.clock, context.steps.save).wait(f"signal {key}", key, limit)
+        if waited.park is not None:
+            raise ParkRequested(waited.park.wait, f"signal {key}", key=key)
+        if waited.timed_out:
+            raise SignalTimeoutError(f"no signal {key!r} came within {timeout}")
+        return json.loads(waited.payload or "null")
+
+    def node_spec_of(self: Any, task: TaskDef) -> JobSpec:
+        """Return how jobs of a task are stored that are nodes of runs: `[scheduler.distributed]` bounds them."""
+        spec: JobSpec = self.spec_of(task)
+        distributed = self.settings.scheduler.distributed
+        retries = 0 if spec.at_most_once else distributed.max_retries
+        return replace(
+            spec,
+            max_attempts=task.spec.max_attempts or 1 + retries,
+            timeout=task.spec.timeout or distributed.default_timeout,
+        )
