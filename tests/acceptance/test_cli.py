@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import psutil
@@ -361,14 +362,27 @@ def test_a_terminal_gets_a_live_line_and_colour(shared: Place) -> None:
 
 
 def test_help_is_quick(shared: Place) -> None:
-    """`headrace --help` costs at most 0.3 s of processor time; what others of this machine cost it is not counted."""
-    assert min(seconds_of_help(shared) for _ in range(3)) < 0.3
+    """`headrace --help` costs at most four times the processor time of the libraries that any command line needs.
+
+    In turns, so that both see one machine: 0.3 s on one may be 0.2 or 0.5 s on another.
+    """
+    least = min(seconds_of([sys.executable, "-c", "import asyncio, click, logging"]) for _ in range(3))
+    helps = [seconds_of_help(shared) for _ in range(3)]
+    assert min(helps) < 4 * least, (helps, least)
 
 
 def seconds_of_help(place: Place) -> float:
     """Return the processor time of `headrace --help`."""
-    process = place.start("--help")
-    _, status, usage = os.wait4(process.popen.pid, 0)
-    process.popen.returncode = os.waitstatus_to_exitcode(status)
-    assert process.popen.returncode == 0
+    return _seconds(place.start("--help").popen)
+
+
+def seconds_of(command: list[str]) -> float:
+    """Return the processor time of a command."""
+    return _seconds(subprocess.Popen(command))
+
+
+def _seconds(process: subprocess.Popen[Any]) -> float:
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
     return usage.ru_utime + usage.ru_stime

@@ -17,6 +17,7 @@ from tests.waiting import wait_until_sync
 README = Path(__file__).resolve().parent.parent.parent / "README.md"
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MODELS = re.compile(r"^```python rivers.py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+WORKFLOW = re.compile(r"^```python sizes.py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MAX_LINES = 15
 
 pytestmark = pytest.mark.acceptance
@@ -32,6 +33,13 @@ def example() -> str:
 def models_example() -> str:
     """Return the program that asks a model."""
     match = MODELS.search(README.read_text(encoding="utf-8"))
+    assert match is not None
+    return match.group(1)
+
+
+def workflow_example() -> str:
+    """Return the program that runs a workflow."""
+    match = WORKFLOW.search(README.read_text(encoding="utf-8"))
     assert match is not None
     return match.group(1)
 
@@ -75,3 +83,14 @@ def test_the_models_example_killed_and_run_again_costs_nothing(workplace: Path) 
     assert calls[0] == calls[1] <= 4
     assert printed[0] == printed[1]
     assert "tokens were paid today" in printed[0]
+
+
+def test_the_workflow_example_measures_each_page_once(workplace: Path) -> None:
+    """Run again it finds its run by the key: the same output, and no node runs."""
+    (workplace / "sizes.py").write_text(workflow_example(), encoding="utf-8")
+    printed = [
+        subprocess.check_output([sys.executable, "sizes.py"], cwd=workplace, text=True, timeout=60).splitlines()
+        for _ in range(2)
+    ]
+    pages = [f"measures Hamlet, page {number}" for number in (1, 2, 3)]
+    assert [sorted(lines) for lines in printed] == [["[14, 14, 14]", *pages], ["[14, 14, 14]"]]

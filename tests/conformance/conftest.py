@@ -11,6 +11,7 @@ import pytest
 from headrace.ports.stores import Stores
 from headrace.testing.clock import FakeClock
 from tests.conformance.books import Books
+from tests.conformance.runs import Runs
 from tests.conformance.scenario import Scenario
 
 #: A new backend is one name here and one module `tests/backends/NAME.py` with `open_test_stores(clock)`.
@@ -41,3 +42,9 @@ def on(stores: Stores, clock: FakeClock) -> Scenario:
 def books(on: Scenario) -> Books:
     """Return what a test does with the ledger of calls, in few words."""
     return Books(on.stores, on.clock)
+
+
+@pytest.fixture
+def runs(on: Scenario) -> Runs:
+    """Return what a test does with runs of workflows, in few words."""
+    return Runs(on)

@@ -200,7 +200,20 @@ CALL_SCRIPTS = {
     "open_calls.lua", "send_calls.lua", "settle_calls.lua", "spool_items.lua", "reap_calls.lua", "set_budget.lua",
     "claim_names.lua", "release_names.lua", "prune_calls.lua", "prune_spend.lua",
 }  # fmt: skip
-EXEMPT |= CALLS
+#: Runs of workflows, signals, definitions, and statuses on the board: `test_workflow_kills` kills those that work runs
+#: wherever they are, and holds what became of every node against an interpreter.
+RUNS = {
+    "cancel_run.sql", "cancel_run_jobs.sql", "end_cancelled_runs.sql", "finish_nodes.sql", "hold_runs.sql",
+    "hold_snapshots.sql", "insert_run.sql", "insert_workflow.sql", "park_jobs.sql", "prune_runs.sql",
+    "prune_signals.sql", "prune_snapshots.sql", "save_nodes.sql", "set_workflow_active.sql", "settle_jobs.sql",
+    "store_signal.sql", "wake_jobs.sql",
+}  # fmt: skip
+RUN_SCRIPTS = {
+    "cancel_run.lua", "note_changes.lua", "prune_runs.lua", "prune_signals.lua", "put_status.lua", "save_nodes.lua",
+    "save_workflow.lua", "send_signal.lua", "set_workflow_active.lua", "settle_jobs.lua", "start_run.lua",
+    "sweep_run.lua",
+}  # fmt: skip
+EXEMPT |= CALLS | RUNS
 #: The same for the scripts of the Redis store.
 SCRIPT_ROUTES: dict[str, Route] = {
     "admit_jobs.lua": Route(CAPPED, 3),
@@ -255,7 +268,7 @@ SCRIPT_ROUTES: dict[str, Route] = {
     "take.lua": Route(CAPPED, 2),
 }
 #: Sent before there is an epoch, by EVAL; and what a leader does when a fire time has come, on every store alike.
-EXEMPT_SCRIPTS = {"create_namespace.lua", "probe_server.lua", "fire_schedule.lua"} | CALL_SCRIPTS
+EXEMPT_SCRIPTS = {"create_namespace.lua", "probe_server.lua", "fire_schedule.lua"} | CALL_SCRIPTS | RUN_SCRIPTS
 
 
 def boundaries(places: Iterable[str] = ROUTES) -> list[str]:

@@ -28,6 +28,7 @@ HOT = {
     "claim_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
     "finish_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
     "return_jobs": {"jobs_pkey"},
+    "stage_jobs": {"jobs_due", "jobs_parked_due", "jobs_pkey"},
     "close_batches": {
         "jobs_batch",
         "jobs_retry",
@@ -63,7 +64,7 @@ def used(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(HOT))
 async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
-    """Claims walk the claim indexes, endings the primary key under the fence: no scan, hash join or other index."""
+    """Claims walk the claim indexes, endings the primary key, staging what is due: no scan or other index."""
     async with database(pinned=True) as opened:
         connection = await opened.connect()
         for scene in ("empty", "analysed while empty", "analysed when emptied", "loaded"):
@@ -85,7 +86,6 @@ async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "index"),
     [
-        ("stage_jobs", "jobs_due"),
         ("renew_session", "jobs_to_cancel"),
         ("batch_progress", "jobs_batch"),
         ("batch_progress", "finished_jobs_items"),
@@ -119,7 +119,6 @@ FINISHED = """INSERT INTO "{schema}".finished_jobs (id, batch_id, ordinal, creat
 
 #: What runs again and again, with the only way it may reach the two big tables.
 PERIODIC = {
-    "stage_jobs": {"jobs_due", "jobs_pkey"},
     "find_ended": set(),
     "mark_swept": set(),
     "rescue_jobs": {"Tid Range Scan on jobs", "jobs_pkey"},

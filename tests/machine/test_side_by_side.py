@@ -44,6 +44,12 @@ ELSEWHERE = {
         "tests/conformance/test_call_store_races.py",
     ),
     "budgets": ("read and set by people, over the same ledger", "tests/conformance/test_budget_store.py"),
+    "runs": (
+        "moved by what goes along with the ends of jobs, in one step",
+        "tests/conformance/test_run_store_effects.py",
+    ),
+    "workflows": ("rows of their own, versions of definitions", "tests/conformance/test_workflow_store.py"),
+    "signals": ("rows of their own, and jobs that they wake", "tests/conformance/test_job_store_park.py"),
     "names": ("rows of their own, taken in one step", "tests/conformance/test_name_store.py"),
     "close": ("ends the store", "tests/backends/postgres.py"),
 }

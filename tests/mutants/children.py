@@ -32,13 +32,17 @@ class Child:
     output: str
 
 
-def run_tests(folder: Path, edits: tuple[Edit, ...], tests: tuple[str, ...], *, store: str = "postgres") -> Child:
-    """Run tests on a store against a copy of the package with `edits`, up to the first failure."""
-    backend = BACKENDS[store]
+def run_tests(
+    folder: Path, edits: tuple[Edit, ...], tests: tuple[str, ...], *, store: str | None = "postgres"
+) -> Child:
+    """Run tests, on a store if one is named, against a copy of the package with `edits`, up to the first failure."""
     root, report = mutated_package(folder, edits), folder / "report.json"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.mutants.child"]
-    command += ["-p", "pytest_asyncio.plugin", "-p", "pytest_timeout", "-k", store, "-o", f"pythonpath={root} ."]
-    own = {backend.LENT: str(backend.shared_server().root), REPORT: str(report), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command += ["-p", "pytest_asyncio.plugin", "-p", "pytest_timeout", "-o", f"pythonpath={root} ."]
+    own = {REPORT: str(report), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    if store is not None:
+        command += ["-k", store]
+        own[BACKENDS[store].LENT] = str(BACKENDS[store].shared_server().root)
     environment = {**os.environ, **own, "PYTHONPATH": str(root)}
     ended = subprocess.run(
         [*command, *tests], cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
@@ -57,7 +61,7 @@ def params(mutants: Sequence[Mutant], every_run: Collection[str]) -> list[object
     return [pytest.param(mutant, id=f"{mutant.guard}: {mutant.name}", marks=marks[mutant.name]) for mutant in mutants]
 
 
-def expect_noticed(mutant: Mutant, folder: Path, *, broken: tuple[str, ...], store: str = "postgres") -> None:
+def expect_noticed(mutant: Mutant, folder: Path, *, broken: tuple[str, ...], store: str | None = "postgres") -> None:
     """Fail unless a test misses the guard, and by none of the errors that say that the edit broke the statement."""
     child = run_tests(folder, mutant.edits, mutant.tests, store=store)
     assert child.failed, f"no test misses the guard:\n{child.output}"
@@ -65,7 +69,7 @@ def expect_noticed(mutant: Mutant, folder: Path, *, broken: tuple[str, ...], sto
         assert not any(error.startswith(broken) for error in errors), "\n".join(errors)
 
 
-def expect_whole(mutants: Sequence[Mutant], folder: Path, *, store: str = "postgres") -> None:
+def expect_whole(mutants: Sequence[Mutant], folder: Path, *, store: str | None = "postgres") -> None:
     """Fail unless all tests of the mutants run and pass against a copy with every guard in place."""
     tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
     child = run_tests(folder, (), tests, store=store)

@@ -13,9 +13,10 @@ import pytest
 from tests.mutants.children import expect_noticed, expect_whole, params
 from tests.mutants.lua_ledger_mutants import LEDGER_MUTANTS
 from tests.mutants.lua_mutants import MUTANTS as JOB_MUTANTS
+from tests.mutants.lua_run_mutants import RUN_MUTANTS
 from tests.mutants.sql_mutants import Mutant
 
-MUTANTS = (*JOB_MUTANTS, *LEDGER_MUTANTS)
+MUTANTS = (*JOB_MUTANTS, *LEDGER_MUTANTS, *RUN_MUTANTS)
 #: Errors of the server or of the way to it, and answers that are no answers of a script of ours.
 BROKEN = (
     "headrace.stores.redis.faults.RefusedError", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError",
@@ -31,6 +32,10 @@ EVERY_RUN = {
     "a live call does not hold its key",
     "calls of one list do not see one another",
     "a settled call is settled again",
+    "each arrival after the decision decides again",
+    "effects of all kinds reach it",
+    "a job is settled again",
+    "a signal wakes what runs",
 }
 
 

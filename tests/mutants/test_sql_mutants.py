@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import gate_mutants, sql_mutants
+from tests.mutants import gate_mutants, run_mutants, sql_mutants
 from tests.mutants.children import CHECKOUT, expect_noticed, expect_whole, params
 from tests.mutants.mutated import Edit, mutated_package
 from tests.mutants.sql_mutants import Mutant
 
-MUTANTS = (*sql_mutants.MUTANTS, *gate_mutants.MUTANTS)
+MUTANTS = (*sql_mutants.MUTANTS, *gate_mutants.MUTANTS, *run_mutants.MUTANTS)
 #: Errors of the database or of the way to it.
 BROKEN = ("asyncpg.", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError", "builtins.NameError")
 #: Mutants for every run: one of each guard and the races; all others run with the long tests.
@@ -59,6 +59,18 @@ EVERY_RUN = {
     "a job dearer than the burst never starts",
     "units are kept for nobody",
     "a probe that is gone keeps its place",
+    "finish_nodes without the session",
+    "save_nodes without the attempt",
+    "a later end takes the place of the first",
+    "sums are read, then written",
+    "each arrival after the decision decides again",
+    "ends lock sums in the order of the call",
+    "arrivals reach it",
+    "a run is cancelled while jobs of it run",
+    "a start does not hold the graph it shares",
+    "a job is settled again",
+    "a signal looks for sleepers before it holds the key",
+    "a signal wakes what runs",
 }
 
 

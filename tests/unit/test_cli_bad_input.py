@@ -26,6 +26,8 @@ FILES = {
     "cli_option.py": "from headrace import App\napp = App()\n@app.task(queu='a')\nasync def one(): ...\n",
     "cli_no_tasks.py": "from headrace import App\napp = App()\n",
     "cli_bad_url.py": "from headrace import App\napp = App('mysql://app:hush@db')\n",
+    "cli_flows.py": "from headrace import App, chain\napp = App()\n@app.task\nasync def one(): ...\n"
+    "@app.workflow\ndef flow(url: str):\n    return one.s()\napp.workflow('plain', one.s())\n",
     "cli_in_memory.py": "from headrace import App\napp = App('memory://')\n@app.task\nasync def one(): ...\n",
     "broken.toml": "[worker]\nconcurency = 4\n",
     "no.toml": "[worker\n",
@@ -115,6 +117,27 @@ MISTAKES: dict[str, tuple[list[object], int, list[str]]] = {
     "a wrong queue": (["enqueue", "cli_good", "add", "1", "--queue", "../x"], USAGE, ["[a-z0-9]"]),
     "a wait that is none": (["enqueue", "cli_good", "add", "1", "--timeout", "1s"], USAGE, ["--wait"]),
     "a store that would forget": (["enqueue", "cli_in_memory", "one"], USAGE, ["memory", "durable"]),
+    # run
+    "an unknown run": (["run", "show", ID], NOT_FOUND, [str(ID), "headrace run list"]),
+    "a run of no id": (["run", "cancel", "7"], USAGE, ["must be an id", "'7'"]),
+    "a run in no state": (["run", "list", "--state", "done"], USAGE, ["done", "succeeded"]),
+    "no runs at all": (["run", "list", "--limit", "0"], USAGE, ["limit", "'0'"]),
+    "a signal without a key": (["run", "signal"], USAGE, ["KEY"]),
+    "a signal of no text": (["run", "signal", ""], USAGE, ["signal key", "1 to 255"]),
+    "a signal that is no JSON": (["run", "signal", "k", "{by: 1}"], USAGE, ["must be JSON", "column 2"]),
+    "a signal that is too large": (["run", "signal", "k", json.dumps("x" * 300_000)], USAGE, ["256 KiB"]),
+    # workflow
+    "an unknown workflow": (["workflow", "show", "nowhere"], NOT_FOUND, ["'nowhere'", "headrace workflow list"]),
+    "an unknown one to switch": (["workflow", "activate", "nowhere"], NOT_FOUND, ["'nowhere'"]),
+    "a version that is none": (["workflow", "show", "flow", "--version", "0"], USAGE, ["version", "'0'"]),
+    "a workflow nobody knows": (["workflow", "start", "cli_flows", "flaw"], NOT_FOUND, ["'flaw'"]),
+    "an input that is no JSON": (["workflow", "start", "cli_flows", "plain", "{a: 1}"], USAGE, ["must be JSON"]),
+    "an input that does not fit": (["workflow", "start", "cli_flows", "flow", '{"uri": "a"}'], USAGE, ["url", "uri"]),
+    "an input that is too much": (["workflow", "start", "cli_flows", "flow", "[1, 2]"], USAGE, ["takes", "url"]),
+    "no input where one is needed": (["workflow", "start", "cli_flows", "flow"], USAGE, ["workflow flow", "'url'"]),
+    "a run's key that is none": (["workflow", "start", "cli_flows", "plain", "--key", ""], USAGE, ["key", "1 to 255"]),
+    "a run's wait that is none": (["workflow", "start", "cli_flows", "plain", "--timeout", "1s"], USAGE, ["--wait"]),
+    "a run that would be forgotten": (["workflow", "start", "cli_in_memory", "x"], USAGE, ["memory", "durable"]),
 }  # fmt: skip
 
 

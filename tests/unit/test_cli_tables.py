@@ -13,9 +13,10 @@ from uuid import UUID
 
 import pytest
 
-from headrace import App, Breaker, Limit
+from headrace import App, Breaker, Limit, chain, choose, map_, when
 from headrace.cli.tables import Give, fit
 from tests.unit.cli_runner import CommandLine, as_client, command_line, working
+from tests.waiting import wait_until_sync
 
 #: Ages and figures go on between two looks.
 FIGURE = re.compile(r"(?<![\w*/:-])[0-9.]+(ms|s|m|h)?([0-9]+s)?(?![\w*/:-])")
@@ -26,6 +27,7 @@ DATE = re.compile(r"\b20[0-9]{2}-[0-9]{2}-[0-9]{2}\b")
 INSTANT = re.compile(r"\b20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}(:[0-9]{2})?[+-][0-9]{2}:[0-9]{2}\b")
 MESSAGE = "the scan holds no text that any model of this account can read, so nothing was paid for it"
 SUMMARY, SCHEDULE, TASK = "summaries-of-night", "yearly-in-office-hours", "summarise_pages"
+FLOW = "digest-of-the-night"
 TABLES = {
     "queue stats": ("QUEUE", SUMMARY, "READY", "STATE"),
     "workers": ("STATE", "HOST", "QUEUES", SUMMARY, "HEARTBEAT"),
@@ -35,6 +37,10 @@ TABLES = {
     "dlq list": ("FINGERPRINT", "COUNT", "TASK", TASK, "MESSAGE"),
     "limits list": ("CAP", f"task:{TASK}", "RATE", "openai-tokens", "BREAKER", "openai", "TRIES AGAIN", "tenant-7"),
     "job show JOB_ID": ("ATTEMPT", "ENDED", "ERROR"),
+    "run list": ("RUN", "RUN_ID", "WORKFLOW", FLOW, "STATE"),
+    "run show RUN_ID": ("NODE", "map-summarise_pages", "of all 12", "STATE", "NOTE"),
+    "workflow list": ("WORKFLOW", FLOW, "STATE", "active"),
+    f"workflow show {FLOW}": ("NODE", "KIND", "WHAT", TASK, "FROM", "TO", "WHEN"),
 }
 
 
@@ -47,6 +53,13 @@ def _declare(app: App) -> None:
 
     app.schedule(summarise, "*/15 8-17 31 1 *", args=(7,), name=SCHEDULE, tz="America/Argentina/Buenos_Aires")
     app.schedule(summarise, "0 0 31 1 *", args=(8,), name="yearly")
+
+    @app.task
+    async def collect(pages: list[int]) -> list[int]:
+        return pages
+
+    once = summarise.s().options(retry={"max_tries": 1})
+    app.workflow(FLOW, chain(collect.s(), choose(when().truthy(), map_(once, max_failed=None))))
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +77,8 @@ def headrace() -> Iterator[CommandLine]:
 
         with working(worker):
             line.wait_for(as_client(client, enqueue))
+            run = as_client(client, lambda: client.start(FLOW, list(range(12)))).id
+            wait_until_sync(lambda: line.json("run", "show", run)["state"] == "succeeded")
             line.text("schedule", "run-now", SCHEDULE)
             line.text("limits", "set-breaker", "openai", "open")
             line.text("limits", "set-weight", SUMMARY, "tenant-7", 2)
@@ -75,6 +90,7 @@ def ids_of(headrace: CommandLine) -> dict[str, str]:
     """Return the ids that commands need and show."""
     return {
         "BATCH_ID": headrace.json("batch", "list")[0]["id"],
+        "RUN_ID": headrace.json("run", "list")[0]["id"],
         "JOB_ID": headrace.json("schedule", "history", SCHEDULE)[0]["job_id"],
     }
 

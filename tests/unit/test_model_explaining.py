@@ -117,8 +117,14 @@ def told(
             "queue llm is paused: quota used up (`headrace queue resume llm` lifts it)",
         ),
         (told(R.PAUSED, "llm", paused_reason=None), "queue llm is paused (`headrace queue resume llm` lifts it)"),
-        (told(R.PARKED), "it is parked and waits for a signal"),
-        (told(R.PARKED, "approval"), "it is parked on approval"),
+        (told(R.PARKED), "it is parked until it is cancelled"),
+        (told(R.PARKED, until=120), "it is parked until 14:03:05 (in 2 m)"),
+        (told(R.PARKED, "approval"), "it is parked: it waits for signal approval"),
+        (told(R.PARKED, "approval", until=120), "it is parked: it waits for signal approval until 14:03:05 (in 2 m)"),
+        (
+            told(R.PARKED, "approval", until=-3),
+            "its time came at 14:01:02 (3.0 s ago): the next sweep of a live worker makes it ready",
+        ),
         (told(R.CANCELLING, str(UUID(int=9))), f"its batch {UUID(int=9)} is being cancelled"),
         (
             told(R.NO_WORKER, "llm", ahead=0),

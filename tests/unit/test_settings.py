@@ -17,17 +17,19 @@ from headrace.model.queue import QueueOptions, QueueRule
 from headrace.settings import QueueSettings, Settings, load_settings, use_store
 
 
-def keys() -> Iterator[tuple[str, str, Any]]:
+def keys(table: Any = None, section: str = "") -> Iterator[tuple[str, str, Any]]:
     """Yield section, key and default of every setting; the section is empty above the tables."""
-    for item in fields(Settings):
-        value = getattr(Settings(), item.name)
+    table = Settings() if table is None else table
+    for item in fields(table):
+        value = getattr(table, item.name)
         if is_dataclass(value):
-            named = ((item.name, key.name, getattr(value, key.name)) for key in fields(value))
-            yield from (found for found in named if found[:2] != ("llm", "escalate_to"))  # names a table, see below
-        elif item.name not in ("queues", "models"):  # tables by name, which have tests of their own
-            yield "", item.name, value
+            yield from keys(value, f"{section}.{item.name}" if section else item.name)
+        elif (section, item.name) not in NAMING:
+            yield section, item.name, value
 
 
+#: Tables by name, and what names one of them: these have tests of their own.
+NAMING = {("", "queues"), ("", "models"), ("llm", "escalate_to")}
 KEYS = list(keys())
 
 #: Values other than the default where any other value of the type would break a rule.
@@ -43,13 +45,24 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("llm", "charge"): "split",
     ("telemetry", "endpoint"): "http://127.0.0.1:4318",
     ("limits", "url"): "redis://limits",
+    ("scheduler.hybrid", "default_mode"): "node_level",
+    ("scheduler.distributed", "priority_strategy"): "by_node_type",
+    ("blob_storage", "type"): "memory",
+    ("blob_storage", "path"): Path("elsewhere"),
+    ("blob_storage", "endpoint"): "https://storage.example:9000",
 }
+S3 = {"type": "s3", "bucket": "big"}
 #: What has to be said as well for a value to be allowed.
-BESIDES = {
-    ("queue", "enable_persistence"): ("unsafe_no_persistence", True),
-    ("queue", "url"): ("type", "postgres"),
-    ("llm", "input_price"): ("output_price", 2.5),
-    ("llm", "output_price"): ("input_price", 2.5),
+BESIDES: dict[tuple[str, str], dict[str, Any]] = {
+    ("queue", "enable_persistence"): {"unsafe_no_persistence": True},
+    ("queue", "url"): {"type": "postgres"},
+    ("llm", "input_price"): {"output_price": 2.5},
+    ("llm", "output_price"): {"input_price": 2.5},
+    ("blob_storage", "bucket"): {"type": "s3"},
+    ("blob_storage", "endpoint"): S3,
+    ("blob_storage", "region"): S3,
+    ("blob_storage", "access_key"): {**S3, "secret_key": "k"},
+    ("blob_storage", "secret_key"): {**S3, "access_key": "k"},
 }
 
 
@@ -91,14 +104,17 @@ def load(tmp_path: Path, text: str = "", **environ: str) -> Settings:
 
 def read(settings: Settings, section: str, key: str) -> Any:
     """Return one value."""
-    return getattr(getattr(settings, section) if section else settings, key)
+    table: Any = settings
+    for name in filter(None, section.split(".")):
+        table = getattr(table, name)
+    return getattr(table, key)
 
 
 @pytest.mark.parametrize(("section", "key", "default"), KEYS, ids=[f"{section}.{key}" for section, key, _ in KEYS])
 def test_every_key_is_read_from_the_file(tmp_path: Path, section: str, key: str, default: Any) -> None:
     """A key of headrace.toml replaces its default, and nothing else."""
     value = other_value(section, key, default)
-    given = {key: value, **dict([BESIDES[section, key]] if (section, key) in BESIDES else [])}
+    given = {key: value, **BESIDES.get((section, key), {})}
     lines = [f"{name} = {as_toml(item)}" for name, item in given.items()]
     settings = load(tmp_path, "\n".join([f"[{section}]" if section else "", *lines]))
     assert read(settings, section, key) == value
@@ -110,10 +126,9 @@ def test_every_key_is_read_from_the_file(tmp_path: Path, section: str, key: str,
 def test_every_key_is_read_from_the_environment(tmp_path: Path, section: str, key: str, default: Any) -> None:
     """`HEADRACE_SECTION_KEY` replaces the default, and wins over the file."""
     value = other_value(section, key, default)
-    given = {key: value, **dict([BESIDES[section, key]] if (section, key) in BESIDES else [])}
-    environ = {
-        "_".join(filter(None, ("HEADRACE", section, name))).upper(): as_text(item) for name, item in given.items()
-    }
+    given = {key: value, **BESIDES.get((section, key), {})}
+    table = section.replace(".", "_")
+    environ = {"_".join(filter(None, ("HEADRACE", table, name))).upper(): as_text(item) for name, item in given.items()}
     in_file = "" if default is None or isinstance(default, str) else f"{key} = {as_toml(default)}"
     settings = load(tmp_path, f"[{section}]\n{in_file}" if section else in_file, **environ)
     assert read(settings, section, key) == value
