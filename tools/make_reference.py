@@ -80,10 +80,20 @@ def configuration() -> str:
     for item in dataclasses.fields(root):
         section = getattr(root, item.name)
         if dataclasses.is_dataclass(section):
-            parts.append(table(item.name, section, (type(section).__doc__ or "").strip()))
+            parts += tables(item.name, section)
     parts.append(named_table(settings.QueueTable()))
     parts.append(MODELS)
     return "\n".join(parts)
+
+
+def tables(name: str, section: Any) -> Iterator[str]:
+    """Yield a table, unless it holds nothing but tables, and those within it."""
+    within = {item.name: getattr(section, item.name) for item in dataclasses.fields(section)}
+    if not all(dataclasses.is_dataclass(value) for value in within.values()):
+        yield table(name, section, (type(section).__doc__ or "").strip())
+    for key, value in within.items():
+        if dataclasses.is_dataclass(value):
+            yield from tables(f"{name}.{key}", value)
 
 
 MODELS = """## `[llm.models.NAME]`
