@@ -14,7 +14,9 @@ from random import Random
 import pytest
 
 from headrace.llm.quota import QuotaWait, Reservation, gate_name
+from headrace.llm.quota.central import Central
 from headrace.llm.quota.slots import Slots
+from headrace.model.learning import Learnt
 from headrace.model.quota import Dimension, Estimate, Pool, PoolLimits, QuotaHint
 from headrace.model.usage import Usage
 from tests.unit.quota_world import Workload, World, in_world
@@ -408,6 +410,38 @@ def test_a_limiter_that_forgot_everything_is_told_again() -> None:
         assert world.loop.now - began < 0.5
 
     on(scenario)
+
+
+def test_who_dies_while_it_writes_what_was_learnt_stops_nobody() -> None:
+    """The number is declared and not written: what next to nothing has become since then is no flow."""
+
+    async def scenario(world: World) -> None:
+        before = world.limiter.asked["give_back"]
+        writing = asyncio.create_task(Central(world.limiter, world.pool.name).write_learnt("pace", Learnt(20.0)))
+        while world.limiter.asked["give_back"] == before:
+            await asyncio.sleep(0.0005)
+        writing.cancel()
+        await asyncio.sleep(120)
+        assert await level(world, "pace:flow") > 0
+        async with asyncio.timeout(5):
+            for _ in range(30):
+                (await world.quotas[0].reserve(world.pool, SMALL)).settle(USED)
+
+    in_world(scenario, limits=PoolLimits(), flows={})
+
+
+def test_a_flow_that_was_never_refused_stays_so_however_long_it_lies() -> None:
+    """Next to nothing flows into the number that says where the provider refused: it stays none."""
+
+    async def scenario(world: World) -> None:
+        central = Central(world.limiter, world.pool.name)
+        await central.write_learnt("pace", Learnt(20.0))
+        await asyncio.sleep(100_000)
+        learnt = await central.read_learnt("pace")
+        assert learnt is not None
+        assert (round(learnt.flow, 6), learnt.refused) == (20.0, None)
+
+    in_world(scenario, limits=PoolLimits(), flows={})
 
 
 @pytest.mark.parametrize("processes", [1, 5])

@@ -16,7 +16,7 @@ BELOW = 0.98
 #: A refusal lowers a flow at least by this.
 LEAST_DECREASE = 0.95
 #: How fast a flow grows that was never refused: by this per second.
-START_GROWTH = 2.5
+START_GROWTH = 1.56
 #: The part of the way back to just below the refused flow that is made up per second.
 RETURN = 0.7
 #: Near the refused flow it grows by this part of it per second …
@@ -60,8 +60,8 @@ def grow(learnt: Learnt, seconds: float, *, ceiling: float | None = None) -> Lea
 
     `ceiling`: what the limits allow. Fast back to just below what was refused, then slowly past it, then fast again.
 
-    >>> grow(Learnt(10.0), 1.0)
-    Learnt(flow=25.0, refused=None)
+    >>> grow(Learnt(100.0), 1.0)
+    Learnt(flow=156.0, refused=None)
     >>> grow(Learnt(100.0, refused=100.0), 1.0).flow
     100.6
     """

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from headrace.llm.quota.values import gate_name
 from headrace.model.errors import StoreUnavailableError
-from headrace.model.learning import Learnt
+from headrace.model.learning import LEAST_FLOW, Learnt
 from headrace.model.limits import LONGEST_CLOSING, Level, Rate
 from headrace.ports.limiter import Limiter, Taken
 
@@ -26,7 +26,8 @@ _DOUBTFUL = timedelta(seconds=30)
 _PATIENCE_SECONDS = 2.0
 #: Who takes the right to change what was learnt changes it; the others read it.
 _GROWTH, _CUT = Rate(per_second=2.0, burst=1.0), Rate(per_second=1.0, burst=1.0)
-#: A bucket into which nothing flows keeps a number for all processes.
+#: A bucket into which next to nothing flows keeps a number for all processes: what was learnt is never as little as
+#: flows in during a lifetime, and less than that was never written. Who wrote may have died before it was.
 _NUMBER = Rate(per_second=1e-12, burst=1e12)
 #: More than any bucket holds.
 _ALL = 1e15
@@ -129,10 +130,8 @@ class Central:
         """Return what processes have learnt; None: nothing yet. `kind` keeps numbers of different meaning apart."""
         flow, refused = self._numbers(kind)
         levels = await soon(self._limiter.levels([flow, refused]))
-        if flow not in levels or levels[flow].units <= 0:
-            return None
-        known = refused in levels and levels[refused].units > 0
-        return Learnt(levels[flow].units, levels[refused].units if known else None)
+        written = {name: level.units for name, level in levels.items() if level.units > LEAST_FLOW / 2}
+        return Learnt(written[flow], written.get(refused)) if flow in written else None
 
     async def write_learnt(self, kind: str, learnt: Learnt) -> None:
         """Keep what was learnt for all processes."""
