@@ -144,8 +144,16 @@ async def schedule(site: Site) -> AsyncIterator[Schedule]:
         yield PostgresSchedule(site, observer)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
-@pytest.mark.parametrize("site", ["postgres", "redis"], indirect=True)
+@pytest.mark.parametrize(
+    ("site", "how"),
+    [
+        pytest.param("postgres", signal.SIGKILL, id="postgres-killed", marks=pytest.mark.slow),
+        pytest.param("postgres", signal.SIGSTOP, id="postgres-frozen"),
+        pytest.param("redis", signal.SIGKILL, id="redis-killed"),
+        pytest.param("redis", signal.SIGSTOP, id="redis-frozen", marks=pytest.mark.slow),
+    ],
+    indirect=["site"],
+)
 async def test_a_leader_that_is_gone_is_followed_and_fires_nothing_twice(
     schedule: Schedule, how: signal.Signals
 ) -> None:

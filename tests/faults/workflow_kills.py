@@ -178,10 +178,15 @@ def asking_graph() -> dict[str, Any]:
     return {"nodes": nodes, "edges": edges, "output": output}
 
 
-async def run_asking(site: Site, folder: Path, level: str, *, kills: int, seed: int = 0) -> llm_kills.Report:
-    """Run nodes that call a model while workers are killed, count what was paid, and run them again."""
+async def run_asking(
+    site: Site, folder: Path, level: str, *, kills: int, seconds: float = 0.3, seed: int = 0
+) -> llm_kills.Report:
+    """Run nodes that call a model while workers are killed, count what was paid, and run them again.
+
+    `seconds`: how long an answer takes; ten of them follow one another.
+    """
     report = llm_kills.Report(kills, ROWS * COLUMNS)
-    with _provider(folder) as provider:
+    with _provider(folder, seconds) as provider:
         prices = {"HEADRACE_LLM_INPUT_PRICE": "1", "HEADRACE_LLM_OUTPUT_PRICE": "2"}
         environ = {**environ_of(folder, level), **provider.environment, **prices}
         app, _ = llm_tasks.make(App(settings=settings_of(site, folder, environ)))
@@ -204,7 +209,7 @@ async def run_asking(site: Site, folder: Path, level: str, *, kills: int, seed: 
     return report
 
 
-def _provider(folder: Path) -> ProviderProcess:
+def _provider(folder: Path, seconds: float) -> ProviderProcess:
     answers = folder / "answers.json"
     answers.write_text('{"rules": [{"compute": "upper"}]}')
-    return ProviderProcess("--answers", str(answers), "--latency", "0.3", "--log", str(folder / "calls.jsonl"))
+    return ProviderProcess("--answers", str(answers), "--latency", str(seconds), "--log", str(folder / "calls.jsonl"))

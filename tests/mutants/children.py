@@ -61,6 +61,12 @@ def params(mutants: Sequence[Mutant], every_run: Collection[str]) -> list[object
     return [pytest.param(mutant, id=f"{mutant.guard}: {mutant.name}", marks=marks[mutant.name]) for mutant in mutants]
 
 
+def choices(mutants: Sequence[Mutant], every_run: Collection[str]) -> list[object]:
+    """Return those of every run, and, slow, all of them, as parameters of a test."""
+    quick = [mutant for mutant in mutants if mutant.name in every_run]
+    return [pytest.param(quick, id="every-run"), pytest.param(mutants, id="all", marks=pytest.mark.slow)]
+
+
 def expect_noticed(mutant: Mutant, folder: Path, *, broken: tuple[str, ...], store: str | None = "postgres") -> None:
     """Fail unless a test misses the guard, and by none of the errors that say that the edit broke the statement."""
     child = run_tests(folder, mutant.edits, mutant.tests, store=store)

@@ -6,11 +6,12 @@ would say that the edit broke the script, not that a test noticed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.children import expect_noticed, expect_whole, params
+from tests.mutants.children import choices, expect_noticed, expect_whole, params
 from tests.mutants.lua_ledger_mutants import LEDGER_MUTANTS
 from tests.mutants.lua_mutants import MUTANTS as JOB_MUTANTS
 from tests.mutants.lua_run_mutants import RUN_MUTANTS
@@ -45,10 +46,10 @@ def test_a_missing_guard_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
     expect_noticed(mutant, tmp_path, broken=BROKEN, store="redis")
 
 
-@pytest.mark.slow
-def test_the_whole_package_passes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mutants", choices(MUTANTS, EVERY_RUN))
+def test_the_whole_package_passes(mutants: Sequence[Mutant], tmp_path: Path) -> None:
     """The same tests pass against a copy with every guard in place."""
-    expect_whole(MUTANTS, tmp_path, store="redis")
+    expect_whole(mutants, tmp_path, store="redis")
 
 
 def test_the_mutants_of_every_run_are_there() -> None:

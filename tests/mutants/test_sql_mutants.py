@@ -7,19 +7,20 @@ raised would say that the edit broke the statement, not that a test noticed.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.mutants import gate_mutants, run_mutants, sql_mutants
-from tests.mutants.children import CHECKOUT, expect_noticed, expect_whole, params
+from tests.mutants.children import CHECKOUT, choices, expect_noticed, expect_whole, params
 from tests.mutants.mutated import Edit, mutated_package
 from tests.mutants.sql_mutants import Mutant
 
 MUTANTS = (*sql_mutants.MUTANTS, *gate_mutants.MUTANTS, *run_mutants.MUTANTS)
 #: Errors of the database or of the way to it.
 BROKEN = ("asyncpg.", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError", "builtins.NameError")
-#: Mutants for every run: one of each guard and the races; all others run with the long tests.
+#: Mutants for every run, one of each guard at least; all others run with the long tests.
 EVERY_RUN = {
     "finish_jobs without the attempt",
     "return_jobs without the session",
@@ -44,9 +45,7 @@ EVERY_RUN = {
     "a schedule that nobody declares is due",
     "insert_job notifies inside its transaction",
     "a live call holds nothing",
-    "openers do not wait for their rivals for a key",
     "what is in flight reserves nothing",
-    "openers do not wait for their rivals for a budget",
     "a settled call is settled again",
     "an orphan that is settled stays counted",
     "names are taken though others came since the caller looked",
@@ -80,9 +79,10 @@ def test_a_missing_guard_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
     expect_noticed(mutant, tmp_path, broken=BROKEN)
 
 
-def test_the_whole_package_passes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mutants", choices(MUTANTS, EVERY_RUN))
+def test_the_whole_package_passes(mutants: Sequence[Mutant], tmp_path: Path) -> None:
     """The same tests pass against a copy with every guard in place."""
-    expect_whole(MUTANTS, tmp_path)
+    expect_whole(mutants, tmp_path)
 
 
 def test_the_mutants_of_every_run_are_there() -> None:
