@@ -52,7 +52,7 @@ async def test_nodes_that_call_a_model_are_paid_once(site: Site, tmp_path: Path,
 @ON_EVERY_STORE
 async def test_nodes_that_call_a_model_are_paid_once_through_many_kills(site: Site, tmp_path: Path, level: str) -> None:
     """The same with 20 kills: answers take so long that the run is not over before."""
-    report = await run_asking(site, tmp_path, level, kills=20, seconds=3.0)
+    report = await run_asking(site, tmp_path, level, kills=20, seconds=4.0)
     print(json.dumps(llm_kills.describe(report)))
     assert report.clean, llm_kills.describe(report)
     assert report.kills == 20
