@@ -15,6 +15,13 @@ from tests.mutants.mutated import import_path, mutated_package
 from tests.mutants.simulation_mutants import MOST_SEEDS, MUTANTS, Mutant
 
 
+#: Found only after hundreds of seeds: they run with the long tests.
+LATE = {
+    "ordered locks: each takes them in the order it was given",
+    "locked limits: queues that share a cap count at the same time",
+}
+
+
 def simulate(root: Path, *, first: int) -> dict[str, Any]:
     """Run the simulation from the copy at `root` until it finds something; return its document."""
     command = [sys.executable, "-m", "headrace.testing.simulation", "--json"]
@@ -35,7 +42,9 @@ def check_found(mutant: Mutant, folder: Path, first: int) -> int:
     return int(failure["seed"]) - first + 1
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant", [pytest.param(one, id=one.name, marks=pytest.mark.slow if one.name in LATE else ()) for one in MUTANTS]
+)
 def test_a_missing_guard_is_found(mutant: Mutant, tmp_path: Path) -> None:
     """Without the guard an invariant breaks within 500 seeds; `-rP` shows in which."""
     print(f"seed {check_found(mutant, tmp_path, first=1)} finds {mutant.name}")
