@@ -14,7 +14,6 @@ import pytest
 from tests.mutants.mutated import import_path, mutated_package
 from tests.mutants.simulation_mutants import MOST_SEEDS, MUTANTS, Mutant
 
-
 #: Found only after hundreds of seeds: they run with the long tests.
 LATE = {
     "ordered locks: each takes them in the order it was given",
