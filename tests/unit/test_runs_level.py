@@ -45,7 +45,7 @@ async def test_checkpoints_and_tries_go_along_when_a_run_moves_on() -> None:
             await app.signal("tried twice")
         raise ValueError("no")
 
-    rule = RetryRule("fixed", max_tries=3, base=timedelta(seconds=3), cap=timedelta(seconds=3), jitter=False)
+    rule = RetryRule("fixed", max_tries=3, base=timedelta(seconds=1.5), cap=timedelta(seconds=1.5), jitter=False)
     bad = flaky.si().options(retry=rule, on_error="continue")
     app.workflow("paying", pay.s(), tags=WHOLE)
     app.workflow("trying", group(bad, wait_signal("tried twice")), tags=WHOLE)
