@@ -330,6 +330,7 @@ class App(WorkflowVerbs):
             worker = make_worker(self, slots, resources)
             try:
                 await worker.start()
+                await self.warn_of_followers()
                 yield worker
             finally:
                 with self.runtime.jobs_leave():

@@ -4,21 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+from collections.abc import Mapping
 from datetime import timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from headrace.engine.workflows.boards import run_counts, run_status
+from headrace.engine.workflows.service import StartOptions
 from headrace.engine.workflows.tree import RunTree, read_tree
 from headrace.model.durations import parse_duration
-from headrace.model.errors import NotFoundError, ResultTimeoutError, RunCancelledError, RunFailedError
-from headrace.model.job import CancelAnswer
+from headrace.model.errors import (
+    HeadraceError,
+    InvalidInputError,
+    NotFoundError,
+    ResultTimeoutError,
+    RunCancelledError,
+    RunFailedError,
+)
+from headrace.model.job import CancelAnswer, JobState
 from headrace.model.run import NodeState, RunState, RunStatus, RunView
 
 if TYPE_CHECKING:
     from headrace.app import App
+    from headrace.ports.stores import Stores
+
+LOG = logging.getLogger("headrace.runs")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+#: `result()` says so when jobs wait this long for a worker that is not there.
+WORKER_WARNING_SECONDS = 2.0
+
+
+def start_options(key: str | None, user_id: str | None, correlation_id: str | None, metadata: Any) -> StartOptions:
+    """Return checked options of a start. Raises InvalidInputError."""
+    for field, value in (("user_id", user_id), ("correlation_id", correlation_id)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidInputError(field, "must be a text, or None", value)
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidInputError("metadata", "must be a mapping of names to JSON data, or None", metadata)
+    for name in metadata or {}:
+        if not isinstance(name, str):
+            raise InvalidInputError("metadata", "must have texts as names", name)
+    return StartOptions(key, user_id, correlation_id, dict(metadata or {}))
 
 
 class Run:
@@ -70,10 +99,10 @@ class Run:
     async def tree(self) -> RunTree:
         """Return the run with its nodes: states, times, attempts and errors. Raises NotFoundError."""
         means = self._app.runtime.means
-        return await read_tree(means.stores.runs, means.known, await self.view())
+        return await read_tree(means, await self.view())
 
     async def result(self, timeout: float | str | timedelta | None = None) -> Any:
-        """Wait for the run and return its output.
+        """Wait for the run and return its output; the log says when no live worker is there for it.
 
         `timeout` in seconds or as "30s"; None waits without end. Raises RunFailedError with the run's error,
         RunCancelledError, ResultTimeoutError (the run goes on), NotFoundError.
@@ -98,11 +127,13 @@ class Run:
     async def _final(self) -> RunView:
         runtime, pause = self._app.runtime, FIRST_PAUSE
         loop = asyncio.get_running_loop()
+        patience = _Patience(runtime.stores, self.id)
         while True:
             mark, began = runtime.waiters.mark, loop.time()
             found = await runtime.stores.runs.final_runs([self.id])
             if self.id in found:
                 return found[self.id]
+            await patience.look()
             if pause == LONGEST_PAUSE and not await runtime.stores.runs.known_runs([self.id]):
                 raise NotFoundError(f"no run {self.id}; it may have been pruned, see [recovery]")
             await runtime.waiters.change(at_most=pause, since=mark, looked=loop.time() - began)
@@ -124,3 +155,31 @@ class Run:
         is behind it where its input has changed. Raises NotFoundError, InvalidInputError.
         """
         return Run(self._app, await self._app.run_service.rerun(self.id, from_node))
+
+
+class _Patience:
+    """Warns once when jobs of a run that is waited for could start and no live worker serves their queues."""
+
+    def __init__(self, stores: Stores, run_id: UUID) -> None:
+        self._stores, self._run_id = stores, run_id
+        self._began, self._next, self._warned = monotonic(), WORKER_WARNING_SECONDS, False
+
+    async def look(self) -> None:
+        """Look whether it is time to; each look comes after twice the time of the one before."""
+        if self._warned or monotonic() - self._began < self._next:
+            return
+        self._next *= 2
+        try:
+            ready = {
+                job.queue for job in await self._stores.runs.live_nodes(self._run_id) if job.state is JobState.READY
+            }
+            sessions = await self._stores.inspect.list_sessions() if ready else []
+        except HeadraceError:
+            return  # who waits will learn it by their own look
+        unserved = sorted(ready - {queue for session in sessions if session.alive for queue in session.queues})
+        if unserved:
+            self._warned = True
+            LOG.warning(
+                "run %s waits, for no live worker serves %s: start one of an app that has workflows, with `headrace "
+                "worker MODULE:app` or `async with app.worker():`", self._run_id, ", ".join(map(repr, unserved)),
+            )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +14,7 @@ from headrace.engine.context import CURRENT
 from headrace.engine.queries import parse_id
 from headrace.engine.registry import TaskDef
 from headrace.model.durations import parse_duration
-from headrace.model.errors import ConfigError, SignalTimeoutError
+from headrace.model.errors import ConfigError, HeadraceError, InvalidInputError, SignalTimeoutError
 from headrace.model.job import JobSpec
 from headrace.model.names import check_key
 from headrace.model.parking import ParkRequested
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from headrace.engine.workflows.service import RunService
     from headrace.model.graph.nodes import Graph
     from headrace.runs import Run
+
+LOG = logging.getLogger("headrace.workflows")
+
+#: What the workflow that follows a failure is told.
+REPORT = ("workflow", "run_id", "error")
 
 # What only workflows need is imported where it is used: who has none does not wait for it.
 
@@ -42,14 +48,20 @@ class WorkflowVerbs:
     ) -> Workflow: ...  # fmt: skip
     @overload
     def workflow(
+        self, name: str, /, *, tags: Sequence[str] = (), on_failure: str | None = None, output: Any = ...
+    ) -> Callable[[Callable[..., Canvas]], Workflow]: ...
+    @overload
+    def workflow(
         self, *, name: str | None = None, tags: Sequence[str] = (), on_failure: str | None = None, output: Any = ...
     ) -> Callable[[Callable[..., Canvas]], Workflow]: ...
-    def workflow(self, function: Any = None, canvas: Any = None, /, **options: Any) -> Any:  # type: ignore[misc]
+    def workflow(self, function: Any = None, canvas: Any = ..., /, **options: Any) -> Any:  # type: ignore[misc]
         """Declare a workflow: a function that returns a canvas, decorated, or a name and a canvas, or its JSON form.
 
-        The function is called once, now, with placeholders for what a run is started with. `tags`: words that
+        The function is called once, now, with placeholders for what a run is started with; `@app.workflow("review")`
+        names it, as `name=` does. `tags`: words that
         influence how runs are scheduled, such as "schedule:node_level". `on_failure`: the name of the workflow that is
-        started with {"workflow", "run_id", "error"} when a run fails. `output`: what a run gives; default: the output
+        started with {"workflow", "run_id", "error"} when a run fails: as the arguments of these names, or as its one
+        argument or input. `output`: what a run gives; default: the output
         of the last part. The JSON form has these within it. Raises InvalidInputError, ConfigError for a name in use.
 
         >>> from headrace import App, chain
@@ -66,9 +78,13 @@ class WorkflowVerbs:
         """
         from headrace.canvas.workflow import define_workflow, workflow_of
 
-        if canvas is not None:
+        if canvas is not ...:
             return self._declare(workflow_of(function, canvas, **options))
-        if callable(function):
+        if isinstance(function, str):
+            if options.get("name") is not None:
+                raise InvalidInputError("name", f"must be given once, and is {function!r} already", options["name"])
+            options["name"], function = function, None
+        if function is not None:
             return self._declare(define_workflow(function, **options))
         return lambda decorated: self._declare(define_workflow(decorated, **options))
 
@@ -93,31 +109,54 @@ class WorkflowVerbs:
         """Start a run of a workflow and return it once it is stored.
 
         `workflow`: one that this app declares, or the name of one that is stored. Its input is what its function takes,
-        or, of one without a function, the one value that is given. `key`: idempotency key, unique per workflow for 7
-        days. `user_id`, `correlation_id` and `metadata` reach every node. Raises NotFoundError,
-        WorkflowNotActiveError, InvalidInputError, ConflictError.
+        or, of one without a function, the one value that is given. `key`: idempotency key, unique per workflow as long
+        as the run is kept. `user_id` and `correlation_id`, texts, and `metadata`, a mapping, reach every node. Raises
+        NotFoundError, WorkflowNotActiveError, InvalidInputError, ConflictError.
         """
         from headrace.canvas.workflow import input_of_any
-        from headrace.engine.workflows.service import StartOptions
-        from headrace.runs import Run
+        from headrace.runs import Run, start_options
 
         declared = self._workflows.get(workflow) if isinstance(workflow, str) else workflow
         name = workflow if isinstance(workflow, str) else workflow.name
         value = input_of_any(name, *given, **inputs) if declared is None else declared.input_of(*given, **inputs)
-        options = StartOptions(key, user_id, correlation_id, dict(metadata or {}))
+        options = start_options(key, user_id, correlation_id, metadata)
         graph = None if declared is None else declared.graph
         return Run(self, await self.run_service.start(name, graph, value, options))
 
-    async def start_by_name(self: Any, name: str, given: Any, key: str) -> UUID:
-        """Start a workflow by its name, once per key; for workers."""
+    async def start_by_name(self: Any, name: str, report: dict[str, Any], key: str) -> UUID:
+        """Start the workflow that follows the failure of a run, once per key; for workers."""
         from headrace.engine.workflows.service import StartOptions
 
         declared = self._workflows.get(name)
         graph = None if declared is None else declared.graph
-        named = declared is not None and declared.parameters is not None and isinstance(given, dict)
-        value = declared.input_of(**given) if declared is not None and named else given
+        value = report if declared is None else declared.input_of_report(report)
         started: UUID = await self.run_service.start(name, graph, value, StartOptions(key))
         return started
+
+    async def warn_of_followers(self: Any) -> None:
+        """Say which workflows name, as what follows their failure, one that could not start; for workers."""
+        for made in self._workflows.values():
+            name = made.graph.on_failure
+            if name is not None and (why := await self._follower_fault(name)) is not None:
+                LOG.warning(
+                    "workflow %r has on_failure=%r, and when a run fails nothing follows: %s", made.name, name, why
+                )
+
+    async def _follower_fault(self: Any, name: str) -> str | None:
+        """Return why a workflow could not start with the report of a failed run; None if it could."""
+        declared = self._workflows.get(name)
+        if declared is not None:
+            try:
+                declared.input_of_report(dict.fromkeys(REPORT))
+            except InvalidInputError as error:
+                return f"{error.field} {error.rule}; it needs the arguments {', '.join(REPORT)}, or one for all of them"
+            return None
+        try:
+            stored = await self.runtime.stores.workflows.get_workflow(name)
+        except HeadraceError:
+            return None  # the store is away: nobody knows
+        known = ", ".join(sorted(self._workflows))
+        return None if stored else f"no workflow of that name is declared here or stored; this app has: {known}"
 
     def find_run(self: Any, run_id: UUID | str) -> Run:
         """Return the handle of a run. Raises InvalidInputError for what is no id."""

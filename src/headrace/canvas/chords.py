@@ -15,11 +15,32 @@ from headrace.model.graph.nodes import OnError
 MAX_MEMBERS = 500
 #: ... calls of one task, which leaves room for other nodes beside them.
 MAX_ALIKE = 400
+#: Members that are counted, or whose errors are told, are nodes of their own beside the node that follows them.
+MAX_COUNTED = MAX_MEMBERS - 1
 
 
-def is_large(members: Sequence[Canvas]) -> bool:
-    """Whether a group has more parts than may be nodes of their own."""
-    return len(members) > MAX_MEMBERS or (len(members) > MAX_ALIKE and _are_alike(members))
+def is_large(members: Sequence[Canvas], join: int | None = None, policy: OnError | None = None) -> bool:
+    """Whether a group becomes one map: it has more parts than are nodes of their own.
+
+    `join`, `policy`: of a chord. A map ends when all its entries have and has no entry for an error, so that a chord
+    which needs either keeps its members as nodes. Raises InvalidInputError for more of these than a graph can have.
+    """
+    counted = join not in (None, len(members))
+    if not counted and policy is not OnError.OUTPUT:
+        return len(members) > MAX_MEMBERS or (len(members) > MAX_ALIKE and _are_alike(members))
+    if len(members) <= MAX_COUNTED:
+        return False
+    if counted:
+        rule = (
+            f'must be "all" for more than {MAX_COUNTED} members: so many are one map, which waits for all of its '
+            "entries; say how many of them may fail with map_(task, over=[…], max_failed=)"
+        )
+        raise InvalidInputError("join", rule, join)
+    rule = (
+        f'must be "stop" or "continue" for more than {MAX_COUNTED} members: so many are one map, which has null for '
+        "an entry that failed"
+    )
+    raise InvalidInputError("on_error", rule, str(policy))
 
 
 def spread(members: Sequence[Canvas], before: Any) -> Map:
@@ -69,18 +90,23 @@ def _lead(call: Signature, before: Any) -> list[Any]:
     return [input_] if before is Given.GIVEN and not call.args and not call.kwargs else []
 
 
-def tolerant(part: Map, join: int | None, policy: OnError | None) -> Map:
-    """Return a map of which as many entries may fail as a chord's policy says."""
-    if policy is OnError.OUTPUT:
-        rule = 'must be "stop" or "continue" for a map, which more than 400 calls of one task are'
-        raise InvalidInputError("on_error", rule, str(policy))
-    if policy is OnError.CONTINUE and join is None:
-        return replace(part, max_failed=None)
-    if join is None:
-        return part
-    if not isinstance(part.over, list | tuple):
-        rule = 'must be "all" for a map over a list known only in the run: say how many may fail, map_(…, max_failed=)'
+def tolerant(part: Map, policy: OnError | None) -> Map:
+    """Return a map of which any number of entries may fail where a chord's policy says so.
+
+    The policy is for calls that say nothing themselves.
+    """
+    told = isinstance(part.body, Signature) and "on_error" in part.body.settings
+    return replace(part, max_failed=None) if policy is OnError.CONTINUE and not told else part
+
+
+def check_chord_of_map(join: int | None, policy: OnError | None) -> None:
+    """Raise InvalidInputError for what a chord over a `map_` cannot have: a map ends when all its entries have."""
+    if join is not None:
+        rule = (
+            'must be "all" for a map, which waits for all of its entries; say how many of them may fail with '
+            "map_(…, max_failed=)"
+        )
         raise InvalidInputError("join", rule, join)
-    if join > len(part.over):
-        raise InvalidInputError("join", f"must be at most {len(part.over):,}, the number of members", join)
-    return replace(part, max_failed=len(part.over) - join)
+    if policy is OnError.OUTPUT:
+        rule = 'must be "stop" or "continue" for a map, which has null for an entry that failed'
+        raise InvalidInputError("on_error", rule, str(policy))

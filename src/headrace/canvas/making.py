@@ -90,8 +90,10 @@ def chord(members: Any, callback: Any, *, join: str | int = "all", on_error: str
     """Return a group with what follows it, and what failed members do to that.
 
     `join`: `callback` starts when "all", "any", or so many of the members led to it; its list has null for those that
-    have not ended. `on_error`, for members that say nothing themselves: "stop" (default), "continue" (a failed member
-    counts, with null in the list) or "output" (it counts, with {"kind", "message"} in the list).
+    have not ended. `on_error`, for members that say nothing themselves: "stop" (default: the run fails in the end, even
+    when enough others led to `callback`), "continue" (a failed member counts, with null in the list) or "output" (it
+    counts, with {"kind", "message"} in the list). More than 499 members, and a `map_`, have only join="all", and no
+    "output": a map waits for all of its entries, and its `max_failed` says how many may fail.
 
     >>> from headrace.canvas import build
     >>> ask, vote = signature("ask"), signature("vote")
@@ -175,7 +177,7 @@ def wait_signal(*key: Any, timeout: float | str | timedelta | None = None) -> Wa
     """Return a part that waits for a signal without a slot; its output is the signal's payload.
 
     `key`: texts, and references to texts, which make one together. A signal that does not come within `timeout` fails
-    the part with kind "timeout".
+    the part with kind "signal_timeout". A reference that gives null or an empty text fails it with "invalid_input".
 
     >>> from headrace.canvas import build, run_
     >>> build(wait_signal("approve-", run_["id"], timeout="2h")).nodes[0].signal

@@ -67,7 +67,8 @@ class Step(Canvas):
         "error"). `retry`: a Backoff, or a mapping of strategy, max_tries, base, cap, jitter, on. `timeout` and
         `estimate`: durations. `priority`: a class name or 0–9. `join`: how many of its predecessors must lead to it,
         "all", "any" or a number. `version`: raise it when the same arguments should give another output. `on_open`:
-        "wait", "fail" or "skip" while a circuit breaker is open. Raises InvalidInputError naming a wrong one.
+        "skip", which passes it over while a breaker of its task with on_open="fail" is open. Raises InvalidInputError
+        naming a wrong one.
 
         >>> from headrace.canvas import build, signature
         >>> build(signature("parse").s("a.pdf").options(name="read", timeout="90s")).nodes[0].id

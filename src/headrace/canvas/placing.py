@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from headrace.canvas.chords import is_large, spread, tolerant
+from headrace.canvas.chords import check_chord_of_map, is_large, spread, tolerant
 from headrace.canvas.drafts import Draft, End, Flow, Sketch
 from headrace.canvas.parts import (
     GIVEN,
@@ -94,9 +95,8 @@ def _beside(flows: list[Flow]) -> Flow:
     return Flow([_value(flow) for flow in flows], tuple(end for flow in flows for end in flow.ends))
 
 
-def _place_spread(graph: Sketch, part: Group, flow: Flow, chord: Chord | None = None) -> Flow:
-    made = spread(part.members, flow.value)
-    behind = place(graph, made if chord is None else tolerant(made, chord.join, chord.on_error), flow)
+def _place_spread(graph: Sketch, part: Group, flow: Flow, policy: OnError | None = None) -> Flow:
+    behind = place(graph, tolerant(spread(part.members, flow.value), policy), flow)
     for position, member in enumerate(part.members):
         graph.mark(member.token, replace(behind, value=behind.value[position]))
     return behind
@@ -105,20 +105,29 @@ def _place_spread(graph: Sketch, part: Group, flow: Flow, chord: Chord | None = 
 def _place_chord(graph: Sketch, part: Chord, flow: Flow) -> Flow:
     header = part.header
     if isinstance(header, Map):
-        behind = place(graph, tolerant(header, part.join, part.on_error), flow)
-    elif isinstance(header, Group) and is_large(header.members):
-        behind = _place_spread(graph, header, flow, part)
-        graph.mark(header.token, behind)
+        check_chord_of_map(part.join, part.on_error)
+        behind = place(graph, tolerant(header, part.on_error), flow)
     else:
-        behind = _place_header(graph, part, flow)
+        behind = _place_members(graph, part, flow)
     return place(graph, part.callback, behind)
 
 
-def _place_header(graph: Sketch, part: Chord, flow: Flow) -> Flow:
-    header, join, policy = part.header, part.join, part.on_error
+def _place_members(graph: Sketch, part: Chord, flow: Flow) -> Flow:
+    header, join = part.header, part.join
     members = header.members if isinstance(header, Group) else (header,)
     if join is not None and join > len(members):
-        raise InvalidInputError("join", f"must be at most {len(members)}, the number of members", join)
+        raise InvalidInputError("join", f"must be at most {len(members):,}, the number of members", join)
+    if isinstance(header, Group) and is_large(members, join, part.on_error):
+        behind = _place_spread(graph, header, flow, part.on_error)
+    else:
+        behind = _place_header(graph, part, members, flow)
+    if isinstance(header, Group):
+        graph.mark(header.token, behind)
+    return behind
+
+
+def _place_header(graph: Sketch, part: Chord, members: Sequence[Canvas], flow: Flow) -> Flow:
+    header, join, policy = part.header, part.join, part.on_error
     if len(members) > 1 and len(flow.ends) > 1:
         flow = _joined(graph, flow)
     flows = [_place_member(graph, member, flow, policy) for member in members]
@@ -126,8 +135,6 @@ def _place_header(graph: Sketch, part: Chord, flow: Flow) -> Flow:
     if counted:
         flows = [_joined(graph, one) if _is_several(one) else one for one in flows]
     behind = _beside(flows) if isinstance(header, Group) else flows[0]
-    if isinstance(header, Group):
-        graph.mark(header.token, behind)
     return replace(behind, need=(join or len(members)) if counted else None)
 
 

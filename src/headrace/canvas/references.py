@@ -26,6 +26,10 @@ class Source(StrEnum):
     INDEX = "index"
 
 
+class NoAttributeError(InvalidInputError, AttributeError):
+    """An attribute of a reference was read. `hasattr` and `getattr` with a default see that there is none."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
     """A value that only the run knows: `[…]` goes into it, and it may stand anywhere in arguments.
@@ -59,13 +63,39 @@ class Reference:
     def __eq__(self, other: object) -> Never:
         raise self._undecided("a comparison", "use when(…).eq(…)")
 
+    def __lt__(self, other: object) -> Never:
+        raise self._undecided("a comparison", "use when(…).lt(…), .le(…), .gt(…) or .ge(…)")
+
+    __le__ = __gt__ = __ge__ = __lt__
+
     __hash__ = object.__hash__
 
     def __iter__(self) -> Never:
         raise self._undecided("a `for`", "use map_(…, over=…)")
 
+    def __contains__(self, one: object) -> Never:
+        raise self._undecided("an `in`", "use when(…).contains(…)")
+
+    def __len__(self) -> Never:
+        raise self._undecided("len()", "give it to a task that counts")
+
     def __format__(self, spec: str) -> Never:
         raise self._undecided("a text", "give it to a task that makes the text")
+
+    def __str__(self) -> Never:
+        raise self._undecided("a text", "give it to a task that makes the text")
+
+    def _calculated(self, other: object) -> Never:
+        raise self._undecided("a calculation", "give it to a task that calculates")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _calculated
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _calculated
+
+    def __getattr__(self, name: str) -> Never:
+        if name.startswith("_"):  # what Python and its tools look for
+            raise AttributeError(name)
+        rule = f"is known only in a run and has no attributes: what lies within it is {self!r}[{name!r}]"
+        raise NoAttributeError(repr(self), rule, f".{name}")
 
     def _undecided(self, what: str, instead: str) -> InvalidInputError:
         return InvalidInputError(repr(self), f"is known only in a run and cannot stand in {what}: {instead}", "it")

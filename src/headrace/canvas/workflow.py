@@ -19,6 +19,8 @@ from headrace.model.names import check_name
 
 #: Fields of nodes that are templates.
 _TEMPLATES = ("args", "kwargs", "value", "signal", "over", "start")
+#: What `App.start` takes for itself: an argument of that name would never reach the workflow.
+_TAKEN = ("key", "user_id", "correlation_id", "metadata")
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -58,6 +60,20 @@ class Workflow:
             raise InvalidInputError(f"workflow {self.name}", rule, kwargs or args) from None
         bound.apply_defaults()
         return dict(bound.arguments)
+
+    def input_of_report(self, report: Mapping[str, Any]) -> Any:
+        """Return the input of a run that follows the failure of another.
+
+        The members of the report where the function has arguments of their names, else the report as its one argument.
+        Raises InvalidInputError where it has neither.
+        """
+        if self.signature is None:
+            return report
+        try:
+            self.signature.bind(**report)
+        except TypeError:
+            return self.input_of(report)
+        return self.input_of(**report)
 
     def s(self, *args: Any, **kwargs: Any) -> Sub:
         """Return the workflow as a part of another, one node: called so, or given what stands before it as it is.
@@ -120,6 +136,9 @@ def define_workflow(
     for one in shape.parameters.values():
         if one.kind not in _KINDS:
             raise InvalidInputError(f"workflow {title}", "must name all its arguments: no *, ** or /", str(one))
+        if one.name in _TAKEN:
+            rule = f"must not have arguments named {', '.join(_TAKEN)}: app.start takes these for the run itself"
+            raise InvalidInputError(f"workflow {title}", rule, one.name)
         parameters.append(Parameter(one.name, hints.get(one.name, one.annotation), one.default))
     canvas = function(**{one.name: Reference(Source.PARAMETER, one.name) for one in parameters})
     if canvas is None:

@@ -78,7 +78,7 @@ def show(run_id: UUID, node: str | None, whole: bool, as_json: bool) -> None:
 
     It says at which level the run is worked and why, and which nodes kept the output of the run that it repeats. Of
     maps with more than 10 entries the counts and those that failed are shown. Long values are cut; --json writes them
-    and all entries whole.
+    and all entries whole, but outputs of nodes above 64 KiB as references: --json --node PATH writes that of one whole.
 
     \b
     Examples:
@@ -144,7 +144,7 @@ def rerun(run_id: UUID, first: str | None, as_json: bool) -> None:
     """Run the graph of a run that has ended once more, on the same input, and print the new run's id.
 
     A node that succeeded and is given what it was given before keeps its output, and nothing is paid for it again. With
-    --from that node runs again, and those behind it where its output has changed.
+    --from that node runs again, and those behind it where its output has changed; each[3] is one entry of a map.
 
     \b
     Examples:

@@ -13,6 +13,7 @@ from headrace.cli.tables import Give
 from headrace.engine.queries import to_json
 from headrace.engine.workflows.tree import RunTree, TreeNode
 from headrace.model.errors import NotFoundError
+from headrace.model.graph.paths import scope_of
 from headrace.model.job import JobError
 from headrace.model.reference import parse_reference
 from headrace.model.run import NodeState, RunView
@@ -51,6 +52,7 @@ def node_document(node: TreeNode) -> dict[str, Any]:
         "finished_at": node.finished_at,
         "reused": node.reused,
         "waits_for": node.waits_for,
+        "again_at": node.again_at,
         "error": to_json(node.error),
         "output": None if node.output is None else json.loads(node.output),
         "nodes": [node_document(child) for child in node.children],
@@ -61,11 +63,15 @@ def find_node(tree: RunTree, path: str) -> TreeNode:
     """Return the node at a path. Raises NotFoundError naming those of the graph."""
     todo = list(tree.nodes)
     for node in todo:  # which grows
-        if node.path == path:
+        # An entry of one node is shown as that node.
+        if node.path == path or (path.endswith("]") and scope_of(node.path) == path):
             return node
         todo += node.children
     known = ", ".join(node.path for node in tree.nodes)
-    raise NotFoundError(f"no node {path!r} in run {tree.run.id}, or it has not begun; its nodes are: {known}")
+    raise NotFoundError(
+        f"no node {path!r} in run {tree.run.id}, or it has not begun; its nodes are: {known}; entries and rounds are "
+        f"counted from 0, as each[3], and what is within stands behind a slash, as each[3]/parse"
+    )
 
 
 def print_run(tree: RunTree, *, whole: bool) -> None:
@@ -103,6 +109,7 @@ def print_node(node: TreeNode, *, whole: bool) -> None:
         "finished": node.finished_at,
         "took": _took(node) or None,
         "waits for": None if node.waits_for is None else f"signal {node.waits_for}",
+        "again at": node.again_at,
         "reused": "from the run that this one repeats" if node.reused else None,
         "output": None if node.output is None else shown_value(node.output),
         "error": shown_error(node.error),
@@ -176,6 +183,13 @@ def _took(node: TreeNode) -> str:
 def _note(node: TreeNode) -> str:
     if node.waits_for is not None:
         return f"waits for signal {node.waits_for}"
-    if node.error is not None:
-        return shorten(f"{node.error.kind}: {node.error.message}", 200)
-    return "reused" if node.reused else ""
+    error = "" if node.error is None else f"{node.error.kind}: {node.error.message}"
+    if node.again_at is not None:
+        return shorten(f"again at {_clock(node.again_at)}" + (f" after {error}" if error else ""), 200)
+    return shorten(error, 200) if error else "reused" if node.reused else ""
+
+
+def _clock(at: datetime) -> str:
+    """Return a time as people here read it, with its day where that is another than today."""
+    here = at.astimezone()
+    return f"{here:%H:%M:%S}" if here.date() == datetime.now(UTC).astimezone().date() else f"{here:%Y-%m-%d %H:%M:%S}"

@@ -12,12 +12,12 @@ import click
 
 from headrace.cli.output import json_option, print_json, print_text
 from headrace.cli.values import DurationType, JsonType
-from headrace.engine.workflows.service import StartOptions
 from headrace.model.errors import ConfigError, HeadraceError
 
 if TYPE_CHECKING:
     from headrace.app import App
     from headrace.canvas import Workflow
+    from headrace.engine.workflows.service import StartOptions
 
 
 @click.command()
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 @click.option("--key", metavar="TEXT", show_default=False, help="Idempotency key: the same key starts one run only.")
 @click.option("--user-id", metavar="TEXT", show_default=False, help="For whom it runs; every node is told.")
 @click.option("--correlation-id", metavar="TEXT", show_default=False, help="What it belongs to; every node is told.")
+@click.option(
+    "--metadata", metavar="JSON", type=JsonType(), show_default=False, help="An object of what else it is told."
+)
 @click.option("--wait", is_flag=True, show_default=False, help="Wait for the run and print its output.")
 @click.option(
     "--timeout",
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 @json_option
 def start(  # noqa: PLR0913 - click hands over one per option
     app: str, name: str, given: Any, key: str | None, user_id: str | None, correlation_id: str | None,
-    wait: bool, timeout: timedelta | None, as_json: bool,
+    metadata: Any, wait: bool, timeout: timedelta | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Start a run of a workflow and print its id; with --wait print its output instead.
 
@@ -51,13 +54,14 @@ def start(  # noqa: PLR0913 - click hands over one per option
       headrace workflow start shop.flows:app nightly --key 2031-01-31 --wait --timeout 10m
     """
     from headrace.cli.loading import load_app
+    from headrace.runs import start_options
 
     if timeout is not None and not wait:
         raise click.UsageError("--timeout needs --wait")
     loaded = load_app(app)
     if loaded.settings.queue.type == "memory":
         raise ConfigError("the memory store ends with this process, and the run with it; use a durable store")
-    options = StartOptions(key, user_id, correlation_id)
+    options = start_options(key, user_id, correlation_id, metadata)
     asyncio.run(_start(loaded, Asked(name, given, options), Waiting(wait, timeout, as_json)))
 
 

@@ -52,8 +52,9 @@ class Acks:
         *,
         claims: ClaimsAlong,
         running_batches: Callable[[], set[UUID | None]],
-        on_sent: Callable[[list[Completion]], None],
+        on_sent: Callable[[list[Completion], list[Completion]], None],
     ) -> None:
+        """`on_sent` is given what was sent, and what of it the store is known to have accepted."""
         self._stores = stores
         self._session = session
         self._telemetry = telemetry
@@ -119,27 +120,28 @@ class Acks:
         except Exception as error:
             await self._send_apart(part, error)
             return
-        self._telemetry.count("headrace.jobs.complete", accepted)
+        self._telemetry.count("headrace.jobs.complete", len(accepted))
         self._telemetry.count("headrace.jobs.complete.statements")
-        await self._sent(part)
+        await self._sent(part, accepted)
 
-    async def _complete(self, part: list[Completion]) -> int:
-        """Return how many completions were accepted, however long the store is away.
+    async def _complete(self, part: list[Completion]) -> list[Completion]:
+        """Return the completions that were accepted, however long the store is away.
 
         After a lost answer the repeat is refused what the first one did: only a first answer tells of late writes.
         """
         answered_first = True
         while True:
             try:
-                accepted = len(await self._exchange(part))
+                accepted = _taken(part, await self._exchange(part))
             except StoreUnavailableError as error:
                 self._outage.note(error)
                 answered_first = False
                 await asyncio.sleep(RETRY_SECONDS)
             else:
-                if answered_first and accepted < len(part):
-                    self._telemetry.count("headrace.jobs.refused", len(part) - accepted)
-                    LOG.warning("%d late completions were refused: their jobs run elsewhere", len(part) - accepted)
+                refused = len(part) - len(accepted)
+                if answered_first and refused:
+                    self._telemetry.count("headrace.jobs.refused", refused)
+                    LOG.warning("%d late completions were refused: their jobs run elsewhere", refused)
                 return accepted
 
     async def _exchange(self, part: list[Completion]) -> list[UUID]:
@@ -171,15 +173,16 @@ class Acks:
             refused.job_id, refused.attempt, JobState.FAILED, error=describe(error, with_trace=True), charged=True,
             batch_id=refused.batch_id,
         )  # fmt: skip
+        accepted: list[Completion] = []
         try:
-            await self._complete([failed])
+            accepted = await self._complete([failed])
         except Exception:
             LOG.exception("nor that it failed: the job stays with this session until the sweeps end it")
-        await self._sent([failed])
+        await self._sent([failed], accepted)
 
-    async def _sent(self, part: list[Completion]) -> None:
+    async def _sent(self, part: list[Completion], accepted: list[Completion]) -> None:
         del self._pending[: len(part)]
-        self._on_sent(part)
+        self._on_sent(part, accepted)
         await self._after_commit(part)
 
     async def _after_commit(self, part: list[Completion]) -> None:
@@ -213,3 +216,10 @@ class Acks:
                 LOG.exception("could not try to close batches; the aggregator will")
             else:
                 self._telemetry.count("headrace.batches.close", len(closed))
+
+
+def _taken(part: list[Completion], job_ids: list[UUID]) -> list[Completion]:
+    """Return the completions of the jobs that the store named; of one that ended here twice, the later attempt's."""
+    named = frozenset(job_ids)
+    latest = {one.job_id: one for one in sorted(part, key=lambda one: one.attempt)}
+    return [one for one in latest.values() if one.job_id in named]

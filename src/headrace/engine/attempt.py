@@ -59,8 +59,8 @@ class RunPart(Protocol):
         """Give the handler its arguments and run it, or return what it would."""
         ...
 
-    async def leave(self, attempt: Attempt, completion: Completion) -> Completion:
-        """Return the completion with what it sets going in the run."""
+    async def leave(self, attempt: Attempt, completion: Completion) -> Completion | None:
+        """Return the completion with what it sets going in the run, or None when nothing may be written."""
         ...
 
 
@@ -93,6 +93,8 @@ class Attempt:
     backoff: Backoff | None = None
     #: Whether its handler has ended and only its ending is worked out: that is not stopped any more.
     leaving: bool = False
+    #: Whether its worker is about to end: what a run could still begin is left to another one.
+    closing: bool = False
 
     def stop(self, reason: StopReason) -> None:
         """Ask the handler to end, for the first reason given."""

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -15,13 +15,17 @@ from headrace.engine.attempt import Attempt, Proceed
 from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import TIMER_MARGIN, Arguments, Gatherings
 from headrace.engine.registry import Registry, RunsIn, TaskDef
-from headrace.model.job import ClaimedJob, Completion
+from headrace.model.job import ClaimedJob, Completion, JobError, JobState
 from headrace.ports.clock import Clock
 from headrace.ports.executor import Call, Executor
 from headrace.ports.job_store import JobStore
 
 #: A job that was running in this many crashes is suspect and runs alone in a child process.
 SUSPECT_CRASHES = 2
+#: A job of ours was running in this many crashes: no other process can run it, so it is convicted by these alone. They
+#: are many, because a job that takes milliseconds is in few crashes of others.
+MOST_CRASHES = 10
+CONVICTED = JobError("poison", f"{MOST_CRASHES} workers that ran the job died")
 
 
 @dataclass(slots=True)
@@ -124,7 +128,9 @@ class AttemptFactory:
         if task is None:
             return None
         attempt = self._make(task, job, session)
-        if self.runs is not None and (own is not None or job.node is not None):
+        if own is not None and job.crashes >= MOST_CRASHES:
+            attempt.call = replace(attempt.call, invoke=lambda: _convict(job))
+        elif self.runs is not None and (own is not None or job.node is not None):
             self.runs.join(attempt, self)
         return attempt
 
@@ -182,6 +188,11 @@ class AttemptFactory:
             args, kwargs = task.codec.decode(job.args, context)
             CURRENT.set(context)
             return call_plainly(task.function, *args, **kwargs)
+
+
+async def _convict(job: ClaimedJob) -> Completion:
+    """End a job instead of running it; what that sets going in its run is for the settler."""
+    return Completion(job.id, job.attempt, JobState.FAILED, error=CONVICTED)
 
 
 def call_plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

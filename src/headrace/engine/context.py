@@ -73,6 +73,7 @@ class Context:
     ...     return len(pages)
     """
 
+    #: At workflow level all nodes of a run share the run's job; `idempotency_key` tells them apart.
     job_id: UUID
     task: str
     queue: str
@@ -100,8 +101,12 @@ class Context:
 
     @property
     def idempotency_key(self) -> str:
-        """A key that is the same for every attempt of this job: send it to systems that take one."""
-        return str(self.job_id)
+        """A key that is the same for every attempt of this call: send it to systems that take one.
+
+        Of a job by itself it is the job's id. Each node of a run has its own, whether one job or many run the graph,
+        and keeps it when the run is handed over; so has each entry of a map and each round of a loop.
+        """
+        return str(self.job_id if self.run is None else self.run.identity)
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -276,7 +276,7 @@ class Shift:
         else:
             self._claimers[queue].release()
 
-    def _after_sent(self, sent: list[Completion]) -> None:
+    def _after_sent(self, sent: list[Completion], accepted: list[Completion]) -> None:
         while self._held_slots and self._acks.unsent < MAX_UNSENT:
             self._claimers[self._held_slots.pop()].release()
         for completion in sent:
@@ -286,7 +286,7 @@ class Shift:
                 self._telemetry.count("headrace.jobs.release")
             elif completion.state is JobState.PARKED:
                 self._after_parked(completion)
-        self._follow_runs(sent)
+        self._follow_runs(sent, accepted)
         if self._gated:
             self._make_room(sent)
 
@@ -296,8 +296,11 @@ class Shift:
         if park is not None and park.wait is not None:
             self._on_scheduled(park.wait.total_seconds())
 
-    def _follow_runs(self, sent: list[Completion]) -> None:
-        """Look for jobs that endings set going, here at once and elsewhere soon, and note what became of runs."""
+    def _follow_runs(self, sent: list[Completion], accepted: list[Completion]) -> None:
+        """Look for jobs that endings set going, here at once and elsewhere soon, and note what became of runs.
+
+        What the store did not take, or took with an answer that was lost, may have set something going all the same.
+        """
         effects = [completion.effects for completion in sent if completion.effects is not None]
         if not effects and not self._parked:
             return
@@ -306,7 +309,7 @@ class Shift:
             self._tell(queue)
         parked = {one.job_id: job for one in sent if (job := self._parked.pop(one.job_id, None)) is not None}
         if self._factory.runs is not None:
-            self._factory.runs.ended(sent, parked)
+            self._factory.runs.ended(accepted, parked)
 
     def _make_room(self, sent: list[Completion]) -> None:
         ended = [self._gated.pop((completion.job_id, completion.attempt), None) for completion in sent]
@@ -376,6 +379,8 @@ class Shift:
         """Claim no more, let handlers end within `grace`, release the others uncharged, and close the session."""
         await asyncio.gather(*(claimer.stop() for claimer in self._claimers.values()))
         self._release_waiting()
+        for attempt in self._attempts.values():
+            attempt.closing = True
         try:
             async with asyncio.timeout(grace.total_seconds()):
                 await self._all_ended.wait()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -30,21 +30,31 @@ from headrace.ports.blob_store import BlobStore
 
 #: So many blobs are read or written at once.
 AT_ONCE = 8
-#: Blobs of a run are below this and its id.
-RUNS = "runs"
+
+
+def runs_folder(store_id: str) -> str:
+    """Return the folder that has one for each run of a store: other stores may use the same storage.
+
+    >>> runs_folder("5f0c")
+    '5f0c/runs/'
+    """
+    return f"{store_id}/runs/"
 
 
 class Values:
-    """Stores and loads JSON texts of runs. Without `blobs` large ones are refused."""
+    """Stores and loads JSON texts of runs of the store whose id `store_id` returns. Without `blobs` large ones are
+    refused."""
 
-    def __init__(self, blobs: BlobStore | None) -> None:
+    def __init__(self, blobs: BlobStore | None, store_id: Callable[[], Awaitable[str]]) -> None:
         self.blobs = blobs
+        self._store_id = store_id
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def store(self, run_id: UUID, text: str) -> str:
         """Return what stands for user data, JSON text: the text itself up to 64 KiB, else a reference to its blob.
 
-        Raises PayloadTooLargeError above 64 MiB, ConfigError without a blob storage, BlobStoreError.
+        Raises PayloadTooLargeError above 64 MiB, ConfigError without a blob storage, BlobStoreError,
+        StoreUnavailableError.
         """
         return await self.store_composed(run_id, json_text(wrap(json.loads(text))) if may_be_marked(text) else text)
 
@@ -59,10 +69,19 @@ class Values:
             raise PayloadTooLargeError("value", f"must be at most {MAX_VALUE_BYTES >> 20} MiB", f"{len(data)} bytes")
         return reference_text(await self._put(run_id, data))
 
+    async def store_apart(self, run_id: UUID, texts: Iterable[str]) -> list[str]:
+        """Return references to texts that were stored, however short they are: the whole they are for is too large."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                puts = [group.create_task(self._put(run_id, _encoded(text))) for text in texts]
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None  # one of them says enough
+        return [reference_text(put.result()) for put in puts]
+
     async def load(self, text: str) -> Any:
         """Return the user data of a stored text, parsed, with what lies behind its references.
 
-        Raises BlobStoreError naming the key where a blob is missing or not what was stored.
+        Raises BlobStoreError naming the key where a blob is missing or not what was stored (`lost`), or cannot be read.
         """
         value = json.loads(text)
         if not may_be_marked(text):
@@ -90,7 +109,8 @@ class Values:
             )
             raise ConfigError(f"{rule}: set [blob_storage] in headrace.toml")
         digest = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
-        reference = Reference(f"{RUNS}/{run_id}/{digest}", len(data), digest)
+        folder = runs_folder(await self._store_id())
+        reference = Reference(f"{folder}{run_id}/{digest}", len(data), digest)
         async with self._room:
             await self.blobs.put_blob(reference.key, data)
         return reference
@@ -111,13 +131,17 @@ class Values:
             try:
                 data = await self.blobs.get_blob(key)
             except (NotFoundError, InvalidInputError):
-                raise BlobStoreError(f"the blob {key} is missing: it was removed, or [blob_storage] changed") from None
+                raise _lost(key, "is missing: it was removed, or [blob_storage] changed") from None
         if len(data) != reference.bytes:
-            raise BlobStoreError(f"the blob {key} has {len(data)} bytes, {reference.bytes} were stored: it was changed")
+            raise _lost(key, f"has {len(data)} bytes, {reference.bytes} were stored: it was changed")
         digest = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
         if digest != reference.sha256:
-            raise BlobStoreError(f"the blob {key} is not what was stored: its SHA-256 is {digest}")
+            raise _lost(key, f"is not what was stored: its SHA-256 is {digest}")
         return data.decode()
+
+
+def _lost(key: str, what: str) -> BlobStoreError:
+    return BlobStoreError(f"the blob {key} {what}", lost=True)
 
 
 def _references_in(text: str) -> set[Reference]:

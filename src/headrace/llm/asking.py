@@ -84,10 +84,10 @@ class Asker:
             origin = replace(origin, tenant=switches.tenant)
         key = request.memo_key(self.provider.name, tenant=switches.tenant, endpoint=self.endpoint.memo_endpoint)
         memo, renews = switches.memo, ""
-        if memo is not MemoUse.USE and origin.job_id is not None:
+        if memo is not MemoUse.USE and (asker := origin.identity) is not None:
             # A job that left its slot asks all over again: what it bought anew is its own, and is not bought twice.
             renews = key if memo is MemoUse.FRESH else ""
-            key, memo = _key_in_job(key, origin.job_id), MemoUse.USE
+            key, memo = _key_in_job(key, asker), MemoUse.USE
         return Ask(
             request=request, key=key, purpose=purpose, origin=origin, memo=memo,
             keeps_slot=origin.job_id is not None, renews=renews, manner=manner,
@@ -135,6 +135,6 @@ class Asker:
         await self.provider.aclose()
 
 
-def _key_in_job(key: str, job: UUID) -> str:
-    """The key of a job's own answer."""
-    return hashlib.sha256(f"{key}:{job}".encode("ascii")).hexdigest()
+def _key_in_job(key: str, identity: UUID) -> str:
+    """The key of an answer that is a job's own, or a node's of a run."""
+    return hashlib.sha256(f"{key}:{identity}".encode("ascii")).hexdigest()

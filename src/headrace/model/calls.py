@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from headrace.model.ids import uuid7
+from headrace.model.ids import node_identity, uuid7
 from headrace.model.llm import StoredAnswer
 from headrace.model.quota import Estimate
 from headrace.model.usage import Usage
@@ -56,6 +56,13 @@ class Origin:
     batch_id: UUID | None = None
     run_id: UUID | None = None
     tenant: str | None = None
+    #: The path of the node of the run. Of a stored call it is not known.
+    node: str | None = field(default=None, compare=False)
+
+    @property
+    def identity(self) -> UUID | None:
+        """What an answer of its own is kept for: the job, or the node of a run, whichever job calls it."""
+        return self.job_id if self.run_id is None or self.node is None else node_identity(self.run_id, self.node)
 
     @property
     def scopes(self) -> tuple[str, ...]:

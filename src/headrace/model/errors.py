@@ -24,7 +24,7 @@ HeadraceError
 │   └── RunCancelledError
 ├── WorkflowNotActiveError      starts of this workflow are switched off
 ├── SignalTimeoutError          the signal did not come in time
-├── BlobStoreError              the storage of large values cannot answer (transient)
+├── BlobStoreError              the storage of large values cannot answer (transient), or lost one
 ├── ResultTimeoutError          the awaited job did not end in time
 └── ProviderError               see model/provider_errors.py
 """
@@ -250,6 +250,12 @@ class BlobStoreError(HeadraceError):
 
     code = "blob_store"
     transient = True
+
+    def __init__(self, message: str | None = None, *, lost: bool = False) -> None:
+        super().__init__(message)
+        #: Whether it answers and has not what was stored: waiting does not bring that back.
+        self.lost = lost
+        self.transient = not lost
 
 
 class ResultTimeoutError(HeadraceError, TimeoutError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from uuid import UUID, SafeUUID
+from uuid import UUID, SafeUUID, uuid5
 
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
 #: 74 random bits: 12 behind the version, 62 behind the variant.
@@ -37,6 +37,16 @@ def uuid7s(count: int) -> list[UUID]:
     now = (time.time_ns() // 1_000_000 << 80) | _VERSION_AND_VARIANT
     random = _RANDOM.iter_unpack(os.urandom(_RANDOM.size * count)) if count else ()
     return [_uuid(value) for value in sorted([now | (high & _HIGH) << 64 | low & _LOW for high, low in random])]
+
+
+def node_identity(run_id: UUID, path: str) -> UUID:
+    """Return what stands for a node of a run, whichever job calls it: always the same, and no other node's.
+
+    >>> run_id = UUID(int=1)
+    >>> node_identity(run_id, "m[0]/pay") == node_identity(run_id, "m[1]/pay")
+    False
+    """
+    return uuid5(run_id, path)
 
 
 def _uuid(value: int) -> UUID:

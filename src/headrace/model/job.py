@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from headrace.model.ids import uuid7
+from headrace.model.ids import node_identity, uuid7
 from headrace.model.limits import Gate
 
 if TYPE_CHECKING:
@@ -113,6 +113,11 @@ class RunInfo:
     user_id: str | None = None
     correlation_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> UUID:
+        """What stands for the node in the run, whichever job calls it."""
+        return node_identity(self.id, self.node)
 
 
 @dataclass(slots=True)

@@ -45,6 +45,13 @@ class RunStore(Protocol):
         """Return those of `run_ids` that exist."""
         ...
 
+    async def store_id(self) -> str:
+        """Return the id of this store's data, letters and digits: made once, and no other store has it.
+
+        What lies outside of the store, in a place that others may use too, lies below it.
+        """
+        ...
+
     async def load_graph(self, snapshot: str) -> str | None:
         """Return the graph, JSON text, whose hash is `snapshot`."""
         ...
@@ -73,11 +80,12 @@ class RunStore(Protocol):
         """
         ...
 
-    async def sweep_runs(self, *, limit: int) -> list[UUID]:
-        """Go on with runs that are being cancelled and return those that ended by it, now cancelled.
+    async def sweep_runs(self, *, limit: int) -> tuple[list[UUID], bool]:
+        """Go on with runs that are being cancelled; return those that ended by it, now cancelled, and whether to go on.
 
         Of each, up to `limit` jobs that wait are cancelled and those that run are asked to stop; one without live jobs
-        ends. Cheap where nothing is being cancelled.
+        ends. To go on: of one that did not end as many as `limit` were cancelled, and more may wait. Cheap where
+        nothing is being cancelled.
         """
         ...
 

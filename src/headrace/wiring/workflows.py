@@ -38,9 +38,9 @@ def open_means(settings: Settings, stores: Stores, blobs: BlobStore, stack: Asyn
     )
     known = KnownRuns(stores.runs, settings.scheduler.distributed.priority_strategy)
     board = _open_board(settings, stack)
-    notes = RunNotes(board)
+    notes = RunNotes(board, stores.runs)
     stack.push_async_callback(notes.close)
-    return Means(stores, Values(blobs), known, SystemClock(), bounds, board, notes)
+    return Means(stores, Values(blobs, stores.runs.store_id), known, SystemClock(), bounds, board, notes)
 
 
 def _open_board(settings: Settings, stack: AsyncExitStack) -> RunBoard | None:
@@ -81,7 +81,10 @@ def make_run_service(app: App) -> RunService:
 
     def alone(name: str) -> bool:
         task = registry.get(name)
-        gated = task is not None and registry.expects_gate(task.spec.queue)
-        return task is not None and (gated or task.spec.at_most_once or task.gather is not None)
+        if task is None:
+            return False
+        rule = registry.queue_rules.get(task.spec.queue)
+        gated = task.spec.gate is not None or (rule is not None and bool(rule.declared))
+        return gated or task.spec.at_most_once or task.gather is not None
 
     return RunService(app.runtime.means, spec_of, levels, alone)

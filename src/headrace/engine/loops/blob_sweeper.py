@@ -1,6 +1,7 @@
 """The blob sweeper: large values leave after the run they belong to, on the leader only.
 
 Guaranteed: no blob of a run that exists goes, nor one that was written within the grace: it is there before its run is.
+Nor does anything of another store that uses the same storage.
 Not guaranteed: when. A pass looks at every blob, in bounded steps, and remembers only where it stands.
 """
 
@@ -13,7 +14,7 @@ from uuid import UUID
 
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
-from headrace.engine.values import RUNS
+from headrace.engine.values import runs_folder
 from headrace.ports.blob_store import BlobStore
 from headrace.ports.clock import Clock
 from headrace.ports.run_store import RunStore
@@ -46,7 +47,7 @@ class BlobSweeper(Loop):
         if self._leadership.term is None:
             self._pass = None
             return
-        found, self._pass = self._pass or self._blobs.list_blobs(f"{RUNS}/"), None
+        found, self._pass = self._pass or self._blobs.list_blobs(runs_folder(await self._runs.store_id())), None
         entries = await _take(found, SLICE)
         await self._remove_orphans([key for key, changed_at in entries if changed_at < self._clock.now() - GRACE])
         # A step that failed begins a new pass: a listing that broke off cannot be read on.
@@ -76,8 +77,8 @@ async def _take(found: AsyncIterator[tuple[str, datetime]], most: int) -> list[t
 
 
 def _run_of(key: str) -> UUID | None:
-    """Return the run that a blob belongs to; None: somebody else's."""
+    """Return the run that a blob belongs to: the third part of its key; None: somebody else's."""
     try:
-        return UUID(key.split("/")[1])
+        return UUID(key.split("/")[2])
     except (IndexError, ValueError):
         return None

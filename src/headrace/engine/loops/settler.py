@@ -41,10 +41,10 @@ class Settler(Loop):
             LOG.info("settled %d jobs of runs that did not end by their worker", len(jobs))
             for queue in sorted(queues_of(effects for _, effects in settled)):
                 notifier.hint(f"queue:{queue}")
-        ended = await runs.sweep_runs(limit=CANCEL_SLICE)
+        ended, goes_on = await runs.sweep_runs(limit=CANCEL_SLICE)
         if jobs or ended:
             notifier.hint("done")
-        if len(jobs) == SLICE and applied:
+        if goes_on or (len(jobs) == SLICE and applied):
             self.wake()
 
     async def _effects_of(self, job: Unsettled) -> Effects | None:

@@ -38,18 +38,10 @@ class RetryMiddleware:
             if isinstance(error, asyncio.CancelledError) and attempt.stop_reason is not None:
                 raise
             trace = not isinstance(error, HeadraceError)
-            return Failed(describe(error, with_trace=trace), self._decide(attempt, error))
+            return Failed(describe(error, with_trace=trace), retry_in(attempt, error, self._random))
         if isinstance(ending, Retry):
             return Failed(asked("retry", "Retry.reason", ending.reason), self._asked(attempt, ending))
         return ending
-
-    def _decide(self, attempt: Attempt, error: BaseException) -> timedelta | None:
-        failures, most = attempt.job.failures + 1, attempt.job.max_attempts
-        if failures >= most:
-            return None
-        # The job may have been enqueued with more attempts than its task has.
-        policy = replace(attempt.backoff or attempt.task.backoff, max_attempts=most)
-        return policy.decide(error, failures=failures, random=self._random())
 
     def _asked(self, attempt: Attempt, outcome: Retry) -> timedelta | None:
         failures = attempt.job.failures + 1
@@ -58,3 +50,15 @@ class RetryMiddleware:
         if outcome.delay is not None:
             return parse_duration(outcome.delay, field="Retry.delay")
         return (attempt.backoff or attempt.task.backoff).delay(failures=failures, random=self._random())
+
+
+def retry_in(
+    attempt: Attempt, error: BaseException, random_number: Callable[[], float] = random.random
+) -> timedelta | None:
+    """Return how long after an error the attempt's job runs again by its policy; None: never."""
+    failures, most = attempt.job.failures + 1, attempt.job.max_attempts
+    if failures >= most:
+        return None
+    # The job may have been enqueued with more attempts than its task has.
+    policy = replace(attempt.backoff or attempt.task.backoff, max_attempts=most)
+    return policy.decide(error, failures=failures, random=random_number())

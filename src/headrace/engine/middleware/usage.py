@@ -7,15 +7,19 @@ from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
 from headrace.model.calls import Origin, current_origin
-from headrace.model.job import Completion
+from headrace.model.job import ClaimedJob, Completion
 from headrace.model.usage import UsageMeter, current_meter
+
+
+def _origin(job: ClaimedJob) -> Origin:
+    return Origin(job.id, job.batch_id, job.run_id, node=job.node if job.run is None else job.run.node)
 
 
 async def meter_usage(attempt: Attempt, proceed: Proceed) -> Any:
     """Run the attempt under a meter of its own; store its reading, if any, on the attempt."""
     meter = UsageMeter(attempt.on_paid)
     metered = current_meter.set(meter)
-    named = current_origin.set(Origin(attempt.job.id, attempt.job.batch_id, attempt.job.run_id))
+    named = current_origin.set(_origin(attempt.job))
     try:
         ending = await proceed(attempt)
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from uuid import UUID
 
 from headrace.engine.outage import Outage
@@ -27,14 +28,15 @@ NOTES_AT_ONCE, MOST_NOTES = 500, 10_000
 class RunNotes:
     """Tells the board what has been committed, soon and all together; without a board, nobody."""
 
-    def __init__(self, board: RunBoard | None) -> None:
-        self._board = board
+    def __init__(self, board: RunBoard | None, runs: RunStore | None = None) -> None:
+        """`runs` says how runs ended that seem to have, where there is a board."""
+        self._board, self._runs = board, runs
         self._pending: list[RunChange] = []
         self._task: asyncio.Task[None] | None = None
         self._outage = Outage(LOG, "statuses of runs are not noted")
 
     def note(self, completions: Iterable[Completion], run_of: dict[UUID, tuple[UUID, str]]) -> None:
-        """Note what completions did that have been recorded; `run_of`: run and path of those that were parked."""
+        """Note what completions did that the store accepted; `run_of`: run and path of those that were parked."""
         if self._board is None:
             return
         for completion in completions:
@@ -62,9 +64,21 @@ class RunNotes:
         while self._pending:
             part, self._pending = self._pending[:NOTES_AT_ONCE], self._pending[NOTES_AT_ONCE:]
             try:
-                await self._board.note_changes(part)
+                await self._board.note_changes(await self._as_stored(part))
             except StoreUnavailableError as error:
                 self._outage.note(error)
+
+    async def _as_stored(self, changes: list[RunChange]) -> list[RunChange]:
+        """Leave out ends of runs that did not end so: what ended beside a cancel of its run does not end the run."""
+        ended = [change.run_id for change in changes if change.state is not None]
+        if not ended:
+            return changes
+        assert self._runs is not None
+        views = await self._runs.final_runs(ended)
+        states = {run_id: view.state for run_id, view in views.items()}
+        return [
+            change if change.state is states.get(change.run_id) else replace(change, state=None) for change in changes
+        ]
 
     async def close(self) -> None:
         """Send what waits."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from headrace.engine.attempt import Attempt
+from headrace.engine.attempt import Attempt, StopReason
 from headrace.engine.workflows.facts import RunFacts, Start
 from headrace.engine.workflows.inline_calls import Called, InlineCalls
 from headrace.engine.workflows.kinds import Kinds, started
@@ -21,6 +21,7 @@ from headrace.engine.workflows.moving import Moved
 from headrace.engine.workflows.saving import Saver
 from headrace.model.graph.flow import Step
 from headrace.model.graph.nodes import TaskNode, WaitNode
+from headrace.model.graph.paths import input_of
 from headrace.model.job import Completion, JobState
 from headrace.model.run import Arrival, Effects, Level, NodeEnding, NodeState, RunEnding, RunState
 
@@ -65,7 +66,7 @@ class GraphRun:
     kinds: Kinds
     ends: HeldEndings
     sums: dict[str, Sum] = field(default_factory=dict)
-    #: What starts next, and what is not started any more since the run moves on.
+    #: What starts next.
     ready: list[Start] = field(default_factory=list)
     running: dict[asyncio.Task[None], Start] = field(default_factory=dict)
     #: Paths that are passed over: too few of those before lead to them.
@@ -76,10 +77,11 @@ class GraphRun:
     move_on: str = ""
     #: Nodes that wait for their time, on the loop's clock.
     due: list[tuple[float, Start]] = field(default_factory=list)
+    #: What is not started any more, since the run moves on or its worker ends.
     left: list[Start] = field(default_factory=list)
 
     async def run(self) -> Completion:
-        """Run the graph to its end, until all of it waits, or until the rest is handed over."""
+        """Run the graph to its end, until all of it waits, or until the rest is handed over or left to another one."""
         self.ready = [Start(name) for name in self.facts.layout.roots]
         if self.attempt.job.crashes >= MOST_CRASHES:
             self.move_on = f"its worker died {self.attempt.job.crashes} times"
@@ -121,11 +123,11 @@ class GraphRun:
             self.move_on = f"it ran longer than {bounds.longest}"
 
     def _start_ready(self) -> None:
-        """Start what is ready; once the run moves on, only what needs no work: it is known how that ended."""
+        """Start what is ready; once the run moves on, or its worker ends, only what needs no work."""
         waiting: list[Start] = []
         while self.ready:
             start = self.ready.pop(0)
-            if self.move_on and not self._is_free(start.path):
+            if (self.move_on or self.attempt.closing) and not self._is_free(start.path):
                 self.left.append(start)
             elif len(self.running) >= self.means.bounds.at_once:
                 waiting.append(start)
@@ -134,8 +136,16 @@ class GraphRun:
         self.ready = waiting
 
     def _is_free(self, path: str) -> bool:
-        """Whether nothing has to be run for a path: its end is known, or follows from others."""
-        return path in self.ends.held or path in self.passed or path.endswith("/")
+        """Whether nothing has to be run for a path: its end is known, or follows from others, or it has begun.
+
+        A container that had begun in an earlier attempt is only gone through again: what ended within is not to be run
+        once more by a job that begins it anew.
+        """
+        return path in self.passed or path.endswith("/") or self._has_begun(path)
+
+    def _has_begun(self, path: str) -> bool:
+        """Whether a node has ended, or is a container that was given what it runs on."""
+        return any(known in self.ends.held for known in (path, input_of(path), input_of(f"{path}[0]")))
 
     async def _step(self, start: Start) -> None:
         """Run one node, or take its end as it is stored, and count what it sets going."""
@@ -164,7 +174,7 @@ class GraphRun:
             return
         if self._is_too_wide(moved) and not self.move_on:
             self.move_on = f"node {start.path} has more than {self.means.bounds.most_nodes} entries"
-        if self._is_too_wide(moved) and not any(one.path in self.ends.held for one in moved.starts):
+        if self._is_too_wide(moved) and not any(self._has_begun(one.path) for one in moved.starts):
             # Nothing of it has begun: as a job it starts its entries in parts.
             self.left.append(start)
             return
@@ -177,11 +187,14 @@ class GraphRun:
         return len(moved.starts) > bounds.most_nodes and not bounds.fixed
 
     async def _call(self, start: Start) -> None:
-        called = await self.calls.call(start)
-        if called.ending is not None:
-            await self._take(await self.kinds.finish(called.ending, called.entries))
-        else:
-            self._put_off(start, called)
+        try:
+            called = await self.calls.call(start)
+            if called.ending is not None:
+                await self._take(await self.kinds.finish(called.ending, called.entries))
+            else:
+                self._put_off(start, called)
+        finally:
+            self.calls.leaving.discard(start.path)
 
     def _put_off(self, start: Start, called: Called) -> None:
         if called.impossible:
@@ -224,12 +237,14 @@ class GraphRun:
                 self.passed.add(step.path)
 
     async def _stop_running(self) -> None:
-        """Stop what runs, as the job is stopped, and wait for its end."""
+        """Stop what runs, as the job is stopped, and wait for its end; an end that is being stored is stored first."""
         if not self.running:
             return
         self.calls.stop(self.attempt.stop_reason)
-        for task in self.running:
-            task.cancel()
+        may_write = self.attempt.stop_reason is not StopReason.LEASE_LOST
+        for task, start in self.running.items():
+            if not (may_write and start.path in self.calls.leaving):
+                task.cancel()
         await asyncio.gather(*self.running, return_exceptions=True)
         self.running.clear()
 
@@ -242,6 +257,8 @@ class GraphRun:
             return Completion(job.id, job.attempt, state, error=error, effects=self.moved.effects(self.facts))
         if self.move_on:
             return Completion(job.id, job.attempt, JobState.SUCCEEDED, effects=await self._rest_as_effects())
+        if self.left:
+            return Completion(job.id, job.attempt, JobState.READY)
         delay = self._until_due()
         assert delay is not None, "a run has nothing to do and has not ended"
         return Completion(job.id, job.attempt, JobState.SCHEDULED, delay=timedelta(seconds=delay))

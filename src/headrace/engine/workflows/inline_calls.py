@@ -10,12 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from headrace.engine.attempt import Attempt, Proceed, StopReason, run_attempt
 from headrace.engine.attempts import AttemptFactory, steps_below
+from headrace.engine.job_log import log_end, log_start
 from headrace.engine.workflows.calls import Call, Repeats
 from headrace.engine.workflows.endings import node_ending
 from headrace.engine.workflows.facts import RunFacts, Start
@@ -23,6 +24,7 @@ from headrace.engine.workflows.inputs import Inputs
 from headrace.engine.workflows.kinds import Kinds
 from headrace.engine.workflows.means import Fence, Means
 from headrace.engine.workflows.retries import backoff_of
+from headrace.engine.workflows.tries import Tries
 from headrace.model.crashes import MAX_LONE_CRASHES, POISON
 from headrace.model.errors import FenceLostError, HeadraceError
 from headrace.model.graph.nodes import TaskNode
@@ -31,9 +33,6 @@ from headrace.model.parking import KEEP_SLOT
 from headrace.model.reference import MAX_VALUE_BYTES
 from headrace.model.run import UNBOUND, NodeEnding, NodeState
 from headrace.model.usage import Usage, current_meter
-
-#: Names of steps that are notes of tries begin with this: no step of a handler's does, for it begins with a path.
-_TRY = "try "
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +75,28 @@ class InlineCalls:
     outer: Attempt
     factory: AttemptFactory
     fence: Fence
-    #: Tries of nodes that failed, and until when their next ones are put off.
-    failures: Counter[str]
-    until: dict[str, datetime]
-    notes: Counter[str]
+    tries: Tries
     #: Crashes of a node's own child since it last made progress.
     crashes: Counter[str] = field(default_factory=Counter)
     running: list[Attempt] = field(default_factory=list)
+    #: Paths whose handler has ended and only its ending is worked out and stored: that is not stopped any more.
+    leaving: set[str] = field(default_factory=set)
+    #: Whether the run's own job was stopped.
+    stopped: bool = False
+
+    @property
+    def _closing(self) -> bool:
+        """Whether no further try begins in this attempt of the run: its worker is about to end, or it is stopped."""
+        return self.stopped or self.outer.closing
 
     async def call(self, start: Start) -> Called:
-        """Make the call of a node until it ends or has to wait for longer than a slot is kept for."""
+        """Make the call of a node until it ends, has to wait for longer than a slot is kept for, or the worker ends."""
         node = self.facts.place(start.path).node
         assert isinstance(node, TaskNode)
         began = self.means.clock.now()
-        left = self.until.get(start.path, began) - began
+        left = self.tries.until.get(start.path, began) - began
         if left > timedelta():
-            if left > KEEP_SLOT:
+            if left > KEEP_SLOT or self._closing:
                 return Called(wait=left)
             await asyncio.sleep(left.total_seconds())
         try:
@@ -102,7 +107,7 @@ class InlineCalls:
             if error.transient or isinstance(error, FenceLostError):
                 raise
             error_text = JobError(error.code, str(error))
-            ending = node_ending(self.facts, start.path, JobState.FAILED, error_text, self.failures[start.path])
+            ending = node_ending(self.facts, start.path, JobState.FAILED, error_text, self.tries.failures[start.path])
             return Called(ending, await self.kinds.entries_of(start.path))
         if called.ending is not None:
             called.ending.artifact, called.ending.started_at = call.artifact, began
@@ -122,7 +127,7 @@ class InlineCalls:
         return Called(NodeEnding(path, NodeState.SUCCESS, output, found.port, reused=True))
 
     async def _tries(self, path: str, node: TaskNode, call: Call) -> Called:
-        while True:
+        while not self._closing:
             attempt = self._attempt(path, node, call)
             if attempt is None:
                 return Called(impossible=f"this worker does not know task {node.task}")
@@ -130,29 +135,35 @@ class InlineCalls:
             if completion is None or (attempt.stop_reason is not None and not completion.state.final):
                 # It was stopped with the run's own job, and swallowed that: nothing of it begins again here.
                 raise asyncio.CancelledError
+            self.leaving.add(path)
             if completion.state.final or self._is_poison(path, completion):
                 return Called(await self._ending(path, completion))
             if completion.park is not None:
                 return Called(wait=completion.park.wait, key=completion.park.key)
             await self._note_try(path, completion)
-            if completion.delay > KEEP_SLOT:
+            if completion.delay > KEEP_SLOT or self._closing:
                 return Called(wait=completion.delay)
+            self.leaving.discard(path)
             await asyncio.sleep(completion.delay.total_seconds())
+        return Called(wait=timedelta())
 
     async def _ending(self, path: str, completion: Completion) -> NodeEnding:
         """Return the end of a node for its last try; one that is not final is the last crash allowed."""
-        tries = self.failures[path] + 1
+        tries = self.tries.failures[path] + 1
         if completion.state is JobState.SUCCEEDED:
             output = await self.means.values.store(self.facts.id, completion.result or "null")
             return NodeEnding(path, NodeState.SUCCESS, output, completion.port, attempts=tries)
         if completion.state.final:
-            return node_ending(self.facts, path, completion.state, completion.error, tries)
+            ending = node_ending(self.facts, path, completion.state, completion.error, tries)
+            # With its trace: there is no job of the node that keeps it.
+            ending.error = completion.error or ending.error
+            return ending
         return node_ending(self.facts, path, JobState.FAILED, POISON, tries)
 
     def _attempt(self, path: str, node: TaskNode, call: Call) -> Attempt | None:
         options, spec = node.options, self.facts.specs[node.task]
         job = replace(
-            self.outer.job, task=node.task, args=call.text, failures=self.failures[path], crashes=0,
+            self.outer.job, task=node.task, args=call.text, failures=self.tries.failures[path], crashes=0,
             node=None, max_attempts=spec.max_attempts if options.retry is None else options.retry.max_tries,
             timeout=options.timeout or spec.timeout, step_prefix=f"{path}/", run=self.facts.info(path),
         )  # fmt: skip
@@ -164,8 +175,12 @@ class InlineCalls:
 
     async def _run(self, attempt: Attempt) -> Completion | None:
         self.running.append(attempt)
+        began = log_start(attempt, self.means.clock)
         try:
-            return await run_attempt(attempt, self.factory.proceed)
+            completion = await run_attempt(attempt, self.factory.proceed)
+            if completion is not None:
+                log_end(attempt, completion, self.means.clock, began)
+            return completion
         finally:
             self.running.remove(attempt)
             # What a node used was counted by its own attempt; it is the run's too.
@@ -182,50 +197,31 @@ class InlineCalls:
 
     async def _note_try(self, path: str, completion: Completion) -> None:
         """Keep a try that failed, or that is put off, so that another attempt of the run goes on behind it."""
-        self.failures[path] += completion.charged
+        self.tries.failures[path] += completion.charged
         if not completion.charged and completion.delay <= KEEP_SLOT:
             return
-        self.until[path] = until = self.means.clock.now() + completion.delay
-        self.notes[path] += 1
-        kept = {"failures": self.failures[path], "until": until.isoformat()}
-        await self.fence.keep(f"{_TRY}{path} {self.notes[path]}", json.dumps(kept))
+        await self.fence.keep(*self.tries.note(path, completion, self.means.clock.now()))
 
     def as_job(self, job: NewJob) -> NewJob:
         """Return the job of a node that goes on as one: with the tries that it has left, and not before its time."""
-        failures, until = self.failures[job.node or ""], self.until.get(job.node or "")
+        failures, until = self.tries.failures[job.node or ""], self.tries.until.get(job.node or "")
         if failures:
             job.spec = replace(job.spec, max_attempts=max(1, job.spec.max_attempts - failures))
         job.run_at = until
         return job
 
     def steps_of(self, jobs: Sequence[NewJob], kept: Mapping[str, str]) -> tuple[tuple[UUID, str, str], ...]:
-        """Return what was kept for nodes that go on as jobs: checkpoints of handlers, and until when waits last."""
+        """Return what was kept for nodes that go on as jobs: checkpoints of handlers, and for what waits wait."""
         found: list[tuple[UUID, str, str]] = []
         for job in jobs:
             steps = steps_below(f"{job.node}/", dict(kept))
             found += [(job.id, name, value) for name, value in steps.items()]
-            if (until := kept.get(f"until {job.node}")) is not None:
-                found.append((job.id, f"until {job.node}", until))
+            waits = (f"until {job.node}", f"key {job.node}")
+            found += [(job.id, name, kept[name]) for name in waits if name in kept]
         return tuple(found)
 
     def stop(self, reason: StopReason | None) -> None:
         """Stop what runs, as the run's own job is stopped."""
+        self.stopped = True
         for attempt in self.running:
             attempt.stop(reason or StopReason.RELEASED)
-
-
-def tries_of(steps: Mapping[str, str]) -> tuple[Counter[str], dict[str, datetime], Counter[str]]:
-    """Return of each node, from the steps of the run's job: tries that failed, until when it is put off, and the number
-    of the last note of a try."""
-    failures: Counter[str] = Counter()
-    until: dict[str, datetime] = {}
-    notes: Counter[str] = Counter()
-    for name, value in steps.items():
-        if not name.startswith(_TRY):
-            continue
-        path, _, number = name.removeprefix(_TRY).rpartition(" ")
-        if int(number) > notes[path]:
-            kept = json.loads(value)
-            notes[path], failures[path] = int(number), kept["failures"]
-            until[path] = datetime.fromisoformat(kept["until"])
-    return failures, until, notes

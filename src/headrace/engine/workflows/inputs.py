@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -52,6 +52,14 @@ class Inputs:
         """Return a template with its values."""
         return fill(template, await self._scope(place, template))
 
+    async def fill_without(self, place: Place, template: Any, without: Collection[str]) -> tuple[Any, tuple[str, ...]]:
+        """Return a template with its values, and the nodes it names that have put out nothing.
+
+        Those of `without` are among these, even if they have meanwhile.
+        """
+        scope = await self._scope_of(place.layout, place.scope, template, without)
+        return fill(template, scope), tuple(sorted(references(template) - scope.outputs.keys()))
+
     async def fill_of_graph(self, layout: Layout, scope: str, template: Any) -> Any:
         """Return the output template of the graph at a scope with its values."""
         return fill(template, await self._scope_of(layout, scope, template))
@@ -66,7 +74,7 @@ class Inputs:
     async def _scope(self, place: Place, template: Any) -> Scope:
         return await self._scope_of(place.layout, place.scope, template)
 
-    async def _scope_of(self, layout: Layout, scope: str, template: Any) -> Scope:
+    async def _scope_of(self, layout: Layout, scope: str, template: Any, without: Collection[str] = ()) -> Scope:
         """Return where a template takes its values from; what it does not ask for is not read: it may be large."""
         marks = marks_in(template)
         root = await self.values.load(self.facts.view.input) if "$run" in marks else None
@@ -74,7 +82,7 @@ class Inputs:
             input=await self._graph_input(scope) if "$input" in marks else None,
             index=split_entry(scope)[1],
             run=self.facts.scope_facts(root),
-            outputs=await self._read(layout, scope, references(template)),
+            outputs=await self._read(layout, scope, references(template).difference(without)),
         )
 
     async def _read(

@@ -6,23 +6,25 @@ A path that ends in "/" is an end: of the run, of a graph within, of one entry o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from headrace.engine.codec import jsonable
 from headrace.engine.values import Values
-from headrace.engine.workflows.facts import RunFacts, Start
-from headrace.engine.workflows.inputs import Endings, Entry, Inputs
-from headrace.engine.workflows.moving import Moved, end_node, failed_ending, has_conditions, paths_below
+from headrace.engine.workflows.facts import RunFacts
+from headrace.engine.workflows.inputs import Endings, Inputs
+from headrace.engine.workflows.maps import Maps, end_entry
+from headrace.engine.workflows.moving import Moved, end_node, failed_ending, has_conditions, open_scope, paths_below
 from headrace.engine.workflows.waiting import Waits
 from headrace.model.errors import FenceLostError, HeadraceError, InvalidInputError
-from headrace.model.graph.flow import Moves, count_or_start, fails_graph, is_plain_entry, open_graph
+from headrace.model.graph.bindings import text_parts
+from headrace.model.graph.flow import fails_graph, is_plain_entry
 from headrace.model.graph.holding import holds
 from headrace.model.graph.layout import Layout, Place
 from headrace.model.graph.nodes import LoopNode, MapNode, SubNode, TaskNode, ValueNode, WaitNode
-from headrace.model.graph.paths import end_of, input_of, join_path, scope_of, split_entry
+from headrace.model.graph.paths import join_path, scope_of, split_entry
 from headrace.model.job import JobError, NewJob
 from headrace.model.names import check_key
 from headrace.model.payload import encode_json
@@ -50,6 +52,11 @@ class Kinds:
         """Fills the templates of the run."""
         return Inputs(self.facts, self.endings, self.values)
 
+    @property
+    def maps(self) -> Maps:
+        """Starts the entries of its maps."""
+        return Maps(self.facts, self.inputs, self.chunk)
+
     async def run(self, path: str, first: int = 0) -> Moved:
         """Return what a node, or an end, does; `first`: of a map, the entry to go on with.
 
@@ -60,18 +67,18 @@ class Kinds:
         except HeadraceError as error:
             if error.transient or isinstance(error, FenceLostError):
                 raise
-            return await self.fail(path, JobError(error.code, str(error)))
+            return await self.fail(path, JobError(error.code, str(error)), first)
 
-    async def fail(self, path: str, error: JobError | None) -> Moved:
-        """Return what it sets going that a node, or an end, could not do what it does."""
+    async def fail(self, path: str, error: JobError | None, first: int = 0) -> Moved:
+        """Return what it sets going that a node, or an end, could not do what it does; `first` as `run` has it."""
         if not path.endswith("/"):
-            return await self.finish(failed_ending(self.facts, path, error))
+            return await self.end_job(failed_ending(self.facts, path, error), first)
         scope = path[:-1]
         if not scope:
             return end_failed_run(self.facts, error)
         container, index = split_entry(scope)
         if isinstance(self.facts.place(container).node, MapNode) and index is not None:
-            return await self.end_entry(NodeEnding(scope, NodeState.FAILED, error=error), container)
+            return await self._end_entry(NodeEnding(scope, NodeState.FAILED, error=error), container)
         return await self.finish(failed_ending(self.facts, container, error))
 
     async def _do(self, place: Place, first: int) -> Moved:
@@ -87,6 +94,16 @@ class Kinds:
             case TaskNode():
                 raise AssertionError(f"{place.path} is a task")
 
+    async def end_job(self, ending: NodeEnding, first: int) -> Moved:
+        """Return the end of a node whose job ended without what it was for; of a map, from the entry `first` on.
+
+        A map that has begun ends by its entries: the others may run.
+        """
+        begun = await self.maps.begun(ending.path)
+        if begun is None:
+            return await self.finish(ending)
+        return self.maps.fail_part(ending.path, begun, first, ending.state, ending.error)
+
     async def finish(self, ending: NodeEnding, entries: int | None = None) -> Moved:
         """Return the end of a node with what it sets going; `entries` as `entries_of` has it, None: not known."""
         if entries is None:
@@ -101,8 +118,7 @@ class Kinds:
         scope = scope_of(path)
         if not scope or not is_plain_entry(self.facts.layout, scope):
             return 0
-        counted = input_of(split_entry(scope)[0])
-        return int((await self.endings.read([counted]))[counted].output or 0)
+        return await self.maps.count(split_entry(scope)[0])
 
     async def store(self, value: Any) -> str:
         """Return the text of a value, or of a reference to it."""
@@ -116,9 +132,7 @@ class Kinds:
         return await self._succeed(place.path, await self.store(value))
 
     async def _wait(self, place: Place, node: WaitNode) -> Moved:
-        key = None if node.signal is None else await self.inputs.fill(place, node.signal)
-        if node.signal is not None:
-            check_key(f"signal of node {place.path}", key)
+        key = None if node.signal is None else await self._signal_key(place, node.signal)
         waited = await self.waits.wait(place.path, key, node.timeout)
         if waited.park is not None:
             return Moved(park=waited.park)
@@ -128,45 +142,32 @@ class Kinds:
         payload = "null" if waited.payload is None else waited.payload
         return await self._succeed(place.path, await self.values.store(self.facts.id, payload))
 
+    async def _signal_key(self, place: Place, template: Any) -> str:
+        """Return the key of a signal. Raises InvalidInputError, also where a reference in it gives nothing.
+
+        Without that part the key would be the same for every run, and one signal would wake all of them.
+        """
+        field, parts = f"signal of node {place.path}", text_parts(template)
+        key, *values = await self.inputs.fill(place, [template, *parts])
+        for part, value in zip(parts, values, strict=True):
+            if isinstance(part, dict) and value in (None, ""):
+                raise InvalidInputError(field, "must have no reference that gives null or an empty text", part)
+        check_key(field, key)
+        if not values:
+            return str(key)
+        # What it names may give something else once another node has ended: the first key is what is waited for.
+        return str(json.loads(await self.waits.keep(f"key {place.path}", json.dumps(key))))
+
     # Graphs within
 
     async def _enter(self, place: Place, node: LoopNode | SubNode) -> Moved:
         value = await self.inputs.start_value(place, node.start, has_template=node.given)
         scope = f"{place.path}[0]" if isinstance(node, LoopNode) else place.path
-        return self._open(scope, await self.store(value))
-
-    def _open(self, scope: str, given: str | None) -> Moved:
-        moved = Moved([NodeEnding(input_of(scope), NodeState.SUCCESS, given)])
-        moved.starts = [Start(path) for path in open_graph(self.facts.layout, scope)]
-        return moved
+        return open_scope(self.facts, scope, await self.store(value))
 
     async def _map(self, place: Place, node: MapNode, first: int) -> Moved:
-        entries = await self.inputs.fill(place, node.over)
-        if not isinstance(entries, list):
-            raise InvalidInputError(f"over of node {place.path}", "must be a list", entries)
-        if not entries:
-            return await self._succeed(place.path, "[]")
-        last = len(entries) if self.chunk is None else min(first + self.chunk, len(entries))
-        moved = Moved([NodeEnding(input_of(place.path), NodeState.SUCCESS, str(len(entries)))])
-        root = await self.values.load(self.facts.view.input)
-        for index in range(first, last):
-            await self._start_entry(moved, f"{place.path}[{index}]", index, entries, root)
-        if last < len(entries):
-            moved.starts.append(Start(place.path, f'{{"args":[{last}],"kwargs":{{}}}}'))
-        return moved
-
-    async def _start_entry(self, moved: Moved, scope: str, index: int, entries: Sequence[Any], root: Any) -> None:
-        layout = self.facts.layout.at(scope)
-        only = layout.graph.nodes[0]
-        if isinstance(only, TaskNode) and is_plain_entry(self.facts.layout, scope):
-            args, kwargs = Entry(self.facts, root).arguments(layout, only, entries[index], index)
-            call = {"args": args, "kwargs": kwargs, "entries": len(entries)}
-            text = encode_json(call, field=f"entry {index}", most=MAX_VALUE_BYTES)
-            moved.starts.append(Start(join_path(scope, only.id), await self.values.store(self.facts.id, text)))
-            return
-        opened = self._open(scope, await self.store(entries[index]))
-        moved.endings += opened.endings
-        moved.starts += opened.starts
+        moved = await self.maps.start(place, node, first)
+        return await self._succeed(place.path, "[]") if moved is None else moved
 
     # Ends
 
@@ -180,39 +181,32 @@ class Kinds:
             return await self._end_map(place, place.node)
         state, output, error = await self._result(layout.at(scope), scope)
         if isinstance(place.node, MapNode):
-            return await self.end_entry(NodeEnding(scope, state, output, error=error), container)
+            return await self._end_entry(NodeEnding(scope, state, output, error=error), container)
         if state is not NodeState.SUCCESS:
             return await self.finish(failed_ending(self.facts, container, error))
         if isinstance(place.node, LoopNode) and index is not None and index + 1 < place.node.most:
             value = None if output is None else await self.values.load(output)
             if holds(place.node.again, value):
-                return self._open(f"{container}[{index + 1}]", output)
+                return open_scope(self.facts, f"{container}[{index + 1}]", output)
         return await self._succeed(container, output)
 
-    async def end_entry(self, ending: NodeEnding, container: str) -> Moved:
-        """Return the end of an entry of a map whose body is more than one node."""
-        given = await self.endings.read([input_of(container)])
-        moves = Moves()
-        count_or_start(moves, end_of(container), int(given[input_of(container)].output or 0))
-        moved = Moved([ending])
-        moved.add(moves)
-        return moved
+    async def _end_entry(self, ending: NodeEnding, container: str) -> Moved:
+        return end_entry(ending, await self.maps.count(container))
 
     async def _end_map(self, place: Place, node: MapNode) -> Moved:
-        counted = (await self.endings.read([input_of(place.path)]))[input_of(place.path)]
+        count = await self.maps.count(place.path)
         body = self.facts.layout.at(f"{place.path}[0]")
         only = body.graph.nodes[0].id
         plain = is_plain_entry(self.facts.layout, f"{place.path}[0]")
-        paths = [f"{place.path}[{index}]" + (f"/{only}" if plain else "") for index in range(int(counted.output or 0))]
+        paths = [f"{place.path}[{index}]" + (f"/{only}" if plain else "") for index in range(count)]
         ended = await self.endings.read(paths)
         ends = [ended[path] for path in paths if path in ended]
         failed = [one for one in ends if (_fails(body, one) if plain else _lost(one))]
         if node.max_failed is not None and len(failed) > node.max_failed:
             error = _entries_error(len(failed), len(paths), failed[0])
             return await self.finish(failed_ending(self.facts, place.path, error))
-        # As texts, references among them: nobody has to hold all values at once.
-        texts = ",".join(_output_of(ended.get(path)) for path in paths)
-        return await self._succeed(place.path, await self.values.store_composed(self.facts.id, f"[{texts}]"))
+        outputs = [_output_of(ended.get(path)) for path in paths]
+        return await self._succeed(place.path, await self.maps.store_list(outputs))
 
     async def _end_run(self) -> Moved:
         state, output, error = await self._result(self.facts.layout, "")
@@ -293,4 +287,4 @@ def _entries_error(failed: int, total: int, first: NodeEnding) -> JobError:
 def _node_error(ending: NodeEnding) -> JobError:
     if ending.error is None:
         return JobError("node_failed", f"node {ending.path} was {ending.state}")
-    return JobError(ending.error.kind, f"node {ending.path}: {ending.error.message}")
+    return JobError(ending.error.kind, f"node {ending.path}: {ending.error.message}", ending.error.trace)

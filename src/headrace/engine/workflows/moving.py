@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.engine.workflows.facts import RunFacts, Start
-from headrace.model.graph.flow import Moves, Step, after
+from headrace.model.graph.flow import Moves, Step, after, open_graph
 from headrace.model.graph.nodes import OnError
-from headrace.model.graph.paths import join_path
+from headrace.model.graph.paths import input_of, join_path
 from headrace.model.job import JobError, NewJob, Park
 from headrace.model.run import Arrival, Effects, Level, NodeEnding, NodeState, RunEnding
 
@@ -33,6 +33,12 @@ class Moved:
         self.endings += moves.skipped
         self.arrivals += moves.arrivals
         self.starts += [Start(path) for path in moves.starts]
+
+    def join(self, other: Moved) -> None:
+        """Take over what goes on in the run by another step; jobs beside the run, its end and a wait stand alone."""
+        self.endings += other.endings
+        self.arrivals += other.arrivals
+        self.starts += other.starts
 
     def effects(self, facts: RunFacts, *, level: Level | None = None, reason: str = "") -> Effects:
         """Return it as what a completion carries."""
@@ -58,6 +64,13 @@ def end_node(facts: RunFacts, ending: NodeEnding, read: Callable[[], Any], entri
     """
     place, moved = facts.place(ending.path), Moved([ending])
     moved.add(after(facts.layout, place.scope, place.node.id, ending, read, entries))
+    return moved
+
+
+def open_scope(facts: RunFacts, scope: str, given: str | None) -> Moved:
+    """Return the start of the graph at a scope, which is given a stored value."""
+    moved = Moved([NodeEnding(input_of(scope), NodeState.SUCCESS, given)])
+    moved.starts = [Start(path) for path in open_graph(facts.layout, scope)]
     return moved
 
 

@@ -13,11 +13,12 @@ from headrace.engine.attempt import Attempt
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.registry import RunsIn, TaskDef
 from headrace.engine.workflows.inline import GraphRun, HeldEndings
-from headrace.engine.workflows.inline_calls import InlineCalls, tries_of
+from headrace.engine.workflows.inline_calls import InlineCalls
 from headrace.engine.workflows.means import Fence, Means
 from headrace.engine.workflows.node_part import NodePart
 from headrace.engine.workflows.saving import Saver
 from headrace.engine.workflows.task_part import TaskPart
+from headrace.engine.workflows.tries import Tries
 from headrace.model.backoff import Backoff
 from headrace.model.job import ClaimedJob, Completion, JobSpec, JobState
 from headrace.model.run import NODE_SPEC, NODE_TASK, RUN_SPEC, RUN_TASK, START_SPEC
@@ -80,7 +81,7 @@ class RunParts:
         fence = Fence(means.stores.jobs, job.id, job.attempt, session)
         ends = HeldEndings({ending.path: ending for ending in stored})
         kinds = means.kinds(facts, fence.keep, endings=ends, chunk=None)
-        calls = InlineCalls(means, facts, kinds, attempt, factory, fence, *tries_of(steps))
+        calls = InlineCalls(means, facts, kinds, attempt, factory, fence, Tries.of(steps))
         saver = Saver(means.stores.runs, facts.id, job.id, job.attempt, session, means.notes)
         return GraphRun(means, facts, attempt, calls, saver, kinds, ends)
 

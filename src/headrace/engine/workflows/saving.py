@@ -25,6 +25,8 @@ class Saver:
     notes: RunNotes
     _pending: list[NodeEnding] = field(default_factory=list)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: Why nothing is written any more: what followed could not tell what went before it.
+    _trouble: Exception | None = None
 
     def keep(self, endings: Sequence[NodeEnding]) -> None:
         """Write these with the next ones: the graph played again gives the same."""
@@ -34,10 +36,23 @@ class Saver:
         """Write these; they are durable when this returns. Raises FenceLostError."""
         self._pending += endings
         async with self._turn:
+            if self._trouble is not None:
+                raise self._trouble
             if self._pending:
                 part, self._pending = self._pending, []
-                await with_retries(lambda _: self._save(part))
+                await self._write(part)
                 self.notes.note_endings(self.run_id, part)
+
+    async def _write(self, part: Sequence[NodeEnding]) -> None:
+        try:
+            await with_retries(lambda _: self._save(part))
+        except asyncio.CancelledError:
+            # Perhaps it was written. What is written after it must not be there without it.
+            self._pending[:0] = part
+            raise
+        except Exception as error:
+            self._trouble = error
+            raise
 
     async def _save(self, part: Sequence[NodeEnding]) -> None:
         await self.runs.save_nodes(self.run_id, part, job_id=self.job_id, attempt=self.attempt, session=self.session)

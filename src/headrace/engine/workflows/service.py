@@ -13,6 +13,7 @@ from headrace.engine.codec import jsonable
 from headrace.engine.retrying import with_retries
 from headrace.engine.workflows.facts import RunFacts, Start, spec_facts
 from headrace.engine.workflows.means import Means
+from headrace.engine.workflows.origins import Origin
 from headrace.model.errors import InvalidInputError, NotFoundError, WorkflowNotActiveError
 from headrace.model.graph.form import encode_graph, parse_graph
 from headrace.model.graph.layout import Layout
@@ -27,7 +28,8 @@ from headrace.model.run import RUN_SPEC, UNBOUND, Level, NewRun, NodeState, RunS
 
 #: Returns how the jobs of a task are stored, None for one that nobody knows here.
 SpecOf = Callable[[str], JobSpec | None]
-CANCEL_SLICE = 1_000
+#: Jobs of a run that one sweep cancels, and sweeps of one cancel; what then still waits is left to the settlers.
+CANCEL_SLICE, MOST_SWEEPS = 1_000, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ class RunService:
             raise InvalidInputError("run", "must have ended before it is repeated; cancel it, or wait", str(run_id))
         layout = await self._means.known.layout(view.snapshot)
         if first is not None:
-            _check_path(layout, first)
+            await Origin(self._means.stores.runs, view.id, first).check(layout)
         graph = await self._means.stores.runs.load_graph(view.snapshot)
         assert graph is not None
         stored = StoredWorkflow(
@@ -164,7 +166,10 @@ class RunService:
         """Cancel a run: what waits ends at once, what runs is asked to stop. Raises NotFoundError."""
         stores = self._means.stores
         answer = await stores.runs.cancel_run(run_id)
-        await stores.runs.sweep_runs(limit=CANCEL_SLICE)
+        for _ in range(MOST_SWEEPS):
+            _, goes_on = await stores.runs.sweep_runs(limit=CANCEL_SLICE)
+            if not goes_on:
+                break
         stores.notifier.hint("done")
         return answer
 
@@ -178,11 +183,3 @@ def tasks_of(graph: Graph) -> set[str]:
     """Return the names of the tasks that a graph calls, also within its nodes."""
     names = {node.task for node in graph.nodes if isinstance(node, TaskNode)}
     return names.union(*(tasks_of(node.body) for node in graph.nodes if isinstance(node, Container)))
-
-
-def _check_path(layout: Layout, path: str) -> None:
-    try:
-        layout.place(path)
-    except KeyError:
-        known = ", ".join(layout.nodes)
-        raise InvalidInputError("node", f"must be one of the run's: {known}", path) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -15,6 +14,7 @@ from headrace.engine.workflows.endings import node_ending
 from headrace.engine.workflows.facts import RunFacts
 from headrace.engine.workflows.inputs import Inputs
 from headrace.engine.workflows.means import Fence, Means
+from headrace.engine.workflows.patience import patiently, unstored
 from headrace.engine.workflows.retries import backoff_of
 from headrace.model.errors import BlobStoreError, HeadraceError
 from headrace.model.graph.nodes import TaskNode
@@ -25,10 +25,8 @@ from headrace.model.run import UNBOUND, NodeEnding, NodeState
 
 LOG = logging.getLogger("headrace.runs")
 
-#: Where the storage of values cannot answer, the node runs again after this.
+#: Where the storage of values cannot answer, the node begins after this.
 AGAIN = timedelta(seconds=5)
-#: Seconds before another look at storage that cannot answer at the end of a node.
-LEAVE_AGAIN = (0.2, 1.0, 2.0)
 
 
 @dataclass(slots=True)
@@ -41,6 +39,8 @@ class TaskPart:
     most_bytes: int = MAX_VALUE_BYTES
     _call: Call | None = None
     _reused: NodeEnding | None = None
+    #: What stands for its output, once that is stored: whatever else has to be tried again, this has not.
+    _output: str | None = None
     _started_at: datetime | None = field(default=None)
 
     async def run(self, attempt: Attempt, proceed: Proceed) -> Any:
@@ -49,6 +49,9 @@ class TaskPart:
         try:
             reused = await self._begin(attempt)
         except HeadraceError as error:
+            if isinstance(error, BlobStoreError) and error.lost:
+                # One of its tries, as nobody knows whether it comes back: a file system may show it late.
+                raise BlobStoreError(str(error)) from None
             if not error.transient:
                 raise
             # The handler has not begun: this is none of its tries.
@@ -74,31 +77,37 @@ class TaskPart:
         inputs = Inputs(facts, self.means.stored(self.run_id), self.means.values)
         return Call.of(node, *await inputs.arguments(facts.place(self.path)))
 
-    async def leave(self, attempt: Attempt, completion: Completion) -> Completion:
-        """Return the completion with what the end of the node sets going."""
-        for pause in LEAVE_AGAIN:
-            try:
-                return await self._leave(attempt, completion)
-            except HeadraceError as error:
-                if not error.transient:
-                    return await self._fail(attempt, completion, error)
-                await asyncio.sleep(pause)
-            except Exception as error:
-                LOG.exception("the end of node %s of run %s cannot be worked out", self.path, self.run_id)
+    async def leave(self, attempt: Attempt, completion: Completion) -> Completion | None:
+        """Return the completion with what the end of the node sets going.
+
+        While storage cannot answer what the handler returned is held here; in the end its try has failed.
+        """
+        try:
+            return await patiently(attempt, lambda: self._leave(attempt, completion))
+        except HeadraceError as error:
+            if not error.transient:
                 return await self._fail(attempt, completion, error)
-        if attempt.task.spec.at_most_once:
-            return await self._fail(attempt, completion, BlobStoreError())
-        # What it paid models for is stored: the next attempt is given that.
-        return replace(completion, state=JobState.SCHEDULED, result=None, error=None, delay=AGAIN, charged=False)
+            if completion.state is not JobState.SUCCEEDED:
+                return completion  # the settler goes on from there
+            # What it paid models for is stored: the next try is given that.
+            left = unstored(attempt, completion, error)
+            return left if left is None or not left.state.final else await self._end(attempt, left)
+        except Exception as error:
+            LOG.exception("the end of node %s of run %s cannot be worked out", self.path, self.run_id)
+            return await self._fail(attempt, completion, error)
 
     async def _fail(self, attempt: Attempt, completion: Completion, error: Exception) -> Completion:
-        """Let a node fail whose end cannot be stored; where that cannot be either, it is left to the settler."""
+        """Let a node fail whose end cannot be worked out."""
         failed = replace(completion, state=JobState.FAILED, result=None, error=describe(error), effects=None)
+        return await self._end(attempt, failed)
+
+    async def _end(self, attempt: Attempt, completion: Completion) -> Completion:
+        """End a node without an output; what that sets going, if it cannot be said either, is left to the settler."""
         try:
-            return await self._leave(attempt, failed)
+            return await self._leave(attempt, completion)
         except Exception:
             LOG.exception("the failure of node %s of run %s sets nothing going yet", self.path, self.run_id)
-            return failed
+            return completion
 
     async def _leave(self, attempt: Attempt, completion: Completion) -> Completion:
         facts = await self.means.known.get(self.run_id)
@@ -106,20 +115,19 @@ class TaskPart:
         job = attempt.job
         kinds = self.means.kinds(facts, Fence(self.means.stores.jobs, job.id, job.attempt, attempt.call.session).keep)
         moved = await kinds.finish(ending, None if self._call is None else self._call.entries)
-        completion.effects = moved.effects(facts)
-        return completion
+        result = self._output if completion.state is JobState.SUCCEEDED else None
+        return replace(completion, result=result, effects=moved.effects(facts))
 
     async def _ending(self, facts: RunFacts, attempt: Attempt, completion: Completion) -> NodeEnding:
         tries = attempt.job.failures + 1
         if completion.state is not JobState.SUCCEEDED:
             ending = node_ending(facts, self.path, completion.state, completion.error, tries)
         elif self._reused is not None:
-            output = await self.means.values.take_over(self.run_id, self._reused.output or "null")
-            completion.result = output
-            ending = NodeEnding(self.path, NodeState.SUCCESS, output, completion.port, reused=True)
+            self._output = self._output or await self.means.values.take_over(self.run_id, self._reused.output or "null")
+            ending = NodeEnding(self.path, NodeState.SUCCESS, self._output, completion.port, reused=True)
         else:
-            completion.result = await self.means.values.store(self.run_id, completion.result or "null")
-            ending = NodeEnding(self.path, NodeState.SUCCESS, completion.result, completion.port, attempts=tries)
+            self._output = self._output or await self.means.values.store(self.run_id, completion.result or "null")
+            ending = NodeEnding(self.path, NodeState.SUCCESS, self._output, completion.port, attempts=tries)
         ending.artifact = self._call.artifact if self._call is not None else ""
         ending.started_at = self._started_at
         return ending

@@ -114,6 +114,17 @@ def _value(name: str, template: Mapping[str, Any], scope: Scope) -> Any:
     return None if found is MISSING else found
 
 
+def text_parts(template: Any) -> list[Any]:
+    """Return the templates that a text is made of; of another template that alone.
+
+    >>> text_parts({"$text": ["approve-", {"$text": [{"$index": True}, "x"]}]})
+    ['approve-', {'$index': True}, 'x']
+    """
+    if isinstance(template, dict) and marker_of(template) == "$text":
+        return [one for part in template["$text"] for one in text_parts(part)]
+    return [template]
+
+
 def _text(value: Any) -> str:
     if value is None:
         return ""

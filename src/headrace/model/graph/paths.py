@@ -1,7 +1,8 @@
 """Paths: where a node stands in a run. `a`, `s/a` in a graph within node s, `m[3]/a` in that of the fourth entry of m.
 
 A path that ends in "/" is the end of what runs there: `/` of the run, `s/` of a graph within, `m[3]/` of one entry,
-`m/` of all entries of a map. One that ends in "@" names what a graph was given: `m[3]@`.
+`m/` of all entries of a map. One that ends in "@" names what a graph was given: `m[3]@`; `m@` what the map m
+began with.
 """
 
 from __future__ import annotations

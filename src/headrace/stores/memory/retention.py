@@ -48,7 +48,7 @@ def _prune_finished(state: State, retention: Retention, limit: int, queue: str |
     for row in list(old):
         if len(rows) < limit and queue in (None, row.job.spec.queue) and _removable(state, row):
             rows.append(row)
-            for table in (state.finished, state.attempts, state.steps, state.retries, state.runs.unsettled):
+            for table in (state.finished, state.attempts, state.steps, state.retries):
                 table.pop(row.job.id, None)
     for batch_id in {row.job.batch_id for row in rows} - {None}:
         assert batch_id is not None
@@ -57,8 +57,11 @@ def _prune_finished(state: State, retention: Retention, limit: int, queue: str |
 
 
 def _removable(state: State, row: Finished) -> bool:
-    """Whether the batch is closed and the job repeats none that is kept: without its retry that one would count."""
-    if row.job.retry_of in state.finished:
+    """Whether a job of a run is settled, the batch is closed and the job repeats none that is kept.
+
+    Without its retry that one would count.
+    """
+    if row.job.id in state.runs.unsettled or row.job.retry_of in state.finished:
         return False
     return row.job.batch_id is None or state.batches[row.job.batch_id].state is BatchState.CLOSED
 

@@ -84,6 +84,11 @@ class MemoryRunStore:
         return frozenset(run_id for run_id in run_ids if run_id in self._state.runs.rows)
 
     @atomic
+    async def store_id(self) -> str:
+        """Return the id of this memory."""
+        return self._state.id
+
+    @atomic
     async def load_graph(self, snapshot: str) -> str | None:
         """Return a graph by its hash."""
         return self._state.runs.graphs.get(snapshot)
@@ -123,22 +128,25 @@ class MemoryRunStore:
         return CancelAnswer.REQUESTED
 
     @atomic
-    async def sweep_runs(self, *, limit: int) -> list[UUID]:
+    async def sweep_runs(self, *, limit: int) -> tuple[list[UUID], bool]:
         """Cancel what waits of runs being cancelled, ask what runs to stop, and end those of which nothing is left."""
         cancelling = [run for run in self._state.runs.rows.values() if run.state is RunState.CANCELLING]
-        return [run.new.id for run in cancelling if self._sweep(run, limit)]
+        goes_on = [self._sweep(run, limit) for run in cancelling]
+        return [run.new.id for run in cancelling if run.state.final], any(goes_on)
 
     def _sweep(self, run: Run, limit: int) -> bool:
+        """Cancel up to `limit` jobs of a run that wait; return whether more may."""
         state, jobs = self._state, list(self._state.runs.live.get(run.new.id, {}).values())
-        for job in islice((job for job in jobs if job.state is not JobState.RUNNING), limit):
+        waiting = list(islice((job for job in jobs if job.state is not JobState.RUNNING), limit))
+        for job in waiting:
             state.finish(job, JobState.CANCELLED)
             state.runs.settle(job.id)
         for job in jobs:
             job.cancel_requested = job.cancel_requested or job.state is JobState.RUNNING
         if run.new.id in state.runs.live:
-            return False
+            return len(waiting) == limit
         effects.end_run(state, run, RunState.CANCELLED)
-        return True
+        return False
 
     @atomic
     async def unsettled_jobs(self, *, limit: int) -> list[Unsettled]:

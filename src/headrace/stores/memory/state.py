@@ -11,7 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from headrace.model.job import AttemptRecord, JobError, JobState, Park
 from headrace.model.priority import head_start
@@ -35,6 +35,7 @@ class State:
     """Tables as dicts. `running` is an index: what runs, and so what a cap or a session uses, is derived from it."""
 
     def __init__(self, clock: Clock) -> None:
+        self.id = uuid4().hex
         self.lock = threading.RLock()
         self.clock = clock
         self.jobs: dict[UUID, Job] = {}

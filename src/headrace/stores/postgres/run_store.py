@@ -31,6 +31,7 @@ class PostgresRunStore:
 
     def __init__(self, database: Database, hot: Database, notifier: PostgresNotifier) -> None:
         self._database, self._hot, self._notifier = database, hot, notifier
+        self._id = ""
 
     async def start_run(self, run: NewRun) -> UUID:
         """Store a run, its snapshot and its first jobs in one transaction, and hint; return its id."""
@@ -69,6 +70,14 @@ class PostgresRunStore:
         """Return those of `run_ids` that exist."""
         return frozenset(row["id"] for row in await self._database.fetch("known_runs", run_ids=list(run_ids)))
 
+    async def store_id(self) -> str:
+        """Return the id of this schema, which its migrations made."""
+        if not self._id:
+            row = await self._database.fetch_one("store_id")
+            assert row is not None, "the first migration is always there"
+            self._id = row["store_id"].hex
+        return self._id
+
     async def load_graph(self, snapshot: str) -> str | None:
         """Return the graph whose hash is `snapshot`."""
         row = await self._database.fetch_one("load_graph", snapshot=snapshot)
@@ -106,11 +115,14 @@ class PostgresRunStore:
             raise NotFoundError(f"There is no run {run_id}. `headrace run list` shows those that exist.")
         return CancelAnswer.ALREADY_FINAL if run.state.final else CancelAnswer.REQUESTED
 
-    async def sweep_runs(self, *, limit: int) -> list[UUID]:
-        """Go on with runs that are being cancelled and return those that ended by it."""
-        if not await self._database.fetch("cancel_run_jobs", limit=limit):
-            return []
-        return [row["id"] for row in await self._database.fetch("end_cancelled_runs")]
+    async def sweep_runs(self, *, limit: int) -> tuple[list[UUID], bool]:
+        """Go on with runs that are being cancelled; return those that ended by it, and whether more jobs may wait."""
+        stopped = await self._database.fetch("cancel_run_jobs", limit=limit)
+        if not stopped:
+            return [], False
+        ended = [row["id"] for row in await self._database.fetch("end_cancelled_runs")]
+        full = {row["id"] for row in stopped if row["cancelled"] == limit}
+        return ended, not full.issubset(ended)
 
     async def unsettled_jobs(self, *, limit: int) -> list[Unsettled]:
         """Return jobs of runs that the store ended without effects, the oldest first."""

@@ -10,7 +10,8 @@
 CREATE TABLE {schema}.migrations (
   version int PRIMARY KEY,
   name text NOT NULL,
-  applied_at timestamptz NOT NULL DEFAULT now()
+  applied_at timestamptz NOT NULL DEFAULT now(),
+  store_id uuid                                -- of the first: which store this is; blobs of its runs lie below it
 );
 
 -- Jobs that are not final. Every index here costs every job; a claim leaves jobs_claim, so no update is ever HOT.

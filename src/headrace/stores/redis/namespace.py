@@ -28,6 +28,11 @@ class Namespace:
         self._server, self._epoch = server, epoch
         self._clock = clock
 
+    @property
+    def epoch(self) -> str:
+        """The epoch in force; empty where data may be thrown away."""
+        return "" if self._epoch is None else self._epoch.value
+
     async def run(self, verb: str, /, *words: Word) -> Any:
         """Run the script `scripts/VERB.lua` and return its answer.
 

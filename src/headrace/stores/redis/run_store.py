@@ -91,6 +91,10 @@ class RedisRunStore:
             known += await self._namespace.run("known_runs", *(each.hex for each in run_ids[start : start + PAGE]))
         return frozenset(map(parse_id, known))
 
+    async def store_id(self) -> str:
+        """Return the id of this store's data: its epoch."""
+        return self._namespace.epoch
+
     async def load_graph(self, snapshot: str) -> str | None:
         """Return the graph, JSON text, whose hash is `snapshot`."""
         text: str | None = await self._namespace.run("load_graph", snapshot)
@@ -134,13 +138,14 @@ class RedisRunStore:
             raise NotFoundError(f"There is no run {run_id}. It never existed, or its retention is over.")
         return CancelAnswer(verdict)
 
-    async def sweep_runs(self, *, limit: int) -> list[UUID]:
-        """Go on with runs that are being cancelled and return those that ended by it."""
-        runs = await self._namespace.run("cancelling_runs")
-        return [parse_id(run_id) for run_id in runs if await self._sweep(run_id, limit)]
+    async def sweep_runs(self, *, limit: int) -> tuple[list[UUID], bool]:
+        """Go on with runs that are being cancelled; return those that ended by it, and whether more jobs may wait."""
+        swept = {run_id: await self._sweep(run_id, limit) for run_id in await self._namespace.run("cancelling_runs")}
+        ended = [parse_id(run_id) for run_id, (_, over) in swept.items() if over]
+        return ended, any(cancelled == limit and not over for cancelled, over in swept.values())
 
-    async def _sweep(self, run_id: str, limit: int) -> bool:
-        """Cancel up to `limit` jobs of a run that wait, part by part; return whether the run ended by it."""
+    async def _sweep(self, run_id: str, limit: int) -> tuple[int, bool]:
+        """Cancel up to `limit` jobs of a run that wait, part by part; return how many, and whether the run ended."""
         cancelled, ended = 0, 0
         while cancelled < limit:
             part = min(SWEEP_PART, limit - cancelled)
@@ -148,7 +153,7 @@ class RedisRunStore:
             cancelled += count
             if count < part or ended:
                 break
-        return bool(ended)
+        return cancelled, bool(ended)
 
     async def unsettled_jobs(self, *, limit: int) -> list[Unsettled]:
         """Return jobs of runs that the store ended without effects, the oldest first."""

@@ -8,6 +8,8 @@ ALTER TABLE {schema}.finished_jobs ADD COLUMN run_id uuid, ADD COLUMN node text,
 CREATE INDEX finished_jobs_unsettled ON {schema}.finished_jobs (finished_at, id)
   WHERE run_id IS NOT NULL AND settled IS NOT TRUE;
 
+ALTER TABLE {schema}.migrations ADD COLUMN store_id uuid;
+UPDATE {schema}.migrations SET store_id = gen_random_uuid() WHERE version = 1;
 
 CREATE TABLE {schema}.snapshots (
   hash text COLLATE "C" NOT NULL,

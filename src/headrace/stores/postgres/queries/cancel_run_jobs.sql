@@ -1,5 +1,6 @@
 -- Cancel waiting jobs of runs that are being cancelled, up to a limit of each, and ask the running ones to stop. Nothing
--- is left to settle of those that are cancelled here. The arrays make the planner fetch rows by primary key.
+-- is left to settle of those that are cancelled here; a row tells how many of its run were. The arrays make the planner
+-- fetch rows by primary key.
 -- Locks: the job rows, skipping locked ones (a claim that is committing; the next sweep meets it as running).
 -- Index: runs_state, jobs_run, primary key.
 WITH stopped AS MATERIALIZED (
@@ -29,4 +30,4 @@ WITH stopped AS MATERIALIZED (
   FROM gone
   ON CONFLICT (id) DO NOTHING
 )
-SELECT id FROM stopped
+SELECT s.id, count(g.id) AS cancelled FROM stopped AS s LEFT JOIN gone AS g ON g.run_id = s.id GROUP BY s.id
