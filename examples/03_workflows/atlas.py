@@ -54,7 +54,7 @@ async def put_away(approval: dict[str, Any]) -> str:
 def atlas(continent: str) -> Any:
     """Write the pages side by side, count and introduce them, wait for an approval, and bind or put away."""
     pages = map_(write_page.s()).options(name="pages")
-    approval = wait_signal("approve-", run_["correlation_id"], timeout="2h").options(name="approval")
+    approval = wait_signal("approve-", run_["id"], timeout="2h").options(name="approval")
     bound = bind.s(preface=ref("write_preface"), words=ref("count_words"))
     return chain(
         list_rivers.s(continent),
