@@ -41,8 +41,7 @@ def until(example: Place, run: str, state: str) -> None:
 def test_the_example_does_what_its_page_says(example: Place) -> None:
     """One page fails, the rest is kept, the rerun writes that page alone, waits for its approval and ends."""
     assert example.start("worker", "atlas.py", "--json").line()["event"] == "started"
-    given = ("atlas.py", "atlas", '{"continent": "europe"}', "--correlation-id", "7")
-    first = example.json("workflow", "start", *given)["run"]
+    first = example.json("workflow", "start", "atlas.py", "atlas", '{"continent": "europe"}')["run"]
     until(example, first, "failed")
     states = {path: node["state"] for path, node in nodes_of(example, first).items() if path.startswith("pages")}
     assert states["pages"] == states["pages[1]/write_page"] == "failed"
@@ -56,14 +55,16 @@ def test_the_example_does_what_its_page_says(example: Place) -> None:
     wait_until_sync(lambda: nodes_of(example, again)["approval"]["state"] == "parked")
     reused = sorted(path for path, node in nodes_of(example, again).items() if node["reused"])
     assert reused == ["list_rivers", "pages[0]/write_page", "pages[2]/write_page"]
-    assert "waits for signal approve-7" in example.run("run", "show", again)[1]
+    assert f"waits for signal approve-{again}" in example.run("run", "show", again)[1]
 
-    assert example.json("run", "signal", "approve-7", '{"by": "ann"}')["sent"] is True
+    assert example.json("run", "signal", f"approve-{again}", '{"by": "ann"}')["sent"] is True
     until(example, again, "succeeded")
     output = example.json("run", "show", again)["output"]
     assert output == "An atlas of 3 rivers, 20 words, approved by ann"
 
     third = example.json("run", "rerun", again, "--from", "pages")["run"]
+    wait_until_sync(lambda: nodes_of(example, third)["approval"]["state"] == "parked")
+    assert example.json("run", "signal", f"approve-{third}", '{"by": "bea"}')["sent"] is True
     until(example, third, "succeeded")
     assert not nodes_of(example, third)["pages[1]/write_page"]["reused"]
     assert nodes_of(example, third)["count_words"]["reused"]

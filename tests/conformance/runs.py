@@ -130,11 +130,16 @@ class Runs:
         """Return all that is unsettled."""
         return await self.store.unsettled_jobs(limit=ALL)
 
+    async def swept(self, *, limit: int = ALL) -> list[UUID]:
+        """Sweep once and return the runs that ended by it."""
+        ended, _ = await self.store.sweep_runs(limit=limit)
+        return ended
+
     async def sweep(self, run_id: UUID, *, limit: int = ALL) -> None:
         """Sweep until a run that is being cancelled is cancelled; it must be named once, by the sweep that ended it."""
         named: list[UUID] = []
         for _ in range(10):
-            named += await self.store.sweep_runs(limit=limit)
+            named += await self.swept(limit=limit)
             if (await self.run(run_id)).state is RunState.CANCELLED:
                 break
         assert named.count(run_id) == 1

@@ -71,13 +71,13 @@ async def test_what_runs_is_asked_to_stop(on: Scenario, runs: Runs) -> None:
     """The worker hears of it with its next heartbeat, and the run ends when the last job has."""
     run_id, [a, b] = await runs.begin("a", "b")
     await runs.store.cancel_run(run_id)
-    assert await runs.store.sweep_runs(limit=10) == []
+    assert await runs.swept(limit=10) == []
     renewal = await on.stores.sessions.renew_session(await runs.session(), lease=MINUTE, stats={})
     assert set(renewal.cancel_jobs) == {a.id, b.id}
 
     await runs.lose(a, JobState.READY)
     assert (await on.job(a.id)).state is JobState.CANCELLED
-    assert await runs.store.sweep_runs(limit=10) == []
+    assert await runs.swept(limit=10) == []
     assert (await runs.run(run_id)).state is RunState.CANCELLING
     await runs.done(b, JobState.CANCELLED, endings=(success("b"),))
     await runs.sweep(run_id)
@@ -118,11 +118,24 @@ async def test_a_sweep_cancels_no_more_than_its_limit(runs: Runs) -> None:
     await runs.store.cancel_run(run_id)
     left = []
     for _ in range(2):
-        await runs.store.sweep_runs(limit=2)
+        assert await runs.store.sweep_runs(limit=2) == ([], True)
         left.append(len(await runs.live(run_id)))
 
     assert left == [3, 1]
-    await runs.sweep(run_id, limit=2)
+    assert await runs.store.sweep_runs(limit=2) == ([run_id], False)
+
+
+async def test_a_sweep_says_whether_more_waits(runs: Runs) -> None:
+    """Of any of the runs; what only runs does not count, nor a run that ended with as many as the limit."""
+    running, _ = await runs.begin("a", "b", "c")
+    exact, long = await runs.start("a", "b"), await runs.start("a", "b", "c")
+    await runs.store.cancel_run(running)
+    assert await runs.store.sweep_runs(limit=2) == ([], False)
+    await runs.store.cancel_run(exact)
+    assert await runs.store.sweep_runs(limit=2) == ([exact], False)
+    await runs.store.cancel_run(long)
+    assert await runs.store.sweep_runs(limit=2) == ([], True)
+    assert await runs.store.sweep_runs(limit=2) == ([long], False)
 
 
 async def test_runs_without_jobs_end_at_once(runs: Runs) -> None:
@@ -131,8 +144,8 @@ async def test_runs_without_jobs_end_at_once(runs: Runs) -> None:
     for run_id in ids:
         await runs.store.cancel_run(run_id)
 
-    assert sorted(await runs.store.sweep_runs(limit=10)) == sorted(ids)
-    assert await runs.store.sweep_runs(limit=10) == []
+    assert sorted(await runs.swept(limit=10)) == sorted(ids)
+    assert await runs.swept(limit=10) == []
 
 
 async def test_other_runs_and_jobs_are_left_alone(on: Scenario, runs: Runs) -> None:
@@ -152,7 +165,7 @@ async def test_a_sweep_without_cancels_does_nothing(runs: Runs) -> None:
     """Runs that run are not touched."""
     run_id = await runs.start("a")
 
-    assert await runs.store.sweep_runs(limit=10) == []
+    assert await runs.swept(limit=10) == []
     assert set(await runs.live(run_id)) == {"a"}
 
 
@@ -160,10 +173,10 @@ async def test_sweeps_at_once_end_a_run_once(runs: Runs) -> None:
     """Of several sweeps at the same moment one names the run."""
     run_id = await runs.start(*[f"n{number}" for number in range(20)])
     await runs.store.cancel_run(run_id)
-    answers = await asyncio.gather(*(runs.store.sweep_runs(limit=10) for _ in range(4)))
+    answers = await asyncio.gather(*(runs.swept(limit=10) for _ in range(4)))
     named = [ended for answer in answers for ended in answer]
     for _ in range(4):
-        named += await runs.store.sweep_runs(limit=10)
+        named += await runs.swept(limit=10)
 
     assert named == [run_id]
     assert await runs.unsettled() == []
@@ -174,7 +187,7 @@ async def test_a_cancelled_run_that_was_claimed_from_goes_on_to_its_end(runs: Ru
     run_id = await runs.start("a")
     await runs.store.cancel_run(run_id)
     claimed = await runs.claim()
-    await runs.store.sweep_runs(limit=10)
+    await runs.swept(limit=10)
     for job in claimed:
         await runs.lose(job, JobState.READY)
     if claimed:

@@ -149,4 +149,4 @@ async def test_a_pruned_run_is_not_cancelled(on: Scenario, runs: Runs) -> None:
     on.clock.advance(KEPT + SECOND)
     await prune(runs)
 
-    assert await runs.store.sweep_runs(limit=10) == []
+    assert await runs.swept(limit=10) == []

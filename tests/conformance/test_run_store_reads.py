@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from uuid import uuid4
 
 import pytest
 
 from headrace.model.job import JobState, Park
 from headrace.model.run import LiveNode, RunEnding, RunState
+from headrace.stores.memory import open_memory_stores
 from tests.conformance.runs import Runs, node_job, success
 from tests.conformance.scenario import MINUTE, SECOND, Scenario
 
@@ -64,6 +66,17 @@ async def test_those_that_exist_are_told(runs: Runs) -> None:
 
     assert await runs.store.known_runs([run_id, unknown]) == {run_id}
     assert await runs.store.known_runs([]) == frozenset()
+
+
+async def test_a_store_has_an_id_of_its_own(on: Scenario, runs: Runs) -> None:
+    """It is a part of the keys of blobs, the same at each call, and no other store has it."""
+    store_id = await runs.store.store_id()
+    assert re.fullmatch("[0-9a-f]{32}", store_id)
+    await runs.start()
+    assert await runs.store.store_id() == store_id
+    other = open_memory_stores(on.clock)
+    assert await other.runs.store_id() != store_id
+    await other.close()
 
 
 async def test_endings_are_read_in_their_order(on: Scenario, runs: Runs) -> None:

@@ -113,7 +113,7 @@ async def test_a_run_that_is_being_cancelled_keeps_endings(runs: Runs) -> None:
     """What its job did until it stopped is not lost."""
     run_id, job = await start(runs)
     await runs.store.cancel_run(run_id)
-    await runs.store.sweep_runs(limit=10)
+    await runs.swept(limit=10)
     await save(runs, job, success("a"))
 
     assert await runs.paths(run_id) == ["a"]

@@ -12,6 +12,7 @@ import pytest
 
 from headrace.model.job import JobError, JobState, Park
 from headrace.model.run import Effects, Level, NodeEnding, NodeState, RunEnding, RunState, Unsettled
+from headrace.model.stats import Retention
 from tests.conformance.runs import Runs, arrival, node_job, success
 from tests.conformance.scenario import ALL, DAY, LEASE, MINUTE, SECOND, Scenario
 
@@ -203,6 +204,18 @@ async def test_what_ends_with_effects_is_settled(runs: Runs, state: JobState) ->
     await runs.done(b, state, endings=(NodeEnding("b", NodeState.FAILED),))
 
     assert await runs.unsettled() == []
+
+
+async def test_what_is_unsettled_is_not_pruned(on: Scenario, runs: Runs) -> None:
+    """However old it is: what its end sets going would be lost with it. Then it goes like any other."""
+    run_id, [job] = await runs.begin("a")
+    await runs.lose(job)
+    on.clock.advance(365 * DAY)
+    assert (await on.stores.jobs.prune_jobs(Retention(), limit=10)).total == 0
+    assert [unsettled.job_id for unsettled in await runs.unsettled()] == [job.id]
+
+    await runs.store.settle_jobs([(job.id, Effects(run_id))])
+    assert (await on.stores.jobs.prune_jobs(Retention(), limit=10)).total == 1
 
 
 async def test_jobs_without_a_run_are_never_unsettled(on: Scenario, runs: Runs) -> None:

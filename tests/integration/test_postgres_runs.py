@@ -222,7 +222,8 @@ async def test_what_ends_beside_a_cancel_leaves_nothing_behind() -> None:
         await asyncio.gather(*(stores.runs.cancel_run(run_id) for run_id in runs))
 
         async def over() -> bool:
-            swept.extend(await stores.runs.sweep_runs(limit=10))
+            ended, _ = await stores.runs.sweep_runs(limit=10)
+            swept.extend(ended)
             return len(swept) == len(runs)
 
         await wait_until(over, message="all runs to end")

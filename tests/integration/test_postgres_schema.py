@@ -81,6 +81,19 @@ async def test_migrating_lists_first_and_is_done_once() -> None:
     await drop(schema)
 
 
+async def test_a_schema_has_an_id_of_its_own() -> None:
+    """It is made with the schema, stays the same whoever opens it, and another schema of the database has another."""
+    dsn, schemas = shared_server().dsn, [new_schema_name(), new_schema_name()]
+    found = []
+    for schema in (*schemas, *schemas):
+        stores = await open_postgres_stores(dsn, schema=schema, auto_migrate=True)
+        found.append(await stores.runs.store_id())
+        await stores.close()
+    await drop(*schemas)
+    assert found[:2] == found[2:]
+    assert len(set(found)) == 2
+
+
 async def test_processes_that_migrate_together_apply_each_migration_once() -> None:
     """Four migrators of an empty database: one applies, the others wait and find nothing left."""
     dsn, schema = shared_server().dsn, new_schema_name()

@@ -118,12 +118,12 @@ async def test_a_large_run_is_cancelled_in_parts(runs: Runs) -> None:
     running = await runs.on.claim(await runs.session(), 700)
     await runs.store.cancel_run(run_id)
 
-    assert await runs.store.sweep_runs(limit=1_000) == []
+    assert await runs.swept(limit=1_000) == []
     assert len(await runs.live(run_id)) == 2_000
-    assert await runs.store.sweep_runs(limit=ALL) == []
+    assert await runs.swept(limit=ALL) == []
     assert {node.job_id for node in await runs.store.live_nodes(run_id)} == {job.id for job in running}
     await runs.complete(*(with_effects(job, JobState.CANCELLED) for job in running))
-    assert await runs.store.sweep_runs(limit=ALL) == [run_id]
+    assert await runs.swept(limit=ALL) == [run_id]
 
 
 # Under the clock of the server

@@ -90,7 +90,7 @@ async def use_everything(on: Scenario, runs: Runs) -> None:
         run_id = await runs.start(*nodes)
         await on.claim(await on.worker(lease=SECOND), 1)
         await runs.store.cancel_run(run_id)
-        await runs.store.sweep_runs(limit=100)
+        await runs.swept(limit=100)
         on.clock.advance(MINUTE)
         await on.stores.jobs.rescue_jobs(limit=100)
         if nodes:

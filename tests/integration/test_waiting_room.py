@@ -60,7 +60,7 @@ async def poll(stores: Stores, session: UUID) -> None:
     assert await stores.jobs.stage_jobs(limit=1_000) == frozenset()
     assert await stores.jobs.claim_jobs(Claim(session, "default", 10)) == []
     assert await stores.runs.unsettled_jobs(limit=200) == []
-    assert await stores.runs.sweep_runs(limit=1_000) == []
+    assert await stores.runs.sweep_runs(limit=1_000) == ([], False)
 
 
 async def cost_of(room: Room, act: Callable[[Stores], Awaitable[None]]) -> Counter[str]:

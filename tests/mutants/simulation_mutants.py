@@ -110,8 +110,8 @@ MUTANTS = (
         ),
         (
             "engine/acks.py",
-            "        self._on_sent(part)\n        await self._after_commit(part)\n",
-            "        self._on_sent(part)\n",
+            "        self._on_sent(part, accepted)\n        await self._after_commit(part)\n",
+            "        self._on_sent(part, accepted)\n",
         ),
         (
             "engine/acks.py",

@@ -134,3 +134,9 @@ def _note(log: str) -> None:
 async def pids(numbers: list[int]) -> list[list[int]]:
     """Tell for each job the process and the size of the call."""
     return [[os.getpid(), len(numbers)] for _ in numbers]
+
+
+@app.task(cpu=True)
+def key_of(ctx: Context) -> str:
+    """Tell the key that it would send along."""
+    return ctx.idempotency_key

@@ -75,7 +75,7 @@ async def send(store: Store, *, per_second: int, together: int, seconds: float) 
     """Let attempts end at random moments, some of them together."""
     hints = SimpleNamespace(hint=lambda _topic: None)
     stores: Any = SimpleNamespace(jobs=store, notifier=hints)
-    acks = Acks(stores, uuid4(), Telemetry(), claims=NoClaims(), running_batches=set, on_sent=lambda _sent: None)
+    acks = Acks(stores, uuid4(), Telemetry(), claims=NoClaims(), running_batches=set, on_sent=lambda *_: None)
     acks.start()
     loop, chance = asyncio.get_running_loop(), random.Random(per_second)
     while loop.time() < seconds:

@@ -60,7 +60,7 @@ class Swept:
     async def run_with_blob(self, *, started: bool = True) -> UUID:
         """Store a large value of a run; return the run, which exists if it is started."""
         run = new_run()
-        await Values(self.blobs).store(run.id, LARGE)
+        await Values(self.blobs, self.stores.runs.store_id).store(run.id, LARGE)
         if started:
             await self.stores.runs.start_run(run)
         return run.id
@@ -73,8 +73,8 @@ class Swept:
         assert await self.stores.runs.prune_runs(older_than=timedelta(), limit=10) == 1
 
     async def owners(self) -> set[str]:
-        """Return the second parts of all keys."""
-        return {key.split("/")[1] async for key, _ in self.blobs.list_blobs("")}
+        """Return the third parts of all keys."""
+        return {key.split("/")[2] async for key, _ in self.blobs.list_blobs("")}
 
 
 @pytest.fixture
@@ -111,12 +111,27 @@ async def test_a_blob_may_be_there_before_its_run(swept: Swept) -> None:
 
 
 async def test_blobs_of_others_stay(swept: Swept) -> None:
-    """Only what lies below `runs/` and the id of a run is ours to remove."""
-    for key in ("other/1/a", f"other/{uuid7()}/a", "runs/notes/a", "runs/alone"):
+    """Only what lies below the id of the store, `runs/` and the id of a run is ours to remove."""
+    own = await swept.stores.runs.store_id()
+    keys = {"other/1/a", f"runs/{uuid7()}/a", f"{own}/{uuid7()}/a", f"{own}/runs/notes/a", f"{own}/runs/alone"}
+    for key in keys:
         await swept.blobs.put_blob(key, b"x")
     swept.clock.advance(2 * GRACE)
     await swept.loop.step()
-    assert len([key async for key, _ in swept.blobs.list_blobs("")]) == 4
+    assert {key async for key, _ in swept.blobs.list_blobs("")} == keys
+
+
+async def test_stores_that_share_a_storage_leave_each_others_blobs_alone(swept: Swept) -> None:
+    """A run that only the other store knows keeps its blobs; not even looked at are they."""
+    other = open_memory_stores(clock=swept.clock)
+    run = new_run()
+    stored = await Values(swept.blobs, other.runs.store_id).store(run.id, LARGE)
+    await other.runs.start_run(run)
+    swept.clock.advance(2 * GRACE)
+    await swept.loop.step()
+    assert swept.blobs.listed == 0
+    assert await Values(swept.blobs, swept.stores.runs.store_id).load(stored) == "x" * 70_000
+    await other.close()
 
 
 async def test_only_the_leader_sweeps(swept: Swept) -> None:
@@ -176,7 +191,7 @@ async def test_a_pass_over_a_folder_can_be_left(swept: Swept, tmp_path: Path, mo
     monkeypatch.setattr(blob_sweeper, "SLICE", 1)
     blobs = LocalBlobs(tmp_path)
     for number in range(3):
-        await blobs.put_blob(f"runs/{uuid7()}/{number}", b"x")
+        await blobs.put_blob(f"{await swept.stores.runs.store_id()}/runs/{uuid7()}/{number}", b"x")
     loop = BlobSweeper(swept.stores.runs, blobs, swept.leadership, swept.clock)
     await loop.step()
     async with asyncio.timeout(5):

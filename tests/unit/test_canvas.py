@@ -215,17 +215,35 @@ def test_a_large_group_of_one_argument_is_a_list_of_entries() -> None:
 
 
 @pytest.mark.parametrize(
-    ("join", "policy", "failed"),
-    [("all", None, 0), ("all", "continue", None), ("any", None, 600), (500, "continue", 101)],
+    ("join", "policy", "failed"), [("all", None, 0), ("all", "continue", None), (601, "continue", None)]
 )
 def test_the_policy_of_a_large_chord_is_how_many_entries_may_fail(
     join: str | int, policy: str | None, failed: int | None
 ) -> None:
-    """Also of a chord over a map of a list that is written down."""
+    """Also of a chord over a map; as many as there are is all of them."""
     [spread, _] = build(chord([parse.s(one) for one in range(601)], merge.s(), join=join, on_error=policy)).nodes
-    [mapped, _] = build(chord(map_(parse.s(), over=list(range(601))), merge.s(), join=join, on_error=policy)).nodes
+    [mapped, _] = build(chord(map_(parse.s(), over=list(range(601))), merge.s(), on_error=policy)).nodes
     assert isinstance(spread, MapNode) and isinstance(mapped, MapNode)
     assert spread.max_failed == mapped.max_failed == failed
+
+
+def test_a_large_chord_of_calls_that_say_what_a_failure_does_is_one_of_these() -> None:
+    """As in a small one, their own word on errors wins."""
+    members = [parse.s(one).options(on_error="stop") for one in range(401)]
+    [spread, _] = build(chord(members, merge.s(), on_error="continue")).nodes
+    assert isinstance(spread, MapNode) and spread.max_failed == 0
+
+
+@pytest.mark.parametrize("many", [400, 401, 499])
+def test_a_join_means_the_same_whatever_the_number_of_members(many: int) -> None:
+    """Calls of one task are nodes of their own where what follows starts before they have all ended."""
+    members = [parse.s(one) for one in range(many)]
+    for join in (1, many - 1):
+        made = build(chord(members, merge.s(), join=join))
+        assert len(made.nodes) == many + 1 and task(made, "merge").options.join == join
+    assert result(build(chord(members, merge.s(), join=2, on_error="continue")), parse=fail) == [[None] * many]
+    told = build(chord(members, merge.s(), on_error="output"))
+    assert result(told, parse=fail) == [[{"kind": "ValueError", "message": "broken"}] * many]
 
 
 def test_a_map_runs_over_what_stands_before_it_or_over_what_is_said() -> None:

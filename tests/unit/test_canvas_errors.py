@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -74,7 +76,17 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a reference in `==`": (lambda: ONE.output == 1, "use when(…).eq(…)"),
     "a reference in `for`": (lambda: list(input_), "use map_(…, over=…)"),
+    "a reference in `in`": (lambda: "a" in input_, "use when(…).contains(…)"),
+    "a reference in `<`": (lambda: input_["x"] < 3, "use when(…).lt(…)"),
+    "a reference in `>=`": (lambda: input_["x"] >= 3, "use when(…).lt(…), .le(…), .gt(…) or .ge(…)"),
+    "a reference behind `<`": (lambda: 3 < input_["x"], "use when(…).lt(…)"),  # noqa: SIM300
     "a reference in a text": (lambda: f"{input_['id']}", "cannot stand in a text"),
+    "a reference in str()": (lambda: "hello " + str(input_["id"]), "input_['id'] is known only in a run and cannot"),
+    "a reference in %": (lambda: "%s" % input_, "cannot stand in a text"),  # noqa: UP031
+    "a reference in a sum": (lambda: input_["n"] + 1, "cannot stand in a calculation: give it to a task"),
+    "a text and a reference": (lambda: "hello " + input_["id"], "cannot stand in a calculation: give it to a task"),
+    "a reference in len()": (lambda: len(input_["x"]), "cannot stand in len(): give it to a task"),
+    "an attribute of a reference": (lambda: input_["x"].title, "what lies within it is input_['x']['title']"),
     "two of one name": (
         lambda: build(chain(ONE.options(name="a"), merge.s().options(name="a"))),
         "name must be that of one node",
@@ -100,15 +112,23 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a large chord that gives errors": (
         lambda: build(chord([parse.s(one) for one in range(501)], merge.s(), on_error="output")),
+        'on_error must be "stop" or "continue" for more than 499 members',
+    ),
+    "a chord over a map that gives errors": (
+        lambda: build(chord(map_(parse, over=[1, 2]), merge.s(), on_error="output")),
         'on_error must be "stop" or "continue" for a map',
+    ),
+    "a large chord that does not wait for all": (
+        lambda: build(chord([parse.s(one) for one in range(500)], merge.s(), join=2)),
+        "map_(task, over=[…], max_failed=)",
     ),
     "a large chord's join": (
         lambda: build(chord([parse.s(one) for one in range(501)], merge.s(), join=502)),
         "join must be at most 501",
     ),
-    "a join of a map of the run": (
-        lambda: build(chain(fetch.s(), chord(map_(parse), merge.s(), join=2))),
-        'join must be "all" for a map over a list known only in the run',
+    "a join of a map": (
+        lambda: build(chord(map_(parse, over=[1, 2, 3]), merge.s(), join=2)),
+        'join must be "all" for a map, which waits for all of its entries; say how many of them may fail',
     ),
     "a name that no node has": (
         lambda: build(parse.s(ref("other"))),
@@ -143,6 +163,12 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         "graph.nodes must have at most 500 nodes",
     ),
 }
+
+
+def test_a_reference_has_no_attributes_for_who_asks_whether_it_has() -> None:
+    """It can be copied, and tools that look for attributes find none."""
+    assert not hasattr(input_["x"], "title") and getattr(input_, "__fspath__", None) is None
+    assert repr(copy.deepcopy(input_["x"])) == repr(pickle.loads(pickle.dumps(input_["x"]))) == "input_['x']"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -115,6 +115,41 @@ def test_a_workflow_of_parts_takes_any_input() -> None:
         made.input_of(url="u")
 
 
+def test_what_a_start_takes_for_the_run_is_no_name_of_an_argument() -> None:
+    """It would be taken for the run's own, and never reach the workflow."""
+
+    def by_key(key: str) -> Any:
+        return fetch.s(key)
+
+    def by_user(url: str, *, user_id: str = "") -> Any:
+        return fetch.s(url, user_id)
+
+    for function, name in ((by_key, "key"), (by_user, "user_id")):
+        with pytest.raises(InvalidInputError, match="must not have arguments named key, user_id") as caught:
+            define_workflow(function)
+        assert caught.value.value == name
+
+
+def test_the_report_of_a_failure_is_the_input_of_what_follows_it() -> None:
+    """Its members where there are arguments of their names, else all of it as the one argument."""
+    report = {"workflow": "w", "run_id": "r", "error": None}
+
+    def members(workflow: str, run_id: str, error: Any) -> Any:
+        return fetch.s(workflow, run_id, error)
+
+    def one(report: Any, loud: bool = False) -> Any:
+        return fetch.s(report, loud)
+
+    def other(url: str, words: int) -> Any:
+        return fetch.s(url, words)
+
+    assert define_workflow(members).input_of_report(report) == report
+    assert define_workflow(one).input_of_report(report) == {"report": report, "loud": False}
+    assert workflow_of("any", fetch.s()).input_of_report(report) == report
+    with pytest.raises(InvalidInputError, match="workflow other takes"):
+        define_workflow(other).input_of_report(report)
+
+
 async def wait() -> Any:
     """Be none: it waits."""
 

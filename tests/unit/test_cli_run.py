@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from headrace import App, Backoff, chain, group, input_, map_, wait_signal
+from headrace import App, Backoff, chain, group, input_, loop, map_, run_, signature, sub, wait_signal, when
 from headrace.cli.run_tree import run_document
 from tests.unit.cli_runner import CommandLine, as_client, command_line, working
 from tests.waiting import wait_until_sync
@@ -56,9 +57,39 @@ def app(headrace: CommandLine) -> App:
     app.workflow("broken", chain(echo.s(), fail.s(), echo.s().options(name="after")))
     app.workflow("many", chain(echo.s(), map_(odd.s(), over=input_, max_failed=None).options(name="each")))
     app.workflow("asked", chain(echo.s(), wait_signal("approve").options(name="wait")))
+    app.workflow("approved", wait_signal("approve-", run_["correlation_id"]))
     app.workflow("capped", chain(echo.s(), alone.s()))
     app.workflow("stuck", chain(echo.s(), hang.s()), tags=("schedule:node_level",))
+    declare_nested(app)
+    declare_late(app)
     return app
+
+
+def declare_nested(app: App) -> None:
+    """Give an app workflows whose rounds and entries have several nodes."""
+
+    @app.task
+    async def halve(number: int) -> int:
+        return number // 2
+
+    fail, odd, give = signature("fail").s(), signature("odd").s(), signature("echo").s().options(name="give")
+    twice = chain(halve.s(), give)
+    app.workflow("rounds", loop(twice, again=when().gt(1), most=9))
+    app.workflow("subs", map_(sub(twice), over=input_).options(name="each"))
+    app.workflow("maps", map_(map_(halve.s()), over=input_).options(name="each"))
+    app.workflow("lost", map_(sub(chain(odd, give)), over=input_, max_failed=None).options(name="each"))
+    app.workflow("borne", loop(chain(fail.options(on_error="continue"), give), again=when().eq(1), most=2))
+
+
+def declare_late(app: App) -> None:
+    """Give an app workflows, one for each level, of a task whose second try is an hour away."""
+
+    @app.task(retry=Backoff(base=timedelta(hours=1), cap=timedelta(hours=1), jitter=False))
+    async def late(value: Any) -> None:
+        raise ConnectionError("no route to \x1b[31mhost")
+
+    app.workflow("late", late.s())
+    app.workflow("late-job", late.s(), tags=("schedule:node_level",))
 
 
 def start(app: App, workflow: str, given: Any = None, **options: Any) -> UUID:
@@ -151,6 +182,111 @@ def test_large_maps_are_counted_and_what_failed_is_shown(headrace: CommandLine, 
     assert "[11]/odd" in headrace.text("run", "show", run, "--node", "each")
 
 
+@pytest.mark.parametrize(
+    ("workflow", "given", "entries"),
+    [
+        ("rounds", 8, {"loop[0]": "success", "loop[1]": "success", "loop[2]": "success"}),
+        ("subs", [4, 6], {"each[0]": "success", "each[1]": "success"}),
+        ("maps", [[4], [6, 8]], {"each[0]": "success", "each[1]": "success"}),
+        ("lost", [3, 4], {"each[0]": "success", "each[1]": "failed"}),
+        ("borne", 2, {"loop[0]": "success"}),
+    ],
+)
+def test_entries_and_rounds_come_to_what_their_nodes_do(
+    headrace: CommandLine, app: App, workflow: str, given: Any, entries: dict[str, str]
+) -> None:
+    """They have no ends of their own: a failure that fails the entry is its, one that is borne is not."""
+    run = start(app, workflow, given)
+    finish(headrace, app, run)
+    nodes = nodes_of(headrace.json("run", "show", run))
+    assert {path: node["state"] for path, node in nodes.items() if node["kind"] == "entry"} == entries
+
+
+def test_an_entry_of_a_run_that_was_cancelled_is_cancelled(headrace: CommandLine, app: App) -> None:
+    """What has not ended by then never will."""
+    app.workflow("held", map_(sub(chain(wait_signal("go"), wait_signal("on"))), over=input_).options(name="each"))
+    run = start(app, "held", [1])
+    with working(app):
+        wait_until_sync(lambda: "parked" in str(headrace.json("run", "show", run)))
+        headrace.text("run", "cancel", run)
+        wait_until_sync(lambda: state(headrace, run) == "cancelled")
+    assert nodes_of(headrace.json("run", "show", run))["each[0]"]["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("workflow", ["late", "late-job"])
+def test_a_node_that_waits_for_its_next_try_says_so(headrace: CommandLine, app: App, workflow: str) -> None:
+    """It shows when it is tried again, in which attempt and why: else it would look as if it had not begun."""
+    run = start(app, workflow, "a")
+    with working(app):
+        wait_until_sync(lambda: nodes_of(headrace.json("run", "show", run))["late"]["again_at"] is not None)
+    node = nodes_of(headrace.json("run", "show", run))["late"]
+    assert (node["state"], node["attempts"]) == ("pending", 1)
+    at = datetime.fromisoformat(node["again_at"]).astimezone()
+    text = headrace.text("run", "show", run)
+    assert f"{at:%H:%M:%S}" in text
+    assert "again at" in headrace.text("run", "show", run, "--node", "late")
+    assert "after ConnectionError: no route to \\x1b[31mhost" in text
+
+
+def test_an_entry_is_shown_by_its_index(headrace: CommandLine, app: App) -> None:
+    """Also where its only node stands for it; what was not there ends with 5 and says how paths are written."""
+    run, rounds = start(app, "many", [1, 2, 3, 5]), start(app, "rounds", 4)
+    finish(headrace, app, run)
+    finish(headrace, app, rounds)
+    for path in ("each[3]", "each[3]/odd"):
+        shown = headrace.json("run", "show", run, "--node", path)
+        assert (shown["path"], shown["output"]) == ("each[3]/odd", 5)
+    assert headrace.json("run", "show", rounds, "--node", "loop[1]")["kind"] == "entry"
+    for path in ("each[4]", "each[4]/odd", "each/odd", "echo[0]", "each[-1]", "", "each/"):
+        code, error = headrace.refusal("run", "show", run, "--node", path)
+        assert (code, "counted from 0, as each[3]" in error["message"]) == (5, True)
+
+
+@pytest.mark.parametrize("path", ["each[2]", "each[2]/odd"])
+def test_one_entry_runs_again(headrace: CommandLine, app: App, path: str) -> None:
+    """Its path is written as for `run show`; the other entries are kept."""
+    run = start(app, "many", [1, 2, 3])
+    finish(headrace, app, run)
+    again = UUID(headrace.json("run", "rerun", run, "--from", path)["run"])
+    finish(headrace, app, again)
+    reused = {one: node["reused"] for one, node in nodes_of(headrace.json("run", "show", again)).items()}
+    assert reused == {
+        "echo": True, "each": False, "each[0]/odd": True, "each[1]/odd": True, "each[2]/odd": False,
+    }  # fmt: skip
+
+
+def test_one_round_runs_again(headrace: CommandLine, app: App) -> None:
+    """What is within it runs, and what is behind it keeps its output as it is given the same."""
+    run = start(app, "rounds", 8)
+    finish(headrace, app, run)
+    again = UUID(headrace.json("run", "rerun", run, "--from", "loop[1]")["run"])
+    finish(headrace, app, again)
+    nodes = nodes_of(headrace.json("run", "show", again))
+    assert [nodes[f"loop[{index}]/halve"]["reused"] for index in range(3)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("workflow", "given", "path", "rule"),
+    [
+        ("many", [1, 2], "each[2]", "there is no each[2]"), ("many", [1, 2], "each[99]/odd", "there is no each[99]"),
+        ("many", [1, 2], "each/odd", "as each[0]"), ("many", [1, 2], "echo[0]", "no map or loop"),
+        ("many", [1, 2], "echo/odd", "no nodes within"), ("many", [1, 2], "each[1]/even", "each[1]/odd"),
+        ("many", [1, 2], "each[01]", "echo, each"), ("many", [1, 2], "each[0", "echo, each"),
+        ("many", [1, 2], "", "echo, each"), ("many", [], "each[0]", "there is no each[0]"),
+        ("rounds", 4, "loop[2]/halve", "there is no loop[2]"), ("rounds", 4, "loop/halve", "as loop[0]"),
+        ("subs", [4], "each[0]/sub[0]/halve", "no map or loop"), ("maps", [[4]], "each[0]/map-halve/halve", "[0]"),
+    ],
+)  # fmt: skip
+def test_a_rerun_from_what_the_run_did_not_have_is_refused(
+    headrace: CommandLine, app: App, workflow: str, given: Any, path: str, rule: str
+) -> None:
+    """It would run nothing again; the reason names what there is, and it ends with 2."""
+    run = start(app, workflow, given)
+    finish(headrace, app, run)
+    code, error = headrace.refusal("run", "rerun", run, "--from", path)
+    assert (code, rule in error["message"]) == (2, True), error["message"]
+
+
 def test_a_run_that_waits_for_a_signal_says_so_and_goes_on(headrace: CommandLine, app: App) -> None:
     """The key is shown; the signal wakes the run once, and a second one is refused with a reason and 1."""
     run = start(app, "asked", "a")
@@ -165,6 +301,18 @@ def test_a_run_that_waits_for_a_signal_says_so_and_goes_on(headrace: CommandLine
     code, error = headrace.refusal("run", "signal", "approve", '{"by": "bea"}')
     assert (code, "the first one stands" in error["message"]) == (1, True)
     assert headrace.text("run", "signal", "another") == "sent\n"
+
+
+@pytest.mark.parametrize("correlation_id", [None, ""])
+def test_a_signal_whose_key_lacks_a_part_wakes_nothing(
+    headrace: CommandLine, app: App, correlation_id: str | None
+) -> None:
+    """A reference in it that gives nothing fails the node: the key would be the same for every run."""
+    headrace.text("run", "signal", "approve-", '{"by": "eve"}')
+    run = start(app, "approved", correlation_id=correlation_id)
+    finish(headrace, app, run, "failed")
+    error = headrace.json("run", "show", run)["error"]
+    assert (error["kind"], "correlation_id" in error["message"]) == ("invalid_input", True)
 
 
 def test_cancel_says_what_it_did(headrace: CommandLine, app: App) -> None:

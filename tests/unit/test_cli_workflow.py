@@ -98,12 +98,24 @@ def test_start_gives_up_waiting(headrace: CommandLine, target: str) -> None:
 
 
 def test_who_and_what_for_reach_the_run(headrace: CommandLine, target: str) -> None:
-    """--user-id and --correlation-id are in the run's context."""
-    run = headrace.json(
-        "workflow", "start", target, "doubles", "[]", "--user-id", "ann", "--correlation-id", "c-1"
-    )["run"]  # fmt: skip
-    shown = headrace.json("run", "show", run)
-    assert (shown["user_id"], shown["correlation_id"]) == ("ann", "c-1")
+    """--user-id, --correlation-id and --metadata are in the run's context; metadata is an object."""
+    start = ("workflow", "start", target, "doubles", "[]")
+    told = ("--user-id", "ann", "--correlation-id", "c-1", "--metadata", '{"tier": "gold"}')
+    shown = headrace.json("run", "show", headrace.json(*start, *told)["run"])
+    assert (shown["user_id"], shown["correlation_id"], shown["metadata"]) == ("ann", "c-1", {"tier": "gold"})
+    code, error = headrace.refusal(*start, "--metadata", "[1]")
+    assert (code, error["code"]) == (2, "invalid_input")
+    assert error["message"] == "metadata must be a mapping of names to JSON data, or None, got [1]"
+
+
+def test_who_waits_is_told_that_no_worker_is_there(
+    headrace: CommandLine, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, while the wait goes on."""
+    monkeypatch.setattr("headrace.runs.WORKER_WARNING_SECONDS", 0.02)
+    done = headrace("workflow", "start", target, "sums", '{"first": 3}', "--wait", "--timeout", "1s")
+    assert done.exit_code == 1
+    assert "no live worker serves 'workflows'" in done.stderr
 
 
 def test_a_workflow_is_shown_as_a_graph(headrace: CommandLine, target: str) -> None:

@@ -83,7 +83,7 @@ class Bench:
         )  # fmt: skip
         stores = replace(self.stores, jobs=self.jobs)  # type: ignore[arg-type]
         self.acks = Acks(
-            stores, self.session.id, Telemetry(), claims=self.claimer, running_batches=set, on_sent=lambda _sent: None
+            stores, self.session.id, Telemetry(), claims=self.claimer, running_batches=set, on_sent=lambda *_: None
         )
 
     def _begin(self, job: ClaimedJob) -> None:

@@ -41,7 +41,7 @@ async def test_waiting_for_a_close_that_was_stopped_cancels_nobody() -> None:
     """A worker that stops while its lost shift is being abandoned waits for a close that is cancelled, and goes on."""
     batches = SilentBatches()
     stores = replace(open_memory_stores(), batches=batches)  # type: ignore[arg-type]
-    acks = Acks(stores, uuid4(), Telemetry(), claims=NoClaims(), running_batches=set, on_sent=lambda sent: None)
+    acks = Acks(stores, uuid4(), Telemetry(), claims=NoClaims(), running_batches=set, on_sent=lambda *_: None)
     acks.start()
     acks.put(Completion(uuid4(), 1, JobState.SUCCEEDED, batch_id=uuid4()))
     await asyncio.wait_for(batches.asked.wait(), 5)

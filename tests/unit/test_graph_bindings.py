@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.model.graph.bindings import Scope, arguments, fill, given, references
+from headrace.model.graph.bindings import Scope, arguments, fill, given, references, text_parts
 from headrace.model.graph.layout import Layout
 from headrace.model.graph.nodes import Edge, Graph, TaskNode
 
@@ -62,6 +62,14 @@ def test_references_are_found_wherever_they_stand() -> None:
                 {"x": {"$node": "b", "path": ["$node"]}, "y": [{"$node": "a"}]},
                 {"$input": []}, {"$literal": {"$node": "c"}}]  # fmt: skip
     assert references(template) == {"a", "b", "d"}
+
+
+def test_the_parts_of_a_text_are_those_of_texts_within_it_too() -> None:
+    """So that each can be looked at alone; any other template is one part, as is what only resembles a text."""
+    first = {"$first": [{"$text": ["x"]}, {"$index": True}]}
+    assert text_parts({"$text": ["a", {"$text": [{"$input": []}, first]}, None]}) == ["a", {"$input": []}, first, None]
+    assert text_parts({"$run": ["id"]}) == [{"$run": ["id"]}]
+    assert text_parts({"$text": "x"}) == [{"$text": "x"}]
 
 
 def layout(*edges: tuple[str, str]) -> Layout:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from headrace import Context, Done, Run, chain, choose, group, input_, map_, pause, wait_signal, when
+from headrace.engine.workflows import service
 from headrace.model.errors import (
     ConfigError,
     ConflictError,
@@ -23,7 +27,7 @@ from headrace.model.errors import (
     WorkflowNotActiveError,
 )
 from headrace.model.graph.nodes import RetryRule
-from headrace.model.run import Level, NodeState, RunState
+from headrace.model.run import Level, LiveNode, NodeState, RunState
 from tests.unit.engine_app import quick_app
 from tests.waiting import wait_until
 
@@ -280,6 +284,18 @@ async def test_a_cancelled_run_ends_and_starts_nothing_more(site: Site, level: L
     assert NodeState.SUCCESS not in states.values()
 
 
+async def test_a_cancel_leaves_nothing_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many wait: it sweeps until none does."""
+    monkeypatch.setattr(service, "CANCEL_SLICE", 2)
+    site = Site()
+    flow = site.declare("flow", group(*(site.double.si(number) for number in range(7))), Level.NODE)
+    async with site.app:
+        run = await site.app.start(flow)
+        await run.cancel()
+        assert await site.app.runtime.stores.runs.live_nodes(run.id) == []
+        assert await run.status() is RunState.CANCELLED
+
+
 async def test_a_run_at_workflow_level_is_moved_on_where_it_outgrows_that(site: Site) -> None:
     """What was done before is not done again."""
     flow = site.declare("flow", chain(site.name.s(), map_(site.name.s("!"), over=list("abcdefghijklm"))))
@@ -387,3 +403,159 @@ async def test_results_that_take_too_long_say_so(site: Site) -> None:
         await run.result("30ms")
     site.open.set()
     assert await run.result("10s") == "x"
+
+
+@pytest.mark.parametrize(
+    ("options", "limits", "level"),
+    [
+        ({}, {}, Level.WORKFLOW),
+        ({"rate_limit": "100/s"}, {}, Level.NODE),
+        ({}, {"concurrency": 3}, Level.NODE),
+        ({}, {"fair": "batch"}, Level.WORKFLOW),
+    ],
+)
+async def test_only_a_gate_that_holds_a_task_makes_its_runs_node_level(
+    options: dict[str, Any], limits: dict[str, Any], level: Level
+) -> None:
+    """Its own, or one that its queue declares; not that of another task in the queue, nor one of batches."""
+    app = quick_app()
+
+    @app.task(rate_limit="10/s")
+    async def other() -> None: ...
+
+    @app.task(**options)
+    async def plain(number: int) -> int:
+        return number
+
+    app.queue("default", **limits)
+    app.workflow("flow", plain.s(), tags=("schedule:workflow_level",))
+    async with app:
+        view = await (await app.start("flow", 1)).view()
+    assert (view.level, "passes a gate" in (view.reason or "")) == (level, level is Level.NODE)
+
+
+async def test_a_workflow_may_be_named_where_its_function_is_decorated(site: Site) -> None:
+    """By the text alone, or with `name=`; not by both."""
+
+    @site.app.workflow("twice")
+    def first(number: int) -> Any:
+        return site.double.s(number)
+
+    assert first.name == "twice"
+    assert await (await site.app.start("twice", 4)).result("10s") == 8
+    with pytest.raises(InvalidInputError, match="name must be given once, and is 'twice' already"):
+        site.app.workflow("twice", name="thrice")  # type: ignore[call-overload]
+    with pytest.raises(InvalidInputError, match="part must be a task's call"):
+        site.app.workflow("empty", None)  # type: ignore[call-overload]
+
+
+@at_both_levels
+async def test_a_function_that_follows_a_failure_is_given_the_report(site: Site, level: Level) -> None:
+    """As its one argument, or in arguments of the names of its members."""
+
+    @site.app.workflow
+    def whole(report: dict[str, Any]) -> Any:
+        return site.note.s(report["run_id"])
+
+    @site.app.workflow
+    def spread(workflow: str, run_id: str, error: Any) -> Any:
+        return site.note.s(run_id)
+
+    site.broken.add("!")
+    bad = site.name.s(input_, mark="!").options(name="bad", retry=RetryRule("fixed", max_tries=1))
+    for number, follower in enumerate(("whole", "spread")):
+        run = await site.app.start(site.declare(f"flow-{number}", bad, level, on_failure=follower), "x")
+        with pytest.raises(RunFailedError):
+            await run.result("10s")
+        await wait_until(lambda run=run: str(run.id) in site.noted, message="the other workflow")
+
+
+async def test_a_worker_names_what_can_follow_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """Names that nobody declares or stored, and functions that do not take the report."""
+    app = quick_app()
+
+    @app.task
+    async def noop(given: Any = None) -> None: ...
+
+    @app.workflow
+    def unfit(url: str, words: int) -> Any:
+        return noop.s(url)
+
+    for name, follower in (("a", "unfit"), ("b", "misspelt"), ("c", "stored"), ("d", "a")):
+        app.workflow(name, noop.s(), on_failure=follower)
+    async with app:
+        await app.run_service.save("stored", app.workflow("d", noop.s(), on_failure="a").graph)
+        with caplog.at_level(logging.WARNING, "headrace.workflows"):
+            async with app.worker():
+                pass
+    unfit_said, misspelt_said = (record.getMessage() for record in caplog.records)
+    assert "workflow 'a' has on_failure='unfit'" in unfit_said and "workflow unfit takes (url:" in unfit_said
+    assert (
+        "workflow 'b' has on_failure='misspelt'" in misspelt_said and "this app has: a, b, c, d, unfit" in misspelt_said
+    )
+
+
+@at_both_levels
+async def test_who_waits_for_a_run_is_told_once_that_no_worker_is_there(
+    level: Level, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the queue; the wait goes on, and ends when a worker comes."""
+    monkeypatch.setattr("headrace.runs.WORKER_WARNING_SECONDS", 0.03)
+    site = Site()
+    flow = site.declare("flow", site.double.s(), level)
+    async with site.app:
+        run = await site.app.start(flow, 2)
+        with caplog.at_level(logging.WARNING, "headrace.runs"):
+            waiting = asyncio.ensure_future(run.result("10s"))
+            await wait_until(lambda: caplog.records)
+            async with site.app.worker():
+                assert await waiting == 4
+    [warning] = caplog.records
+    queue = "workflows" if level is Level.WORKFLOW else "default"
+    assert f"no live worker serves '{queue}'" in warning.getMessage()
+
+
+async def test_who_waits_for_a_run_that_is_worked_is_told_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor for one that waits for a signal, or whose worker is busy."""
+    monkeypatch.setattr("headrace.runs.WORKER_WARNING_SECONDS", 0.01)
+    looks, runs = 0, site.app.runtime.stores.runs
+    live_nodes = runs.live_nodes
+
+    async def counted(run_id: UUID) -> list[LiveNode]:
+        nonlocal looks
+        looks += 1
+        return await live_nodes(run_id)
+
+    monkeypatch.setattr(runs, "live_nodes", counted)
+    run = await site.app.start(site.declare("flow", chain(wait_signal("go"), site.hold.s())))
+    with caplog.at_level(logging.WARNING, "headrace.runs"):
+        waiting = asyncio.ensure_future(run.result("10s"))
+        await wait_until(lambda: looks >= 2)
+        await site.app.signal("go", "x")
+        await wait_until(site.begun.is_set)
+        seen = looks
+        await wait_until(lambda: looks > seen)
+        site.open.set()
+        assert await waiting == "x"
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metadata": [1]}, "metadata must be a mapping of names to JSON data, or None, got [1]"),
+        ({"metadata": "x"}, "metadata must be a mapping"),
+        ({"metadata": {1: 2}}, "metadata must have texts as names, got 1"),
+        ({"metadata": {"a": object()}}, "metadata must be"),
+        ({"user_id": 5}, "user_id must be a text, or None, got 5"),
+        ({"correlation_id": 5}, "correlation_id must be a text, or None, got 5"),
+    ],
+)
+async def test_what_goes_along_with_a_start_is_checked(site: Site, options: dict[str, Any], message: str) -> None:
+    """With the field, its rule and the value; no run is stored."""
+    flow = site.declare("flow", site.double.s())
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        await site.app.start(flow, 2, **options)
+    assert await site.app.runtime.stores.runs.list_runs() == []

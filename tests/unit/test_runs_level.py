@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from datetime import timedelta
@@ -11,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from headrace import Context, Snooze, chain, group, pause, signature, wait_signal
+from headrace import Backoff, Context, Snooze, chain, group, pause, signature, wait_signal
 from headrace.model.errors import BlobStoreError, InvalidInputError, RunFailedError
+from headrace.model.graph.form import parse_graph
 from headrace.model.graph.nodes import NodeOptions, RetryRule, SubNode
-from headrace.model.run import Level, RunState
-from tests.unit.engine_app import quick_app
+from headrace.model.run import Level, NodeState, RunState
+from tests.unit.engine_app import quick_app, view_of
 from tests.unit.engine_tasks import die
 from tests.waiting import wait_until
 
@@ -192,3 +194,68 @@ def test_options_that_would_do_nothing_are_refused() -> None:
     assert SubNode("a", inner.graph).options == NodeOptions()
     with pytest.raises(InvalidInputError, match=r"retry goes with nodes that call a task"):
         app.workflow("flow", inner.s().options(retry=RetryRule("fixed")))
+
+
+async def test_a_failure_within_the_job_of_a_run_is_kept_whole(caplog: pytest.LogCaptureFixture) -> None:
+    """There is no job of the node: its end and the run's dead letter have the trace, and the log has each try."""
+    app = quick_app()
+
+    @app.task(retry=Backoff.fixed("1s", max_attempts=1))
+    async def broken() -> None:
+        raise ValueError("no such account")
+
+    app.workflow("flow", broken.si(), tags=WHOLE)
+    with caplog.at_level(logging.INFO, "headrace.jobs"):
+        async with app.worker():
+            run = await app.start("flow")
+            with pytest.raises(RunFailedError, match="no such account"):
+                await run.result("10s")
+            stores = app.runtime.stores
+            [ending] = [one for one in await stores.runs.read_nodes(run.id) if one.state is NodeState.FAILED]
+            [letter] = (await stores.inspect.dead_letters()).letters
+            dead = await view_of(app, letter.id)
+    for error in (ending.error, dead.error):
+        assert error is not None
+        assert "raise ValueError" in error.trace
+    assert any("failed in" in record.message and getattr(record, "task", "") == "broken" for record in caplog.records)
+
+
+@at_both_levels
+async def test_a_wait_waits_for_the_key_it_began_with(level: Level) -> None:
+    """A reference in the key that gives something else once another node has ended changes nothing."""
+    app, gate = quick_app(), asyncio.Event()
+    app.task(name="early")(lambda: "early")
+
+    @app.task
+    async def late() -> str:
+        await gate.wait()
+        return "late"
+
+    key = {"$text": ["go-", {"$first": [{"$node": "late"}, {"$node": "early"}]}]}
+    nodes = [
+        {"id": "early", "task": "early"},
+        {"id": "late", "task": "late"},
+        {"id": "w", "kind": "wait", "signal": key, "join": "any"},
+    ]
+    edges = [{"from": "early", "to": "w"}, {"from": "late", "to": "w"}]
+    graph = {"nodes": nodes, "edges": edges, "output": {"$node": "w"}, "tags": [f"schedule:{level}"]}
+    app.workflow("flow", parse_graph(graph))
+    async with app.worker():
+        run = await app.start("flow")
+
+        stores = app.runtime.stores
+
+        async def begun() -> bool:
+            jobs = await stores.runs.live_nodes(run.id)
+            return "key w" in {name for job in jobs for name in await stores.jobs.load_steps(job.job_id)}
+
+        await wait_until(begun, message="the wait to begin")
+        gate.set()
+
+        async def ended() -> bool:
+            endings = await stores.runs.read_nodes(run.id)
+            return "late" in {one.path for one in endings if one.state is NodeState.SUCCESS}
+
+        await wait_until(ended, message="the other node to end")
+        await app.signal("go-early", "yes")
+        assert await run.result("10s") == "yes"

@@ -142,9 +142,9 @@ async def _is_parked(site: Site, run: Run) -> bool:
     return [job.state for job in await site.app.runtime.stores.runs.live_nodes(run.id)] == [JobState.PARKED]
 
 
-async def die(site: Site, node: str) -> None:
+async def die(site: Site, node: str | None, queue: str = "default") -> None:
     """Let a worker claim the job of a node and die."""
-    session, _ = await site.take(node)
+    session, _ = await site.take(node, queue)
     stores = site.app.runtime.stores
     await stores.sessions.expire_sessions([session.id])
     await stores.jobs.rescue_jobs(limit=10)
@@ -185,6 +185,26 @@ async def work_the_rest(site: Site, run: Run, path: str) -> None:
 
 async def _has_live(site: Site, run: Run, path: str) -> bool:
     return path in [job.node for job in await site.app.runtime.stores.runs.live_nodes(run.id)]
+
+
+@pytest.mark.parametrize("level", list(Level))
+async def test_a_job_of_ours_that_kills_its_workers(site: Site, level: Level) -> None:
+    """It is convicted after ten of them, and the run fails by it."""
+    run = await site.start(map_(site.double.s(), over=input_).options(name="m"), [1], level)
+    node, queue = (None, "workflows") if level is Level.WORKFLOW else ("m", "nodes")
+    for _ in range(10):
+        await die(site, node, queue)
+    with pytest.raises(RunFailedError, match="10 workers that ran the job died"):
+        await site.end(run)
+    assert await site.app.runtime.stores.runs.live_nodes(run.id) == []
+
+
+async def test_a_job_of_ours_that_was_in_fewer_crashes(site: Site) -> None:
+    """It goes on."""
+    run = await site.start(map_(site.double.s(), over=input_).options(name="m"), [1])
+    for _ in range(9):
+        await die(site, "m", "nodes")
+    assert await site.end(run) == [2]
 
 
 # The jobs of whole runs
@@ -337,6 +357,23 @@ async def test_jobs_of_a_cancelled_run_are_settled_too(site: Site) -> None:
     with pytest.raises(RunCancelledError):
         await site.end(run)
     assert await site.app.runtime.stores.runs.live_nodes(run.id) == []
+
+
+async def test_a_large_run_that_is_cancelled_ends_without_waiting_for_the_interval(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settler comes back at once while more waits than one sweep cancels."""
+    monkeypatch.setattr(settler, "CANCEL_SLICE", 2)
+    run = await site.start(group(*(site.double.si(number) for number in range(7))))
+    await site.app.runtime.stores.runs.cancel_run(run.id)
+    loop = Settler(site.app.runtime.means, timedelta(hours=1))
+    loop.start()
+
+    async def over() -> bool:
+        return await run.status() is RunState.CANCELLED
+
+    await wait_until(over)
+    await loop.stop()
 
 
 async def test_settling_twice_changes_nothing(site: Site) -> None:

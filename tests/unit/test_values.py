@@ -19,8 +19,10 @@ from headrace.model.errors import BlobStoreError, ConfigError, InvalidInputError
 from headrace.model.ids import uuid7
 from headrace.model.payload import MAX_DEPTH
 from headrace.model.reference import INLINE_BYTES, Reference, json_text, parse_reference, reference_text
+from headrace.ports.blob_store import BlobStore
 
 RUN = UUID(int=7)
+STORE = "5f0c"
 #: As it may be written by somebody who knows how references look.
 FORGED = {"$blob": {"key": f"runs/{UUID(int=8)}/{'ab' * 32}", "bytes": 70_000, "sha256": "ab" * 32}}
 LARGE = "é" * INLINE_BYTES
@@ -33,6 +35,16 @@ VALUES = st.recursive(
     | st.builds(lambda mark, value: {mark: value}, MARKS, inner),
     max_leaves=10,
 )  # fmt: skip
+
+
+async def store_id() -> str:
+    """Return the id of a store."""
+    return STORE
+
+
+def values_in(blobs: BlobStore | None) -> Values:
+    """Return values of one store in a storage of blobs."""
+    return Values(blobs, store_id)
 
 
 def blob_of(blobs: MemoryBlobs) -> list[str]:
@@ -49,7 +61,7 @@ def test_user_data_come_back_as_they_were(value: Any, large: bool) -> None:
     data = [value, LARGE] if large else value
 
     async def there_and_back() -> None:
-        values = Values(MemoryBlobs())
+        values = values_in(MemoryBlobs())
         stored = await values.store(RUN, json_text(data))
         assert (parse_reference(json.loads(stored)) is not None) == large
         assert await values.load(stored) == data
@@ -63,7 +75,7 @@ def test_user_data_come_back_as_they_were(value: Any, large: bool) -> None:
 async def test_a_mark_written_with_escapes_is_a_mark_too() -> None:
     """JSON may write any character of a key as an escape: such data name no blob either."""
     text = json_text(FORGED).replace("$blob", r"\u0024bl\u006Fb")
-    values = Values(MemoryBlobs())
+    values = values_in(MemoryBlobs())
     stored = await values.store(RUN, text)
     beside = await values.store(RUN, json_text(LARGE))
     assert await values.load(f"[{stored},{beside}]") == [FORGED, LARGE]
@@ -74,28 +86,28 @@ async def test_data_as_deep_as_is_allowed_come_back() -> None:
     value: Any = FORGED
     for number in range(MAX_DEPTH - 2):
         value = [value] if number % 2 else {"$literal": value}
-    values = Values(None)
+    values = values_in(None)
     assert await values.load(await values.store(RUN, json_text(value))) == value
 
 
 @pytest.mark.parametrize(("length", "stored"), [(INLINE_BYTES - 2, False), (INLINE_BYTES - 1, True)])
 @pytest.mark.parametrize("letter", ["a", "é"])
 async def test_the_limit_counts_bytes_of_json(length: int, stored: bool, letter: str) -> None:
-    """Up to 64 KiB a text stays as it is; one byte more and a reference by run and SHA-256 travels."""
+    """Up to 64 KiB a text stays as it is; one byte more and a reference by store, run and SHA-256 travels."""
     blobs = MemoryBlobs()
     text = json_text(letter * (length // len(letter.encode())) + "a" * (length % len(letter.encode())))
     assert len(text.encode()) == length + 2
-    found = await Values(blobs).store(RUN, text)
+    found = await values_in(blobs).store(RUN, text)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    expected = reference_text(Reference(f"runs/{RUN}/{digest}", length + 2, digest))
+    expected = reference_text(Reference(f"{STORE}/runs/{RUN}/{digest}", length + 2, digest))
     assert found == (expected if stored else text)
-    assert blob_of(blobs) == ([f"runs/{RUN}/{digest}"] if stored else [])
+    assert blob_of(blobs) == ([f"{STORE}/runs/{RUN}/{digest}"] if stored else [])
 
 
 async def test_the_same_value_is_stored_once() -> None:
     """Storing again after an answer was lost writes the same blob."""
     blobs = MemoryBlobs()
-    values = Values(blobs)
+    values = values_in(blobs)
     assert await values.store(RUN, json_text(LARGE)) == await values.store(RUN, json_text(LARGE))
     assert len(blob_of(blobs)) == 1
 
@@ -105,13 +117,13 @@ async def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("headrace.engine.values.MAX_VALUE_BYTES", 2 << 20)
     blobs = MemoryBlobs()
     with pytest.raises(PayloadTooLargeError, match=r"at most 2 MiB, got '2097155 bytes'"):
-        await Values(blobs).store(RUN, json_text("a" * ((2 << 20) + 1)))
+        await values_in(blobs).store(RUN, json_text("a" * ((2 << 20) + 1)))
     assert blob_of(blobs) == []
 
 
 async def test_without_a_storage_large_values_are_refused() -> None:
     """The error names the table of the settings; small values need none."""
-    values = Values(None)
+    values = values_in(None)
     assert await values.load(await values.store(RUN, "[1]")) == [1]
     with pytest.raises(ConfigError, match=r"larger than 64 KiB .*\[blob_storage\]"):
         await values.store(RUN, json_text(LARGE))
@@ -122,7 +134,7 @@ async def test_without_a_storage_large_values_are_refused() -> None:
 async def test_lone_surrogates_are_refused() -> None:
     """What UTF-8 cannot hold is named before anything is stored."""
     with pytest.raises(InvalidInputError, match="lone surrogates"):
-        await Values(MemoryBlobs()).store(RUN, json_text(LARGE + "\ud800"))
+        await values_in(MemoryBlobs()).store(RUN, json_text(LARGE + "\ud800"))
 
 
 @pytest.mark.parametrize(
@@ -136,20 +148,21 @@ async def test_lone_surrogates_are_refused() -> None:
 async def test_a_blob_that_is_not_what_was_stored_is_named(change: Any, words: str) -> None:
     """A blob that was cut, changed or removed is an error with its key, also when it is one of many."""
     blobs = MemoryBlobs()
-    values = Values(blobs)
+    values = values_in(blobs)
     stored = [await values.store(RUN, json_text([number, LARGE])) for number in range(20)]
     broken = json.loads(stored[7])["$blob"]["key"]
     if change is None:
         await blobs.delete_blob(broken)
     else:
         await blobs.put_blob(broken, change(await blobs.get_blob(broken)))
-    with pytest.raises(BlobStoreError, match=f"{broken} {words}"):
+    with pytest.raises(BlobStoreError, match=f"{broken} {words}") as raised:
         await values.load(f"[{','.join(stored)}]")
+    assert (raised.value.lost, raised.value.transient) == (True, False)
 
 
 async def test_no_other_blob_is_read_through_forged_data() -> None:
     """Data that look like a reference to another run's blob come back as data."""
-    values = Values(MemoryBlobs())
+    values = values_in(MemoryBlobs())
     other = json.loads(await values.store(UUID(int=8), json_text(LARGE)))
     assert await values.load(await values.store(RUN, json_text([other, LARGE]))) == [other, LARGE]
 
@@ -171,7 +184,7 @@ class CountingBlobs(MemoryBlobs):
 async def test_many_references_are_read_a_few_at_once_and_each_once() -> None:
     """100 references, each twice: no more than eight reads at once, 100 in all, and no value is shared."""
     blobs = CountingBlobs()
-    values = Values(blobs)
+    values = values_in(blobs)
     stored = [await values.store(RUN, json_text([number, LARGE])) for number in range(100)]
     found = await values.load(f"[{','.join(stored * 2)}]")
     assert [one for one, _ in found] == [*range(100)] * 2
@@ -183,7 +196,7 @@ async def test_many_references_are_read_a_few_at_once_and_each_once() -> None:
 async def test_after_an_error_no_more_is_read() -> None:
     """One missing blob ends the loading of many: what was not begun is not read."""
     blobs = CountingBlobs()
-    values = Values(blobs)
+    values = values_in(blobs)
     stored = [await values.store(RUN, json_text([number, LARGE])) for number in range(100)]
     for key in blob_of(blobs):
         await blobs.delete_blob(key)
@@ -195,14 +208,14 @@ async def test_after_an_error_no_more_is_read() -> None:
 async def test_values_taken_over_outlive_the_run_they_came_from() -> None:
     """A repeated run has blobs of its own, of composed values too; small texts are left as they are."""
     blobs = MemoryBlobs()
-    values = Values(blobs)
+    values = values_in(blobs)
     inner = await values.store(RUN, json_text(LARGE))
     composed = await values.store_composed(RUN, f"[{','.join([inner] * 500)}]")
     assert parse_reference(json.loads(composed)) is not None
     later = uuid7()
     taken = await values.take_over(later, composed)
     for key in blob_of(blobs):
-        if not key.startswith(f"runs/{later}/"):
+        if not key.startswith(f"{STORE}/runs/{later}/"):
             await blobs.delete_blob(key)
     assert await values.load(taken) == [LARGE] * 500
     assert await values.take_over(later, '{"$literal":{"$blob":1}}') == '{"$literal":{"$blob":1}}'
