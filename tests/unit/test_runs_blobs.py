@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from headrace import App, Run, chain, choose, when
-from headrace.engine.workflows import patience, task_part
+from headrace.engine.workflows import inline_calls, patience, task_part
 from headrace.engine.workflows.facts import RunFacts
 from headrace.model.errors import (
     BlobStoreError,
@@ -27,6 +27,7 @@ from tests.unit.engine_app import quick_app
 from tests.waiting import wait_until
 
 BY_NODE = ("schedule:node_level",)
+LEVELS = ["node_level", "workflow_level"]
 LARGE = "x" * 100_000
 MS = timedelta(milliseconds=1)
 
@@ -71,14 +72,16 @@ class Away:
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at storage again soon."""
     monkeypatch.setattr(patience, "PAUSES", (0.005,))
-    monkeypatch.setattr(task_part, "AGAIN", 20 * MS)
+    for module in (task_part, inline_calls):
+        monkeypatch.setattr(module, "AGAIN", 20 * MS)
 
 
 class Site:
     """An app whose tasks put out and take large values."""
 
-    def __init__(self) -> None:
+    def __init__(self, level: str = LEVELS[0]) -> None:
         self.app = app = quick_app()
+        self.level = level
         self.calls = calls = Counter[str]()
 
         @app.task
@@ -99,13 +102,14 @@ class Site:
         self.big, self.size, self.bad = big, size, bad
 
     def declare(self, canvas: Any) -> None:
-        """Declare the workflow `flow`, whose nodes are jobs."""
-        self.app.workflow("flow", canvas, tags=BY_NODE)
+        """Declare the workflow `flow`."""
+        self.app.workflow("flow", canvas, tags=(f"schedule:{self.level}",))
 
 
-async def test_a_lost_blob_is_a_failed_try(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_lost_blob_is_a_failed_try(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a node is given was removed: its tries are used up, and it fails with an error that names the blob."""
-    site = Site()
+    site = Site(level)
     site.declare(chain(site.big.s(), site.size.s().options(retry=tries(3))))
     keys: list[str] = []
     async with site.app.worker():
@@ -129,9 +133,10 @@ async def test_a_lost_blob_is_a_failed_try(monkeypatch: pytest.MonkeyPatch) -> N
     assert site.calls == {"big": 1}
 
 
-async def test_a_blob_that_is_back_at_the_next_try_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_blob_that_is_back_at_the_next_try_is_taken(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system may show a blob late, or somebody put it back."""
-    site = Site()
+    site = Site(level)
     site.declare(chain(site.big.s(), site.size.s().options(retry=tries(2))))
     async with site.app.worker():
         blobs, missing = blobs_of(site.app), iter([True])
@@ -149,9 +154,10 @@ async def test_a_blob_that_is_back_at_the_next_try_is_taken(monkeypatch: pytest.
     assert site.calls == {"big": 1, "size": 1}
 
 
-async def test_an_output_is_held_until_storage_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+async def test_an_output_is_held_until_storage_takes_it(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Storage is away for a while when a handler has ended: it is called once, and it was one try."""
-    site = Site()
+    site = Site(level)
     site.declare(site.big.s().options(retry=tries(1)))
     async with site.app.worker():
         away = Away(site.app, monkeypatch, most=20)
@@ -162,11 +168,14 @@ async def test_an_output_is_held_until_storage_takes_it(monkeypatch: pytest.Monk
     assert site.calls == {"big": 1}
 
 
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("by_timeout", [False, True])
-async def test_an_output_that_is_never_taken_is_a_failed_try(by_timeout: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_output_that_is_never_taken_is_a_failed_try(
+    level: str, by_timeout: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the longest wait, or the job's timeout, the try has failed; the last one fails the node."""
     monkeypatch.setattr(patience, "LONGEST", 1_000 if by_timeout else 0.02)
-    site = Site()
+    site = Site(level)
     limits = {"timeout": 0.1} if by_timeout else {}
     site.declare(site.big.s().options(retry=tries(2), **limits))
     async with site.app.worker():
@@ -199,9 +208,10 @@ async def test_a_task_that_may_run_at_most_once_fails_with_its_output(monkeypatc
     assert calls == {"once": 1}
 
 
-async def test_an_output_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+async def test_an_output_is_stored_once(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Storage is away between the output and what it decides: the output is still what the handler returned."""
-    site = Site()
+    site = Site(level)
     chosen = choose(when("kind").eq("a"), site.size.s(), otherwise=site.bad.si())
     site.declare(chain(site.big.s(), chosen))
     async with site.app.worker():
@@ -219,9 +229,10 @@ async def test_an_output_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert site.calls == {"big": 1, "size": 1}
 
 
-async def test_a_worker_that_stops_does_not_wait_for_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_worker_that_stops_does_not_wait_for_storage(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the grace it gives the job back, which costs none of its tries."""
-    site = Site()
+    site = Site(level)
     site.declare(site.big.s().options(retry=tries(1)))
     async with site.app:
         away = Away(site.app, monkeypatch)
@@ -236,9 +247,10 @@ async def test_a_worker_that_stops_does_not_wait_for_storage(monkeypatch: pytest
     assert site.calls == {"big": 2}
 
 
-async def test_a_run_is_cancelled_while_its_output_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_run_is_cancelled_while_its_output_is_held(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Storage that is away does not hold up a cancel."""
-    site = Site()
+    site = Site(level)
     site.declare(site.big.s())
     async with site.app.worker():
         away = Away(site.app, monkeypatch)

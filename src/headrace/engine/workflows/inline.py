@@ -18,6 +18,7 @@ from headrace.engine.workflows.inline_calls import Called, InlineCalls
 from headrace.engine.workflows.kinds import Kinds, started
 from headrace.engine.workflows.means import Means
 from headrace.engine.workflows.moving import Moved
+from headrace.engine.workflows.patience import patiently
 from headrace.engine.workflows.saving import Saver
 from headrace.model.graph.flow import Step
 from headrace.model.graph.nodes import TaskNode, WaitNode
@@ -190,7 +191,8 @@ class GraphRun:
         try:
             called = await self.calls.call(start)
             if called.ending is not None:
-                await self._take(await self.kinds.finish(called.ending, called.entries))
+                ending, entries = called.ending, called.entries
+                await self._take(await patiently(self.attempt, lambda: self.kinds.finish(ending, entries)))
             else:
                 self._put_off(start, called)
         finally:

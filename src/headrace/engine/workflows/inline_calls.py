@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,25 +15,29 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from headrace.engine.attempt import Attempt, Proceed, StopReason, run_attempt
+from headrace.engine.attempt import Attempt, Proceed, StopReason, describe, run_attempt
 from headrace.engine.attempts import AttemptFactory, steps_below
 from headrace.engine.job_log import log_end, log_start
+from headrace.engine.values import Values
 from headrace.engine.workflows.calls import Call, Repeats
 from headrace.engine.workflows.endings import node_ending
 from headrace.engine.workflows.facts import RunFacts, Start
 from headrace.engine.workflows.inputs import Inputs
 from headrace.engine.workflows.kinds import Kinds
 from headrace.engine.workflows.means import Fence, Means
+from headrace.engine.workflows.patience import AGAIN, patiently, unstored
 from headrace.engine.workflows.retries import backoff_of
 from headrace.engine.workflows.tries import Tries
 from headrace.model.crashes import MAX_LONE_CRASHES, POISON
-from headrace.model.errors import FenceLostError, HeadraceError
+from headrace.model.errors import BlobStoreError, FenceLostError, HeadraceError
 from headrace.model.graph.nodes import TaskNode
 from headrace.model.job import Completion, JobError, JobState, NewJob
 from headrace.model.parking import KEEP_SLOT
 from headrace.model.reference import MAX_VALUE_BYTES
 from headrace.model.run import UNBOUND, NodeEnding, NodeState
 from headrace.model.usage import Usage, current_meter
+
+LOG = logging.getLogger("headrace.runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +55,48 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class InlinePart:
-    """The end of a node's attempt is no end of a job: nothing goes along with it."""
+class Begin:
+    """How a try begins: with a call, with what is lost of its arguments, or not at all, as something came of it."""
 
+    call: Call | None = None
+    lost: BlobStoreError | None = None
+    called: Called | None = None
+
+
+@dataclass(slots=True)
+class InlinePart:
+    """One try of a task's node: its end is no end of a job, and nothing goes along with it."""
+
+    values: Values
+    run_id: UUID
+    path: str
+    #: Paths whose handler has ended: see `InlineCalls`.
+    leaving: set[str]
+    #: Why its arguments cannot be read.
+    lost: BlobStoreError | None = None
     most_bytes: int = MAX_VALUE_BYTES
 
     async def run(self, attempt: Attempt, proceed: Proceed) -> Any:
-        """Run the handler: its arguments are there."""
+        """Run the handler: its arguments are there, or this is a try that failed."""
+        if self.lost is not None:
+            raise self.lost
         return await proceed(attempt)
 
-    async def leave(self, attempt: Attempt, completion: Completion) -> Completion:
-        """Return the completion as it is."""
-        del attempt
-        return completion
+    async def leave(self, attempt: Attempt, completion: Completion) -> Completion | None:
+        """Return the completion with what stands for the output, which is stored then.
+
+        While storage cannot answer what the handler returned is held here; in the end its try has failed.
+        """
+        self.leaving.add(self.path)
+        if completion.state is not JobState.SUCCEEDED:
+            return completion
+        try:
+            output = await patiently(attempt, lambda: self.values.store(self.run_id, completion.result or "null"))
+        except HeadraceError as error:
+            if error.transient:
+                return unstored(attempt, completion, error)
+            return replace(completion, state=JobState.FAILED, result=None, error=describe(error))
+        return replace(completion, result=output)
 
 
 @dataclass(slots=True)
@@ -100,8 +134,7 @@ class InlineCalls:
                 return Called(wait=left)
             await asyncio.sleep(left.total_seconds())
         try:
-            call = await self._bind(start, node)
-            called = await self._reused(start.path, call) or await self._tries(start.path, node, call)
+            called = await self._tries(start, node)
         except HeadraceError as error:
             # What nobody can do anything about by trying again is the node's end; what a fence refused is nobody's.
             if error.transient or isinstance(error, FenceLostError):
@@ -110,8 +143,8 @@ class InlineCalls:
             ending = node_ending(self.facts, start.path, JobState.FAILED, error_text, self.tries.failures[start.path])
             return Called(ending, await self.kinds.entries_of(start.path))
         if called.ending is not None:
-            called.ending.artifact, called.ending.started_at = call.artifact, began
-        return replace(called, entries=call.entries)
+            called.ending.started_at = began
+        return called
 
     async def _bind(self, start: Start, node: TaskNode) -> Call:
         if start.args != UNBOUND:
@@ -126,9 +159,13 @@ class InlineCalls:
         output = None if found.output is None else await self.means.values.take_over(self.facts.id, found.output)
         return Called(NodeEnding(path, NodeState.SUCCESS, output, found.port, reused=True))
 
-    async def _tries(self, path: str, node: TaskNode, call: Call) -> Called:
+    async def _tries(self, start: Start, node: TaskNode) -> Called:
+        path = start.path
         while not self._closing:
-            attempt = self._attempt(path, node, call)
+            begin = await self._begin(start, node)
+            if begin.called is not None:
+                return _of(begin.call, begin.called)
+            attempt = self._attempt(path, node, begin)
             if attempt is None:
                 return Called(impossible=f"this worker does not know task {node.task}")
             completion = await self._run(attempt)
@@ -136,23 +173,38 @@ class InlineCalls:
                 # It was stopped with the run's own job, and swallowed that: nothing of it begins again here.
                 raise asyncio.CancelledError
             self.leaving.add(path)
-            if completion.state.final or self._is_poison(path, completion):
-                return Called(await self._ending(path, completion))
-            if completion.park is not None:
-                return Called(wait=completion.park.wait, key=completion.park.key)
-            await self._note_try(path, completion)
-            if completion.delay > KEEP_SLOT or self._closing:
-                return Called(wait=completion.delay)
+            if (called := await self._after(path, completion)) is not None:
+                return _of(begin.call, called)
             self.leaving.discard(path)
             await asyncio.sleep(completion.delay.total_seconds())
         return Called(wait=timedelta())
 
-    async def _ending(self, path: str, completion: Completion) -> NodeEnding:
+    async def _begin(self, start: Start, node: TaskNode) -> Begin:
+        call = None
+        try:
+            call = await self._bind(start, node)
+            return Begin(call, called=await self._reused(start.path, call))
+        except BlobStoreError as error:
+            if not error.transient:
+                return Begin(call, BlobStoreError(str(error)))
+            # The handler has not begun: this is none of its tries.
+            LOG.warning("node %s of run %s cannot begin yet: %s", start.path, self.facts.id, error)
+            return Begin(called=Called(wait=AGAIN))
+
+    async def _after(self, path: str, completion: Completion) -> Called | None:
+        """Return what came of a try; None: there is another one after its delay."""
+        if completion.state.final or self._is_poison(path, completion):
+            return Called(self._ending(path, completion))
+        if completion.park is not None:
+            return Called(wait=completion.park.wait, key=completion.park.key)
+        await self._note_try(path, completion)
+        return Called(wait=completion.delay) if completion.delay > KEEP_SLOT or self._closing else None
+
+    def _ending(self, path: str, completion: Completion) -> NodeEnding:
         """Return the end of a node for its last try; one that is not final is the last crash allowed."""
         tries = self.tries.failures[path] + 1
         if completion.state is JobState.SUCCEEDED:
-            output = await self.means.values.store(self.facts.id, completion.result or "null")
-            return NodeEnding(path, NodeState.SUCCESS, output, completion.port, attempts=tries)
+            return NodeEnding(path, NodeState.SUCCESS, completion.result, completion.port, attempts=tries)
         if completion.state.final:
             ending = node_ending(self.facts, path, completion.state, completion.error, tries)
             # With its trace: there is no job of the node that keeps it.
@@ -160,16 +212,17 @@ class InlineCalls:
             return ending
         return node_ending(self.facts, path, JobState.FAILED, POISON, tries)
 
-    def _attempt(self, path: str, node: TaskNode, call: Call) -> Attempt | None:
+    def _attempt(self, path: str, node: TaskNode, begin: Begin) -> Attempt | None:
         options, spec = node.options, self.facts.specs[node.task]
         job = replace(
-            self.outer.job, task=node.task, args=call.text, failures=self.tries.failures[path], crashes=0,
-            node=None, max_attempts=spec.max_attempts if options.retry is None else options.retry.max_tries,
+            self.outer.job, task=node.task, args="null" if begin.call is None else begin.call.text,
+            failures=self.tries.failures[path], crashes=0, node=None,
+            max_attempts=spec.max_attempts if options.retry is None else options.retry.max_tries,
             timeout=options.timeout or spec.timeout, step_prefix=f"{path}/", run=self.facts.info(path),
         )  # fmt: skip
         attempt = self.factory.make(job, self.outer.call.session)
         if attempt is not None:
-            attempt.part = InlinePart()
+            attempt.part = InlinePart(self.means.values, self.facts.id, path, self.leaving, begin.lost)
             attempt.backoff = None if options.retry is None else backoff_of(options.retry)
         return attempt
 
@@ -225,3 +278,12 @@ class InlineCalls:
         self.stopped = True
         for attempt in self.running:
             attempt.stop(reason or StopReason.RELEASED)
+
+
+def _of(call: Call | None, called: Called) -> Called:
+    """Return what came of a call with what the call says of it."""
+    if call is None:
+        return called
+    if called.ending is not None:
+        called.ending.artifact = call.artifact
+    return replace(called, entries=call.entries)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from itertools import chain, repeat
 from typing import TypeVar
 
@@ -18,6 +19,8 @@ LOG = logging.getLogger("headrace.runs")
 
 T = TypeVar("T")
 
+#: Where the storage of values cannot answer, a node begins after this.
+AGAIN = timedelta(seconds=5)
 #: Seconds between looks at storage that cannot answer, the last one again and again, ...
 PAUSES = (0.2, 1.0, 2.0)
 #: ... and in all, or the timeout of the attempt if that is shorter.

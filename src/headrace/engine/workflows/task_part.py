@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from headrace.engine.workflows.endings import node_ending
 from headrace.engine.workflows.facts import RunFacts
 from headrace.engine.workflows.inputs import Inputs
 from headrace.engine.workflows.means import Fence, Means
-from headrace.engine.workflows.patience import patiently, unstored
+from headrace.engine.workflows.patience import AGAIN, patiently, unstored
 from headrace.engine.workflows.retries import backoff_of
 from headrace.model.errors import BlobStoreError, HeadraceError
 from headrace.model.graph.nodes import TaskNode
@@ -24,9 +24,6 @@ from headrace.model.reference import MAX_VALUE_BYTES
 from headrace.model.run import UNBOUND, NodeEnding, NodeState
 
 LOG = logging.getLogger("headrace.runs")
-
-#: Where the storage of values cannot answer, the node begins after this.
-AGAIN = timedelta(seconds=5)
 
 
 @dataclass(slots=True)
