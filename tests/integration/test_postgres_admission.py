@@ -404,6 +404,7 @@ async def test_jobs_of_the_release_before_get_their_lanes() -> None:
     schema = new_schema_name()
     async with connection() as opened:
         await opened.execute(f'CREATE SCHEMA "{schema}"')
+        await opened.execute(read_sql("queries/create_migrations.sql", schema))
         await _migrate(opened, schema, slice(0, 5))
         await opened.execute(
             f"""INSERT INTO "{schema}".jobs (id, state, sort_at, created_at, queue, task, priority, max_attempts, args,

@@ -200,6 +200,29 @@ async def test_a_park_waits_for_a_signal_that_is_being_sent() -> None:
         assert await stores.signals.read_signal("go") == "7"
 
 
+async def test_a_signal_waits_for_a_job_that_is_being_parked() -> None:
+    """A park whose transaction is open when its signal is sent: the job is woken."""
+    async with schema_stores() as (schema, stores):
+        session = await register(stores)
+        [job_id] = await stores.jobs.insert_jobs([NewJob(JobSpec("work"), ARGS)])
+        await claim_all(stores, session)
+        async with connection() as other:
+            transaction = other.transaction()
+            await transaction.start()
+            await other.execute(f'INSERT INTO "{schema}".signals (key, created_at) VALUES ($1, now())', "go")
+            await other.execute(
+                f"""UPDATE "{schema}".jobs SET state = 'parked', parked_on = $2, session = NULL, started_at = NULL
+                WHERE id = $1""",
+                job_id,
+                "go",
+            )
+            sending = asyncio.create_task(stores.signals.send_signal("go", "7"))
+            await _lock_waits(schema)
+            await transaction.commit()
+        assert await sending
+        assert [again.id for again in await claim_all(stores, session)] == [job_id]
+
+
 async def test_what_ends_beside_a_cancel_leaves_nothing_behind() -> None:
     """Chains that go on while their runs are cancelled and swept: each run ends, and no job of it lives on."""
     async with schema_stores(max_pool_size=24) as (_, stores):

@@ -21,6 +21,8 @@ from tests.backends.valkey import shared_server as shared_valkey
 #: Forty calls a second, which leaves the machine time for other tests.
 SCENARIOS = scenarios(2_400)
 MOST = 0.75
+#: ... and of a quota that has to be found, in the one second that is looked at.
+HALF = 0.5
 
 
 @asynccontextmanager
@@ -54,4 +56,4 @@ async def test_processes_find_a_halved_quota() -> None:
     """Few calls are refused, and then what is left is used again: a run of thousands shows how few, see benchmarks."""
     figures = await run("halved, burst 1 s", 330)
     assert 0 < figures.refused_share <= 0.05, figures
-    assert figures.utilisation >= MOST, figures
+    assert figures.utilisation >= HALF, figures

@@ -181,7 +181,7 @@ SIGNALS = (
             Edit(f"{STORE}/signal_store.py", STORED, f"            woken = {WOKEN.removeprefix('return ')}\n{STORED}"),
             Edit(f"{STORE}/signal_store.py", WOKEN, "return woken"),
         ),
-        (f"{RACES}::test_a_signal_that_crosses_parking_wakes_the_job",),
+        (f"{RACES}::test_a_signal_waits_for_a_job_that_is_being_parked",),
     ),
     Mutant(
         "parking and signals", "what is to be cancelled parks",
