@@ -56,6 +56,16 @@ async def empty_schema() -> AsyncIterator[str]:
     _FREE.append(schema)
 
 
+@asynccontextmanager
+async def fresh_schema() -> AsyncIterator[str]:
+    """Name a schema that nobody had before, for tests of plans: one that was emptied keeps its statistics."""
+    schema = new_schema_name()
+    yield schema
+    connection = await asyncpg.connect(shared_server().dsn)
+    await connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+    await connection.close()
+
+
 @cache
 def _pooler() -> str:
     stack = ExitStack()

@@ -15,7 +15,7 @@ from headrace.model.session import NewSession, ProcessId
 from headrace.ports.stores import Stores
 from headrace.stores.postgres.database import Database, DatabaseOptions
 from headrace.stores.postgres.migrate import apply_to
-from tests.backends.postgres import empty_schema, new_schema_name, open_test_stores, stores_on
+from tests.backends.postgres import empty_schema, fresh_schema, new_schema_name, open_test_stores, stores_on
 from tests.backends.server import shared_server
 
 ARGS = '{"args":[1],"kwargs":{}}'
@@ -36,9 +36,9 @@ async def connection(dsn: str | None = None) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def database(**options: Any) -> AsyncIterator[Database]:
-    """Open a migrated database of its own schema."""
-    async with empty_schema() as schema:
+async def database(*, fresh: bool = False, **options: Any) -> AsyncIterator[Database]:
+    """Open a migrated database of its own schema; `fresh`: one without any statistics."""
+    async with fresh_schema() if fresh else empty_schema() as schema:
         opened = Database(DatabaseOptions(shared_server().dsn, schema=schema, **options))
         try:
             await apply_to(opened)

@@ -43,8 +43,8 @@ async def pages_read(opened: Database, connected: Any, **values: Any) -> int:
 @pytest.mark.parametrize("values", [{}, {"queue": "queue1"}, {"within": "1 hour"}, {"task": "none"}])
 async def test_a_page_costs_the_same_in_a_big_history(values: dict[str, str]) -> None:
     """With twenty times the history, and plans made without statistics, a page reads little more."""
-    async with database() as opened, connection() as connected:
-        # Statistics made by itself in the middle of the filling would say that many pages hold nothing.
+    async with database(fresh=True) as opened, connection() as connected:
+        # Statistics that the server makes in the middle of the filling would say that many pages hold nothing.
         await connected.execute(f'ALTER TABLE "{opened.schema}".finished_jobs SET (autovacuum_enabled = off)')
         await connected.execute(FILL.format(schema=opened.schema, count=2_000))
         small = await pages_read(opened, connected, **values)

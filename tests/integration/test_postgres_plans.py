@@ -65,7 +65,7 @@ def used(text: str) -> set[str]:
 @pytest.mark.parametrize("name", sorted(HOT))
 async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
     """Claims walk the claim indexes, endings the primary key, staging what is due: no scan or other index."""
-    async with database(pinned=True) as opened:
+    async with database(fresh=True, pinned=True) as opened:
         connection = await opened.connect()
         for scene in ("empty", "analysed while empty", "analysed when emptied", "loaded"):
             if scene == "loaded":
@@ -100,7 +100,7 @@ async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
 )
 async def test_a_statement_of_the_loops_uses_its_index(name: str, index: str) -> None:
     """With rows and statistics, each statement that runs all the time finds its few rows by the index made for it."""
-    async with database() as opened:
+    async with database(fresh=True) as opened:
         connection = await opened.connect()
         await connection.execute(LOAD.format(schema=opened.schema))
         await connection.execute(FINISHED.format(schema=opened.schema))
@@ -139,7 +139,7 @@ PERIODIC = {
 
 async def test_nothing_that_runs_again_and_again_scans_the_big_tables() -> None:
     """Sweeps read ranges of pages, read models shares of them, all else goes by an index: no scan of a big table."""
-    async with database() as opened:
+    async with database(fresh=True) as opened:
         connection = await opened.connect()
         await connection.execute(LOAD.format(schema=opened.schema))
         await connection.execute(FINISHED.format(schema=opened.schema))

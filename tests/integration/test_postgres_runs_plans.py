@@ -53,7 +53,7 @@ TABLES = ("jobs", "finished_jobs", "runs", "run_nodes", "run_joins", "signals", 
 @asynccontextmanager
 async def loaded() -> AsyncIterator[tuple[Database, Any]]:
     """Open a database full of runs, and a connection to it."""
-    async with database() as opened:
+    async with database(fresh=True) as opened:
         connection = await opened.connect()
         for text in (JOBS, FINISHED, RUNS, NODES, JOINS, SIGNALS, KEYS):
             await connection.execute(text.format(schema=opened.schema, parked=PARKED))
@@ -67,7 +67,7 @@ async def test_the_end_of_a_node_keeps_to_keys() -> None:
     allowed = {
         "jobs_pkey", "jobs_claim", "runs_pkey", "sessions_pkey", "queues_pkey", "batches_live",
     }  # fmt: skip
-    async with database(pinned=True) as opened:
+    async with database(fresh=True, pinned=True) as opened:
         connection = await opened.connect()
         for scene in ("empty", "analysed while empty", "analysed when emptied", "loaded"):
             if scene == "loaded":
