@@ -58,11 +58,10 @@ class WorkflowVerbs:
         """Declare a workflow: a function that returns a canvas, decorated, or a name and a canvas, or its JSON form.
 
         The function is called once, now, with placeholders for what a run is started with; `@app.workflow("review")`
-        names it, as `name=` does. `tags`: words that
-        influence how runs are scheduled, such as "schedule:node_level". `on_failure`: the name of the workflow that is
-        started with {"workflow", "run_id", "error"} when a run fails: as the arguments of these names, or as its one
-        argument or input. `output`: what a run gives; default: the output
-        of the last part. The JSON form has these within it. Raises InvalidInputError, ConfigError for a name in use.
+        names it, as `name=` does. `tags`: words that influence how runs are scheduled, such as "schedule:node_level".
+        `on_failure`: the name of the workflow that is started with {"workflow", "run_id", "error"} when a run fails: as
+        the arguments of these names, or as its one argument or input. `output`: what a run gives; default: that of the
+        last part. The JSON form has these within it. Raises InvalidInputError, ConfigError for a name in use.
 
         >>> from headrace import App, chain
         >>> app = App("memory://")

@@ -24,12 +24,11 @@ from headrace.model.stats import Retention
 from headrace.model.usage import Usage
 from headrace.ports.stores import Stores
 from headrace.stores.redis import RedisSite, budget_store, call_store, create_namespace, name_store
-from headrace.stores.redis.addresses import parse_address
-from headrace.stores.redis.connection import Server, ServerOptions
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.faults import StoreFullError
 from headrace.stores.redis.namespace import Namespace
 from headrace.testing.clock import FakeClock
-from tests.backends.redis import empty_site, new_prefix, stores_on
+from tests.backends.redis import new_prefix, stores_on
 from tests.backends.valkey import ValkeyServer
 from tests.conformance.books import ESTIMATE, UNPRICED, USED, Books, answer, ask
 from tests.conformance.scenario import DAY, LEASE, MINUTE, SECOND
@@ -43,21 +42,6 @@ LASTING = {"about", "epoch", "sessions", "session"}
 MEGABYTE = 1 << 20
 #: Of a call that ended.
 FIGURES = ("input", "output", "cached", "answered", "cost", "unpriced")
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[RedisSite]:
-    """Name a namespace of its own."""
-    async with empty_site() as site:
-        yield site
-
-
-@pytest.fixture
-async def server(site: RedisSite) -> AsyncIterator[Server]:
-    """Return a connection beside the stores."""
-    server = Server(ServerOptions(parse_address(site.url), site.root, size=1))
-    yield server
-    await server.close()
 
 
 @pytest.fixture

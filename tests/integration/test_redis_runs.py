@@ -12,24 +12,9 @@ from headrace.model.run import Arrival
 from headrace.ports.stores import Stores
 from headrace.stores.redis import RedisSite
 from headrace.testing.clock import FakeClock
-from tests.backends.redis import empty_site, stores_on
+from tests.backends.redis import stores_on
 from tests.conformance.runs import Runs, arrival, new_run, node_job, success, with_effects
 from tests.conformance.scenario import ALL, ARGS, MINUTE, SPEC, Scenario
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[RedisSite]:
-    """Name a namespace of its own."""
-    async with empty_site() as site:
-        yield site
-
-
-@pytest.fixture
-async def on(site: RedisSite) -> AsyncIterator[Scenario]:
-    """Open stores on it, under a clock that stands still."""
-    clock = FakeClock()
-    async with stores_on(site, clock) as stores:
-        yield Scenario(stores, clock)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from uuid import uuid4
 
@@ -13,38 +12,12 @@ from headrace.model.limits import Gate
 from headrace.model.run import Effects, RunEnding, RunState
 from headrace.model.stats import Retention
 from headrace.stores.redis import RedisSite
-from headrace.stores.redis.addresses import parse_address
-from headrace.stores.redis.connection import Server, ServerOptions
-from headrace.testing.clock import FakeClock
-from tests.backends.redis import empty_site, stores_on
+from headrace.stores.redis.connection import Server
 from tests.conformance.runs import Runs, arrival, node_job, success
 from tests.conformance.scenario import ALL, ARGS, DAY, MINUTE, SECOND, SPEC, Scenario
 from tests.integration.test_redis_scripts import LASTING, keys_of
 
 NOTHING = timedelta()
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[RedisSite]:
-    """Name a namespace of its own."""
-    async with empty_site() as site:
-        yield site
-
-
-@pytest.fixture
-async def server(site: RedisSite) -> AsyncIterator[Server]:
-    """Return a connection beside the stores."""
-    server = Server(ServerOptions(parse_address(site.url), site.root, size=1))
-    yield server
-    await server.close()
-
-
-@pytest.fixture
-async def on(site: RedisSite) -> AsyncIterator[Scenario]:
-    """Open stores on it, under a clock that stands still."""
-    clock = FakeClock()
-    async with stores_on(site, clock) as stores:
-        yield Scenario(stores, clock)
 
 
 @pytest.fixture

@@ -14,39 +14,15 @@ from headrace.model.job import ClaimedJob, Completion, JobState, Park
 from headrace.model.limits import Gate
 from headrace.ports.stores import Stores
 from headrace.stores.redis import RedisSite
-from headrace.stores.redis.addresses import parse_address
-from headrace.stores.redis.connection import Server, ServerOptions
+from headrace.stores.redis.connection import Server
 from headrace.testing.clock import FakeClock
-from tests.backends.redis import empty_site, stores_on
+from tests.backends.redis import stores_on
 from tests.conformance.scenario import ALL, DAY, MINUTE, SECOND, Scenario
 from tests.integration.test_redis_scripts import check_order, keys_of
 from tests.waiting import wait_until
 
 MILLISECOND = timedelta(milliseconds=1)
 NOTHING = timedelta()
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[RedisSite]:
-    """Name a namespace of its own."""
-    async with empty_site() as site:
-        yield site
-
-
-@pytest.fixture
-async def server(site: RedisSite) -> AsyncIterator[Server]:
-    """Return a connection beside the stores."""
-    server = Server(ServerOptions(parse_address(site.url), site.root, size=1))
-    yield server
-    await server.close()
-
-
-@pytest.fixture
-async def on(site: RedisSite) -> AsyncIterator[Scenario]:
-    """Open stores on it, under a clock that stands still."""
-    clock = FakeClock()
-    async with stores_on(site, clock) as stores:
-        yield Scenario(stores, clock)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from importlib.resources import files
@@ -18,11 +17,10 @@ from headrace.model.limits import Declared, Gate, Rate
 from headrace.model.spend import SPEND_RETENTION
 from headrace.model.stats import Retention
 from headrace.stores.redis import RedisSite
-from headrace.stores.redis.addresses import parse_address
-from headrace.stores.redis.connection import Server, ServerOptions
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.scripts import load_script
 from headrace.testing.clock import FakeClock
-from tests.backends.redis import empty_site, stores_on
+from tests.backends.redis import stores_on
 from tests.conformance.books import Books, ask
 from tests.conformance.scenario import ARGS, DAY, MINUTE, SECOND, SPEC, Scenario
 
@@ -33,29 +31,6 @@ LASTING = {
     "about", "epoch", "queues", "settings", "queue", "gated", "commits", "caps", "bucket", "buckets", "breaker",
     "breakers", "virtual", "tags", "weights", "weighted", "limited", "leader", "sessions", "session", "key",
 }  # fmt: skip
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[RedisSite]:
-    """Name a namespace of its own."""
-    async with empty_site() as site:
-        yield site
-
-
-@pytest.fixture
-async def server(site: RedisSite) -> AsyncIterator[Server]:
-    """Return a connection beside the stores."""
-    server = Server(ServerOptions(parse_address(site.url), site.root, size=1))
-    yield server
-    await server.close()
-
-
-@pytest.fixture
-async def on(site: RedisSite) -> AsyncIterator[Scenario]:
-    """Open stores on it, under a clock that stands still."""
-    clock = FakeClock()
-    async with stores_on(site, clock) as stores:
-        yield Scenario(stores, clock)
 
 
 async def keys_of(server: Server, site: RedisSite) -> set[str]:

@@ -21,15 +21,14 @@ def check_templates(graph: Graph, field: str) -> None:
     names = frozenset(node.id for node in graph.nodes)
     before = _Before(graph)
     for index, node in enumerate(graph.nodes):
-        for at, template in templates_of(node):
-            for part_at, name in _references(template, f"{field}.nodes[{index}].{at}"):
-                _check_known(name, names, part_at)
-                if not before.has(name, node.id):
-                    rule = f"must refer to a node that comes before {node.id}: no way leads there from that one"
-                    raise InvalidInputError(part_at, rule, name)
+        for at, name in _references_of(node, f"{field}.nodes[{index}]"):
+            _check_known(name, names, at)
+            if not before.has(name, node.id):
+                rule = f"must refer to a node that comes before {node.id}: no way leads there from that one"
+                raise InvalidInputError(at, rule, name)
     if graph.has_output:
-        for part_at, name in _references(graph.output, f"{field}.output"):
-            _check_known(name, names, part_at)
+        for at, name in _references(graph.output, f"{field}.output"):
+            _check_known(name, names, at)
 
 
 def _check_known(name: str, names: Collection[str], at: str) -> None:
@@ -70,6 +69,12 @@ class _Before:
     def has(self, name: str, later: str) -> bool:
         """Whether a way leads from a node to a later one."""
         return bool(self._bits[later] >> self._place[name] & 1)
+
+
+def _references_of(node: Node, field: str) -> Iterator[tuple[str, str]]:
+    """Yield what the templates of a node refer to, as `_references` does."""
+    for at, template in templates_of(node):
+        yield from _references(template, f"{field}.{at}")
 
 
 def _references(template: Any, field: str) -> Iterator[tuple[str, str]]:
