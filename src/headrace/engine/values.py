@@ -1,7 +1,8 @@
 """Values of runs: small ones travel as they are, large ones lie in the blob storage and a reference travels.
 
 Guaranteed: what is loaded is what was stored, byte for byte by its length and SHA-256, or an error; data that look like
-a reference come back as they were. A blob is written before anything refers to it.
+a reference come back as they were. A blob is written before anything refers to it. Files of a run stay bytes: their
+marks in values are left as they are, and a run reads those of its own folder alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from headrace.model.errors import BlobStoreError, ConfigError, InvalidInputError
 from headrace.model.reference import (
     INLINE_BYTES,
     MAX_VALUE_BYTES,
+    FileMark,
     Reference,
+    files_in,
     json_text,
     may_be_marked,
     reference_text,
@@ -94,13 +97,46 @@ class Values:
             wanted = {one for item in found.values() for one in _references_in(item)} - texts.keys()
         return unwrap(value, texts)
 
-    async def take_over(self, run_id: UUID, text: str) -> str:
-        """Return a stored text of another run for this one: its blobs are copied, as they may go with that run."""
+    async def take_over(self, run_id: UUID, text: str, source: UUID | None = None) -> str:
+        """Return a stored text of another run for this one: its blobs are copied, as they may go with that run.
+
+        So are the files it names that are of the run `source`; marks that name none there are data, and stay.
+        """
         others: dict[Reference, Reference] = {}
         for reference in _references_in(text):
-            inner = await self.take_over(run_id, await self._get(reference))
+            inner = await self.take_over(run_id, (await self._get(reference)).decode(), source)
             others[reference] = await self._put(run_id, _encoded(inner))
+        if source is not None:
+            for file in files_in(text):
+                await self._copy_file(run_id, file, source)
         return json_text(replace_references(json.loads(text), others)) if others else text
+
+    async def put_file(self, run_id: UUID, data: bytes) -> FileMark:
+        """Store a file of a run, and return what stands for it. The same bytes are stored once.
+
+        Raises PayloadTooLargeError above 64 MiB, ConfigError without a blob storage, BlobStoreError,
+        StoreUnavailableError.
+        """
+        if len(data) > MAX_VALUE_BYTES:
+            raise PayloadTooLargeError("file", f"must be at most {MAX_VALUE_BYTES >> 20} MiB", f"{len(data)} bytes")
+        if self.blobs is None:
+            raise ConfigError("there is nowhere to put files of runs: set [blob_storage] in headrace.toml")
+        reference = await self._put(run_id, data)
+        return FileMark(reference.bytes, reference.sha256)
+
+    async def get_file(self, run_id: UUID, file: FileMark) -> bytes:
+        """Return a file of a run. Raises BlobStoreError where it has none such (`lost`), or it cannot be read."""
+        folder = runs_folder(await self._store_id())
+        return await self._get(Reference(f"{folder}{run_id}/{file.sha256}", file.bytes, file.sha256))
+
+    async def _copy_file(self, run_id: UUID, file: FileMark, source: UUID) -> None:
+        try:
+            data = await self.get_file(source, file)
+        except BlobStoreError as error:
+            if error.lost:
+                return
+            raise
+        await self._put(run_id, data)
 
     async def _put(self, run_id: UUID, data: bytes) -> Reference:
         if self.blobs is None:
@@ -121,9 +157,9 @@ class Values:
                 tasks = {reference: group.create_task(self._get(reference)) for reference in wanted}
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None  # one of them says enough
-        return {reference: task.result() for reference, task in tasks.items()}
+        return {reference: task.result().decode() for reference, task in tasks.items()}
 
-    async def _get(self, reference: Reference) -> str:
+    async def _get(self, reference: Reference) -> bytes:
         key = reference.key
         if self.blobs is None:
             raise ConfigError(f"the value {key} lies in a blob storage: set [blob_storage] in headrace.toml")
@@ -137,7 +173,7 @@ class Values:
         digest = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
         if digest != reference.sha256:
             raise _lost(key, f"is not what was stored: its SHA-256 is {digest}")
-        return data.decode()
+        return data
 
 
 def _lost(key: str, what: str) -> BlobStoreError:

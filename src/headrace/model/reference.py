@@ -3,6 +3,10 @@
 A reference is the object {"$blob": {"key": …, "bytes": …, "sha256": …}} with no other key. Data that look like one are
 wrapped as {"$literal": …} when they are stored and taken out again when they are loaded, so that nobody's data can name
 a blob.
+
+A file of a run, such as a PDF, is never loaded into JSON: an object with {"$file": {"bytes": …, "sha256": …}} stands
+for it, and may have other members too. It says what the file is and not where it lies: that is below the folder of the
+run whose value it is in, so a forged one can name no file of another run. It is data as any other, and never wrapped.
 """
 
 from __future__ import annotations
@@ -18,10 +22,11 @@ INLINE_BYTES = 64 * 1024
 #: ... and above this many they are refused.
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 
-_BLOB, _LITERAL = "$blob", "$literal"
+_BLOB, _LITERAL, _FILE = "$blob", "$literal", "$file"
 _MARKS = frozenset({_BLOB, _LITERAL})
 #: Where none of these is in a JSON text, no key in it is a mark; any character of a key may be written as an escape.
 _HINT = re.compile(r"\$blob|\$literal|\\u00", re.IGNORECASE)
+_FILE_HINT = re.compile(r"\$file|\\u00", re.IGNORECASE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -30,6 +35,14 @@ class Reference:
     """Where a large value lies, and how to know that it is the same: its length in bytes and its SHA-256 in hex."""
 
     key: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """What a file of a run is: its length in bytes and its SHA-256 in hex."""
+
     bytes: int
     sha256: str
 
@@ -44,8 +57,42 @@ def parse_reference(value: object) -> Reference | None:
     if not isinstance(body, dict) or body.keys() != {"key", "bytes", "sha256"}:
         return None
     key, size, digest = body["key"], body["bytes"], body["sha256"]
-    fits = isinstance(key, str) and type(size) is int and isinstance(digest, str) and _SHA256.fullmatch(digest)
-    return Reference(key, size, digest) if fits else None
+    return Reference(key, size, digest) if isinstance(key, str) and _is_content(size, digest) else None
+
+
+def _is_content(size: object, digest: object) -> bool:
+    return type(size) is int and size >= 0 and isinstance(digest, str) and _SHA256.fullmatch(digest) is not None
+
+
+def parse_file(value: object) -> FileMark | None:
+    """Return the file that a parsed JSON value stands for, or None; members beside the mark are of no concern.
+
+    >>> parse_file({"$file": {"bytes": 3, "sha256": "ab" * 32}, "fileName": "a.txt"}).bytes
+    3
+    """
+    body = value.get(_FILE) if isinstance(value, Mapping) else None
+    if not isinstance(body, Mapping) or body.keys() != {"bytes", "sha256"}:
+        return None
+    size, digest = body["bytes"], body["sha256"]
+    return FileMark(size, digest) if _is_content(size, digest) else None
+
+
+def file_value(file: FileMark) -> dict[str, Any]:
+    """Return what stands for a file in JSON."""
+    return {_FILE: {"bytes": file.bytes, "sha256": file.sha256}}
+
+
+def files_in(text: str) -> set[FileMark]:
+    """Return the files that a stored JSON text names, at any depth, in wrapped data too: they are user data."""
+    if not _FILE_HINT.search(text):
+        return set()
+    found, todo = set(), [json.loads(text)]
+    for one in todo:  # which grows
+        if (file := parse_file(one)) is not None:
+            found.add(file)
+        if isinstance(one, list | dict):
+            todo.extend(one.values() if isinstance(one, dict) else one)
+    return found
 
 
 def reference_value(reference: Reference) -> dict[str, Any]:

@@ -156,7 +156,9 @@ class InlineCalls:
         found = await Repeats(self.facts, self.means).find(path, call)
         if found is None:
             return None
-        output = None if found.output is None else await self.means.values.take_over(self.facts.id, found.output)
+        output, before = found.output, self.facts.view.rerun_of
+        if output is not None:
+            output = await self.means.values.take_over(self.facts.id, output, before)
         return Called(NodeEnding(path, NodeState.SUCCESS, output, found.port, reused=True))
 
     async def _tries(self, start: Start, node: TaskNode) -> Called:

@@ -120,7 +120,9 @@ class TaskPart:
         if completion.state is not JobState.SUCCEEDED:
             ending = node_ending(facts, self.path, completion.state, completion.error, tries)
         elif self._reused is not None:
-            self._output = self._output or await self.means.values.take_over(self.run_id, self._reused.output or "null")
+            reused = self._reused.output or "null"
+            before = facts.view.rerun_of
+            self._output = self._output or await self.means.values.take_over(self.run_id, reused, before)
             ending = NodeEnding(self.path, NodeState.SUCCESS, self._output, completion.port, reused=True)
         else:
             self._output = self._output or await self.means.values.store(self.run_id, completion.result or "null")
