@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from headrace.model.errors import InvalidInputError, PayloadTooLargeError
+from headrace.model.graph.checks import check_graph
 from headrace.model.graph.conditions import Every, Never, Some, Test
 from headrace.model.graph.form import encode_graph, graph_form, parse_graph
 from headrace.model.graph.nodes import (
@@ -100,6 +101,15 @@ def test_null_is_written_where_it_means_something() -> None:
     }
     assert graph_form(parse_graph(form)) == form
     assert parse_graph({"nodes": []}) != parse_graph({"nodes": [], "output": None})
+
+
+def test_what_a_graph_was_made_of_is_kept_as_it_was_written() -> None:
+    """Whatever it looks like: it is no template, and part of what the graph is known by."""
+    source = {"nodes": [{"$node": "nowhere"}], "unknown": [1, None]}
+    graph = parse_graph({"nodes": BODY["nodes"], "source": source})
+    assert graph_form(graph)["source"] == source
+    assert check_graph(graph).source == source
+    assert encode_graph(graph)[1] != encode_graph(replace(graph, source=None))[1]
 
 
 def test_conditions_are_read() -> None:

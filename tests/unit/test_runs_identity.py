@@ -146,3 +146,23 @@ async def test_an_answer_is_found_again_after_a_stop_and_when_a_run_moves_on(mem
             assert await run.result("10s") == ["one", "yes"]
     assert entered["ask"] >= 3
     assert len(provider.requests) == 1
+
+
+@at_both_levels
+@pytest.mark.parametrize("tries", [1, 3])
+async def test_a_handler_knows_its_last_try(level: Level, tries: int) -> None:
+    """A handler that gives what is better than a failure does so when no other try comes."""
+    app, said = quick_app(), []
+
+    @app.task(name="ask")
+    async def ask(ctx: Context) -> str:
+        said.append(ctx.last_try)
+        if ctx.last_try:
+            return "the best we have"
+        raise ValueError("not yet")
+
+    retry = {"strategy": "fixed", "max_tries": tries, "base": 0, "jitter": False}
+    app.workflow("flow", signature("ask").s().options(retry=retry), tags=(f"schedule:{level}",))
+    async with app.worker():
+        assert await (await app.start("flow")).result("10s") == "the best we have"
+    assert said == [False] * (tries - 1) + [True]

@@ -140,6 +140,7 @@ class AttemptFactory:
             job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt, deadline=self.clock.now() + timeout,
             steps=JobSteps(self.jobs, job.id, job.attempt, session, job.step_prefix), resources=self.resources,
             batch_id=job.batch_id, index=job.ordinal, run=job.run, in_thread=task.runs_in is RunsIn.THREAD,
+            last_try=job.failures + 1 >= job.max_attempts,
         )  # fmt: skip
         # A function that no other process can find runs here, whatever it is suspected of.
         suspect = job.crashes >= SUSPECT_CRASHES and task.importable

@@ -94,6 +94,8 @@ class Context:
     in_thread: bool = field(default=False, repr=False)
     #: The run of a workflow that this call is a node of; None for a job by itself.
     run: RunInfo | None = None
+    #: Whether this is the last of the tries: a failure now is the end, so what is better than none is to be returned.
+    last_try: bool = False
     #: Whether this attempt should end; sync handlers look at it, async ones are cancelled.
     cancelled: bool = False
     _stored: dict[str, str] | None = field(default=None, repr=False)

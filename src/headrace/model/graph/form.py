@@ -7,7 +7,8 @@
      "edges": [{"from": "fetch", "to": "each", "when": {"path": "pages", "op": "truthy"}},
                {"from": "each", "to": "tell"}]}
 
-A graph has `nodes`, `edges`, `output`, `tags` and `on_failure`. A node has an `id`, a `kind` and what that kind has:
+A graph has `nodes`, `edges`, `output`, `tags`, `on_failure` and `source` (what it was made from: kept, and not looked
+at). A node has an `id`, a `kind` and what that kind has:
 
 | kind | members |
 |---|---|
@@ -56,6 +57,7 @@ def _graph(data: Any, field: str) -> Graph:
         form.has("output"),
         form.get("tags", list_of(text), ()),
         form.get("on_failure", text, None),
+        form.raw("source"),
     )
     form.close()
     return graph
@@ -88,6 +90,8 @@ def graph_form(graph: Graph) -> dict[str, Any]:
         form["tags"] = list(graph.tags)
     if graph.on_failure is not None:
         form["on_failure"] = graph.on_failure
+    if graph.source is not None:
+        form["source"] = graph.source
     return form
 
 

@@ -187,3 +187,5 @@ class Graph:
     tags: tuple[str, ...] = ()
     #: The workflow that is started when a run of this one fails.
     on_failure: str | None = None
+    #: What it was made from, as JSON: kept and given back, and not looked at.
+    source: Any = None
