@@ -1,4 +1,5 @@
-"""Write docs/reference/configuration.md from the settings and docs/reference/cli.md from the command line.
+"""Write pages of docs/reference: configuration.md from the settings, cli.md from the command line, and flow-nodes.md
+and expressions.md from the node types and functions of JSON flows.
 
 usage: python tools/make_reference.py [--check]     (--check writes nothing: exit code 1 when a page is out of date)
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +21,12 @@ import click
 from headrace import settings
 from headrace.cli.exits import Exit
 from headrace.cli.root import cli
+from headrace.flow_settings import CredentialSettings
 from headrace.model.durations import format_duration
+from headrace.model.expressions.functions.listing import Function, Table
+from headrace.model.expressions.functions.table import TABLES
+from headrace.nodes.base import NodeType, Shape
+from headrace.nodes.registry import MODULES, all_types
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Written by `make reference`; change the source instead. -->\n"
@@ -82,6 +89,7 @@ def configuration() -> str:
         if dataclasses.is_dataclass(section):
             parts += tables(item.name, section)
     parts.append(named_table(settings.QueueTable()))
+    parts += [VARS, named_table(CredentialSettings())]
     parts.append(MODELS)
     return "\n".join(parts)
 
@@ -95,6 +103,11 @@ def tables(name: str, section: Any) -> Iterator[str]:
         if dataclasses.is_dataclass(value):
             yield from tables(f"{name}.{key}", value)
 
+
+VARS = """## `[flows.vars]`
+
+Values that expressions of flows see as `$vars.NAME`: texts, numbers, truth values, lists and tables.
+"""
 
 MODELS = """## `[llm.models.NAME]`
 
@@ -122,7 +135,7 @@ def table(section: str, values: Any, title: str) -> str:
     lines += ["| key | default | environment | meaning |", "|---|---|---|---|"]
     for item in dataclasses.fields(values):
         default = getattr(values, item.name)
-        if not dataclasses.is_dataclass(default) and item.name not in ("queues", "models"):
+        if not dataclasses.is_dataclass(default) and (section, item.name) not in settings._NAMED_TABLES:
             names = ", ".join(f"`{name}`" for name in variables(section, item.name))
             meaning = about.get(item.name, "").replace("|", "\\|")
             lines.append(f"| `{item.name}` | {shown(default)} | {names} | {meaning} |")
@@ -159,13 +172,92 @@ def shown(value: Any) -> str:
         return f'`"{format_duration(value)}"`'
     if isinstance(value, bool | int):
         return f"`{str(value).lower()}`"
-    return f'`"{value}"`' if value is not None and str(value) else ""
+    return f'`"{value}"`' if value not in (None, ()) and str(value) else ""
+
+
+FLOW_NODES = f"""{NOTE}
+# Node types of flows
+
+What a flow may consist of: `headrace flows nodes` lists the same, with the types that other packages bring. Each
+understands the `parameters` of its namesake in n8n for the versions given; what it cannot do is refused when a flow is
+checked or imported, with what to use in its place.
+"""
+
+SHAPES = {
+    Shape.TRIGGER: "begins a run",
+    Shape.WHOLE: "takes all items at once",
+    Shape.EACH: "takes each item by itself, with tries and a stored result of its own",
+    Shape.LOOP: "is a loop",
+    Shape.FLOW: "runs another flow",
+    Shape.NOTE: "never runs",
+}
+
+
+def flow_nodes() -> str:
+    """Return the page of the built-in node types."""
+    return "\n".join([FLOW_NODES, *(node_type(kind) for kind in own_types())])
+
+
+def own_types() -> list[NodeType]:
+    """Return the types of Headrace itself: they come first."""
+    return list(all_types()[: len(MODULES)])
+
+
+def node_type(kind: NodeType) -> str:
+    """Return the section of a node type."""
+    lowest, highest = kind.versions
+    versions = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
+    types = ", ".join(f"`{name}`" for name in kind.types)
+    about = inspect.cleandoc(type(kind).__doc__ or "").partition("\n>>>")[0]
+    facts = f"{SHAPES[kind.shape]} · `typeVersion` {versions} · {types}"
+    return f"## {kind.name}\n\n{kind.summary[0].upper()}{kind.summary[1:]}. {about}\n\n{facts}\n"
+
+
+EXPRESSIONS = f"""{NOTE}
+# Functions of expressions
+
+`f(x, a)` and `x.f(a)` mean the same. What a parameter may be, and the values that expressions begin with, are told in
+[Write and run JSON flows](../howto/flows.md#expressions).
+"""
+
+
+def functions() -> str:
+    """Return the page of all functions of expressions."""
+    parts = [EXPRESSIONS]
+    for group in TABLES:
+        rows = [
+            f"| {names_of(one, group)} | {cell(one.description)} | {example_of(one)} |"
+            for one in group.functions.values()
+            if not one.alias_of
+        ]
+        parts.append(
+            "\n".join([f"## {group.title}", "", "| function | what it gives | example |", "|---|---|---|", *rows, ""])
+        )
+    return "\n".join(parts)
+
+
+def names_of(function: Function, group: Table) -> str:
+    """Return a function's names, the one it is listed by first."""
+    others = [name for name, one in group.functions.items() if one.alias_of == function.name]
+    return ", ".join(f"`{name}`" for name in [function.name, *others])
+
+
+def example_of(function: Function) -> str:
+    """Return a function's example with what it gives."""
+    return f"`{cell(function.example)}` → `{cell(json.dumps(function.result, ensure_ascii=False))}`"
+
+
+def cell(text: str) -> str:
+    """Return a text as it may stand in a table."""
+    return text.replace("|", "\\|")
 
 
 def pages() -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield every page with what writes it."""
     yield "configuration.md", configuration
     yield "cli.md", command_line
+    yield "flow-nodes.md", flow_nodes
+    yield "expressions.md", functions
 
 
 def main() -> int:

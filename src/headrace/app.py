@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from headrace.canvas import Workflow
     from headrace.dead_letters import DeadLetters
     from headrace.engine.worker import Worker
+    from headrace.files import Files
     from headrace.llm.dedupe import NameBook, Rule, Scorer
     from headrace.llm.gateway import LLM
     from headrace.model.schedule import CatchUp, Declaration
@@ -94,6 +95,8 @@ class App(WorkflowVerbs):
         self._schedules: dict[str, ScheduleDef] = {}
         self._workflows: dict[str, Workflow] = {}
         self._queue_options: dict[str, QueueOptions] = {}
+        #: Whether its workers take part in runs though it declares no workflow: in runs of those that are stored.
+        self.works_runs = False
         self.lifespan = lifespan
         self._url = url
         self._given_settings = settings
@@ -351,10 +354,10 @@ class App(WorkflowVerbs):
         return slots
 
     def _engine_queues(self) -> list[str]:
-        """Return the queues of runs, where the app has workflows; `[worker]` says which of them its workers take."""
+        """Return the queues of runs, where the app works any; `[worker]` says which of them its workers take."""
         worker = self.settings.worker
         taken = ((WORKFLOWS_QUEUE, worker.workflow_processor_enabled), (NODES_QUEUE, worker.node_processor_enabled))
-        return [queue for queue, enabled in taken if enabled and self._workflows]
+        return [queue for queue, enabled in taken if enabled and (self._workflows or self.works_runs)]
 
     # Jobs and batches
 
@@ -510,6 +513,13 @@ class App(WorkflowVerbs):
 
         chosen = Rule(similarity=Similarity(rule)) if isinstance(rule, str) else rule
         return NameBook(self.runtime.stores.names, scope, chosen)
+
+    @cached_property
+    def files(self) -> Files:
+        """Files of runs, such as PDFs: `put` within a task of a workflow, `get` there and elsewhere."""
+        from headrace.files import Files
+
+        return Files(lambda: self.runtime)
 
     @cached_property
     def dead_letters(self) -> DeadLetters:

@@ -22,7 +22,7 @@ from headrace.model.parking import ParkRequested
 if TYPE_CHECKING:
     from headrace.canvas import Canvas
     from headrace.canvas.workflow import Workflow
-    from headrace.engine.workflows.service import RunService
+    from headrace.engine.workflows.service import RunService, StartOptions
     from headrace.model.graph.nodes import Graph
     from headrace.runs import Run
 
@@ -120,6 +120,18 @@ class WorkflowVerbs:
         value = input_of_any(name, *given, **inputs) if declared is None else declared.input_of(*given, **inputs)
         options = start_options(key, user_id, correlation_id, metadata)
         graph = None if declared is None else declared.graph
+        return Run(self, await self.run_service.start(name, graph, value, options))
+
+    async def start_json(self: Any, name: str, given: Any, options: StartOptions) -> Run:
+        """Start a run of a workflow that this app declares, or that is stored, with JSON; for commands and services.
+
+        `given`: the arguments of its function, by name or in their order, or the one value. Raises as `start` does.
+        """
+        from headrace.runs import Run
+
+        declared = self._workflows.get(name)
+        graph = None if declared is None else declared.graph
+        value = given if declared is None else declared.input_of_json(given)
         return Run(self, await self.run_service.start(name, graph, value, options))
 
     async def start_by_name(self: Any, name: str, report: dict[str, Any], key: str) -> UUID:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from headrace.model.job import JobState, Park
-from headrace.model.run import LiveNode, RunEnding, RunState
+from headrace.model.run import LiveNode, RunEnding, RunState, RunView
 from headrace.stores.memory import open_memory_stores
 from tests.conformance.runs import Runs, node_job, success
 from tests.conformance.scenario import MINUTE, SECOND, Scenario
@@ -45,6 +45,27 @@ async def test_runs_are_listed_by_workflow_and_state(on: Scenario, runs: Runs) -
     assert await found("v", RunState.RUNNING) == []
     assert await found("x") == []
     assert (await runs.store.list_runs(state=RunState.SUCCEEDED))[0] == await runs.run(first)
+
+
+@pytest.mark.parametrize("workflow", [None, "w"])
+@pytest.mark.parametrize("state", [None, RunState.RUNNING])
+async def test_pages_of_runs_leave_out_nothing_and_repeat_nothing(
+    on: Scenario, runs: Runs, workflow: str | None, state: RunState | None
+) -> None:
+    """Each page begins behind the last run of the one before, also among runs of one time."""
+    for index in range(7):
+        await runs.start(workflow="w")
+        on.clock.advance(SECOND * (index % 3 == 2))
+    whole = [view.id for view in await runs.store.list_runs()]
+    found: list[RunView] = await runs.store.list_runs(workflow=workflow, state=state, limit=2)
+    while True:
+        await runs.start(workflow="w")
+        last = found[-1].created_at, found[-1].id
+        page = await runs.store.list_runs(workflow=workflow, state=state, before=last, limit=2)
+        if not page:
+            break
+        found += page
+    assert [view.id for view in found] == whole
 
 
 async def test_those_that_are_final_are_told(runs: Runs) -> None:

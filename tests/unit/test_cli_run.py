@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from headrace import App, Backoff, chain, group, input_, loop, map_, run_, signature, sub, wait_signal, when
-from headrace.cli.run_tree import run_document
+from headrace.engine.workflows.documents import run_document
 from tests.unit.cli_runner import CommandLine, as_client, command_line, working
 from tests.waiting import wait_until_sync
 

@@ -61,6 +61,23 @@ class Workflow:
         bound.apply_defaults()
         return dict(bound.arguments)
 
+    def input_of_json(self, given: Any) -> Any:
+        """Return the input of a run for JSON: a function's arguments by name or in their order, or the one value.
+
+        Raises InvalidInputError for arguments that do not fit.
+        """
+        if self.parameters is None:
+            return given
+        match given:
+            case None:
+                return self.input_of()
+            case dict():
+                return self.input_of(**given)
+            case list():
+                return self.input_of(*given)
+            case _:
+                return self.input_of(given)
+
     def input_of_report(self, report: Mapping[str, Any]) -> Any:
         """Return the input of a run that follows the failure of another.
 

@@ -29,9 +29,13 @@ COMMANDS: dict[str, Entry] = {
     ),
     "worker": Entry("headrace.cli.worker:worker", "Work the jobs of an app until SIGTERM or Ctrl-C."),
     "dev": Entry("headrace.cli.worker:dev", "Work the jobs of an app and show what happens to each, for development."),
+    "serve": Entry("headrace.cli.serve:serve", "Serve an app over HTTP: workflows, runs and webhooks of flows."),
     "workers": Entry("headrace.cli.workers:workers", "Show the workers that are alive."),
     "enqueue": Entry("headrace.cli.enqueue:enqueue", "Make a durable job of one call and print its id."),
     "papers": Entry("headrace.apps.papers.command:papers", "Structured extraction from a folder of documents."),
+    "flows": Entry(
+        "headrace.apps.flows.command:flows", "JSON flows: run, validate, import, export and draw workflows of nodes."
+    ),
     "batch": Entry("headrace.cli.batch:batch", "Look at batches, follow them, retry and cancel them."),
     "job": Entry("headrace.cli.job:job", "Look at one job, ask why it waits, cancel it, run it again."),
     "run": Entry(

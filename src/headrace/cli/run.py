@@ -10,16 +10,10 @@ import click
 from headrace.app import App
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
-from headrace.cli.run_tree import (
-    find_node,
-    node_document,
-    print_node,
-    print_run,
-    run_document,
-    tree_document,
-)
+from headrace.cli.run_tree import print_node, print_run
 from headrace.cli.tables import Give
 from headrace.cli.values import IdType, JsonType, WholeType
+from headrace.engine.workflows.documents import find_node, node_document, run_document, tree_document
 from headrace.engine.workflows.tree import RunTree, TreeNode
 from headrace.model.errors import ConflictError
 from headrace.model.job import CancelAnswer

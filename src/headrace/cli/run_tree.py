@@ -1,4 +1,4 @@
-"""A run on the terminal and as JSON: its facts, and its nodes as a tree."""
+"""A run on the terminal: its facts, and its nodes as a tree."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from headrace.cli.output import age, print_facts, print_table, print_text, shorten
 from headrace.cli.tables import Give
-from headrace.engine.queries import to_json
 from headrace.engine.workflows.tree import RunTree, TreeNode
-from headrace.model.errors import NotFoundError
-from headrace.model.graph.paths import scope_of
 from headrace.model.job import JobError
 from headrace.model.reference import parse_reference
 from headrace.model.run import NodeState, RunView
@@ -24,54 +20,6 @@ _GIVE = Give(first=("ATTEMPTS", "KIND", "TOOK"), prose=("NOTE",))
 MOST_ENTRIES = 10
 #: States of nodes in the order in which they are counted.
 _ORDER = list(NodeState)
-
-
-def run_document(view: RunView) -> dict[str, Any]:
-    """Return what `run list` writes of a run: everything but its input, its output and its nodes."""
-    document: dict[str, Any] = to_json(view)
-    context = json.loads(document.pop("context"))
-    del document["input"], document["output"]
-    return document | {name: context.get(name) for name in ("user_id", "correlation_id", "metadata")}
-
-
-def tree_document(tree: RunTree, given: Any, result: Any) -> dict[str, Any]:
-    """Return a run with its nodes; `given` and `result` are its whole input and output."""
-    nodes = [node_document(node) for node in tree.nodes]
-    return run_document(tree.run) | {"input": given, "output": result, "nodes": nodes}
-
-
-def node_document(node: TreeNode) -> dict[str, Any]:
-    """Return a node with what is within it; large outputs stand as references."""
-    return {
-        "path": node.path,
-        "kind": node.kind,
-        "task": node.task,
-        "state": node.state,
-        "attempts": node.attempts,
-        "started_at": node.started_at,
-        "finished_at": node.finished_at,
-        "reused": node.reused,
-        "waits_for": node.waits_for,
-        "again_at": node.again_at,
-        "error": to_json(node.error),
-        "output": None if node.output is None else json.loads(node.output),
-        "nodes": [node_document(child) for child in node.children],
-    }
-
-
-def find_node(tree: RunTree, path: str) -> TreeNode:
-    """Return the node at a path. Raises NotFoundError naming those of the graph."""
-    todo = list(tree.nodes)
-    for node in todo:  # which grows
-        # An entry of one node is shown as that node.
-        if node.path == path or (path.endswith("]") and scope_of(node.path) == path):
-            return node
-        todo += node.children
-    known = ", ".join(node.path for node in tree.nodes)
-    raise NotFoundError(
-        f"no node {path!r} in run {tree.run.id}, or it has not begun; its nodes are: {known}; entries and rounds are "
-        f"counted from 0, as each[3], and what is within stands behind a slash, as each[3]/parse"
-    )
 
 
 def print_run(tree: RunTree, *, whole: bool) -> None:

@@ -12,7 +12,7 @@ from headrace.cli.output import json_option, print_facts, print_json, print_tabl
 from headrace.cli.tables import Give
 from headrace.cli.values import WholeType
 from headrace.cli.workflow_start import start
-from headrace.engine.queries import to_json
+from headrace.engine.workflows.documents import workflow_document
 from headrace.model.errors import NotFoundError
 from headrace.model.run import StoredWorkflow
 
@@ -43,16 +43,11 @@ def list_(as_json: bool) -> None:
     """
     found = with_stores(lambda stores: stores.workflows.list_workflows())
     if as_json:
-        print_json([_document(one) for one in found])
+        print_json([workflow_document(one) for one in found])
     elif not found:
         print_text("There are no workflows yet; one is stored when it is started for the first time.")
     else:
         print_table(COLUMNS, [_row(one) for one in found], _GIVE)
-
-
-def _document(stored: StoredWorkflow) -> dict[str, Any]:
-    document: dict[str, Any] = to_json(stored)
-    return document | {"graph": json.loads(stored.graph)}
 
 
 def _row(stored: StoredWorkflow) -> tuple[object, ...]:
@@ -89,7 +84,7 @@ def show(name: str, version: int | None, as_json: bool) -> None:
 
     found = with_stores(read)
     if as_json:
-        print_json(_document(found))
+        print_json(workflow_document(found))
     else:
         _print_workflow(found)
 

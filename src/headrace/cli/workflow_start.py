@@ -16,7 +16,6 @@ from headrace.model.errors import ConfigError, HeadraceError
 
 if TYPE_CHECKING:
     from headrace.app import App
-    from headrace.canvas import Workflow
     from headrace.engine.workflows.service import StartOptions
 
 
@@ -85,10 +84,7 @@ class Waiting:
 
 async def _start(app: App, asked: Asked, waiting: Waiting) -> None:
     async with app:
-        declared = app._workflows.get(asked.name)
-        graph = None if declared is None else declared.graph
-        value = asked.given if declared is None else _input_of(declared, asked.given)
-        run = app.find_run(await app.run_service.start(asked.name, graph, value, asked.options))
+        run = await app.start_json(asked.name, asked.given, asked.options)
         if not waiting.wait:
             _print_id(run.id, as_json=waiting.as_json)
             return
@@ -101,21 +97,6 @@ async def _start(app: App, asked: Asked, waiting: Waiting) -> None:
             error.run_id = run.id  # type: ignore[attr-defined]
             raise
     print_json({"run": run.id, "state": "succeeded", "output": output} if waiting.as_json else output)
-
-
-def _input_of(declared: Workflow, given: Any) -> Any:
-    """Return the input of a run for JSON: a function's arguments by name or in their order, or the one value."""
-    if declared.parameters is None:
-        return given
-    match given:
-        case None:
-            return declared.input_of()
-        case dict():
-            return declared.input_of(**given)
-        case list():
-            return declared.input_of(*given)
-        case _:
-            return declared.input_of(given)
 
 
 def _print_id(run_id: UUID, *, as_json: bool) -> None:

@@ -162,6 +162,10 @@ class NewRun:
     rerun_from: str | None = None
 
 
+#: A place in the order of runs, newest first: when one was started, and its id.
+StartedAt = tuple[datetime, UUID]
+
+
 @dataclass(frozen=True, slots=True)
 class RunView:
     """Everything known of a run but its nodes, for reading. `input`, `context` and `output` are JSON texts."""

@@ -88,6 +88,16 @@ class Call:
     #: The zone of the flow's clocks.
     zone: tzinfo = UTC
 
+    @classmethod
+    def trial(cls, parameters: Mapping[str, Any], *inputs: Items, services: Any = None) -> Call:
+        """Return a call by itself, to try a type without a flow; expressions see the items alone."""
+
+        def scope_of(index: int, port: int) -> Scope:
+            items = inputs[port] if port < len(inputs) else []
+            return Scope(items[index] if index < len(items) else None, index, items)
+
+        return cls("Trial", 1, parameters, inputs, scope_of, services)
+
     @property
     def items(self) -> Items:
         """The items of the first input."""

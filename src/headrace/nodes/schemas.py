@@ -84,7 +84,7 @@ def of_attributes(attributes: Sequence[Any]) -> Schema:
         if not isinstance(name, str) or not name.strip() or name in properties:
             raise _wrong(f"attributes[{number}].name", "must be a text, and another one for each attribute")
         kind = one.get("type", "string")
-        if kind not in _TYPES:
+        if not isinstance(kind, str) or kind not in _TYPES:
             raise _wrong(f"attributes[{number}].type", f"must be one of {', '.join(_TYPES)}, got {kind!r}")
         words = str(one.get("description") or "")
         properties[name] = {**_TYPES[kind], **({"description": words} if words else {})}

@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import UUID
 
 from headrace.model.job import CancelAnswer
-from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, Unsettled
+from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, StartedAt, Unsettled
 from headrace.model.session import LeaderTerm
 
 
@@ -32,9 +32,10 @@ class RunStore(Protocol):
         ...
 
     async def list_runs(
-        self, *, workflow: str | None = None, state: RunState | None = None, limit: int = 50
-    ) -> list[RunView]:
-        """Return runs, the newest first."""
+        self, *, workflow: str | None = None, state: RunState | None = None, before: StartedAt | None = None,
+        limit: int = 50,
+    ) -> list[RunView]:  # fmt: skip
+        """Return runs, the newest first; `before`: those behind that place, which is the last of another page."""
         ...
 
     async def final_runs(self, run_ids: Sequence[UUID]) -> dict[UUID, RunView]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headrace.model.errors import ConflictError, FenceLostError, NotFoundError
 from headrace.model.job import CancelAnswer, JobState
-from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, Unsettled
+from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, StartedAt, Unsettled
 from headrace.model.session import LeaderTerm
 from headrace.ports.notifier import Notifier
 from headrace.stores.memory import effects, intake
@@ -62,14 +62,16 @@ class MemoryRunStore:
 
     @atomic
     async def list_runs(
-        self, *, workflow: str | None = None, state: RunState | None = None, limit: int = 50
-    ) -> list[RunView]:
+        self, *, workflow: str | None = None, state: RunState | None = None, before: StartedAt | None = None,
+        limit: int = 50,
+    ) -> list[RunView]:  # fmt: skip
         """Return runs, the newest first."""
         chosen = (
             run
             for run in self._state.runs.rows.values()
             if workflow in (None, run.new.workflow) and state in (None, run.state)
-        )
+            and (before is None or (run.created_at, run.new.id) < before)
+        )  # fmt: skip
         return [run_view(run) for run in nlargest(limit, chosen, key=lambda run: (run.created_at, run.new.id))]
 
     @atomic

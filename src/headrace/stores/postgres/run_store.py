@@ -9,7 +9,7 @@ from uuid import UUID
 
 from headrace.model.errors import ConflictError, FenceLostError, NotFoundError
 from headrace.model.job import CancelAnswer, JobState
-from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, Unsettled
+from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, StartedAt, Unsettled
 from headrace.model.session import LeaderTerm
 from headrace.stores.postgres import intake
 from headrace.stores.postgres.completion import apply_effects
@@ -55,10 +55,14 @@ class PostgresRunStore:
         return None if row is None else run_view(row)
 
     async def list_runs(
-        self, *, workflow: str | None = None, state: RunState | None = None, limit: int = 50
-    ) -> list[RunView]:
+        self, *, workflow: str | None = None, state: RunState | None = None, before: StartedAt | None = None,
+        limit: int = 50,
+    ) -> list[RunView]:  # fmt: skip
         """Return runs, the newest first."""
-        rows = await self._database.fetch("list_runs", workflow=workflow, state=state, limit=limit)
+        at, run_id = before or (None, None)
+        rows = await self._database.fetch(
+            "list_runs", workflow=workflow, state=state, before_at=at, before_id=run_id, limit=limit
+        )
         return [run_view(row) for row in rows]
 
     async def final_runs(self, run_ids: Sequence[UUID]) -> dict[UUID, RunView]:

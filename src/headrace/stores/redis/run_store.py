@@ -9,13 +9,13 @@ from uuid import UUID
 
 from headrace.model.errors import ConflictError, FenceLostError, NotFoundError
 from headrace.model.job import CancelAnswer
-from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, Unsettled
+from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, StartedAt, Unsettled
 from headrace.model.session import LeaderTerm
 from headrace.stores.redis import pruning
 from headrace.stores.redis.endings import effects_words, in_parts, job_words, node_words, size_of
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.notifier import RedisNotifier
-from headrace.stores.redis.rows import parse_id, to_json
+from headrace.stores.redis.rows import micros, parse_id, to_json
 from headrace.stores.redis.run_rows import live_node, node_ending, run_fields, run_view, unsettled
 from headrace.stores.redis.views import fields
 
@@ -59,11 +59,13 @@ class RedisRunStore:
         return runs[0] if runs else None
 
     async def list_runs(
-        self, *, workflow: str | None = None, state: RunState | None = None, limit: int = 50
-    ) -> list[RunView]:
+        self, *, workflow: str | None = None, state: RunState | None = None, before: StartedAt | None = None,
+        limit: int = 50,
+    ) -> list[RunView]:  # fmt: skip
         """Return runs, the newest first: of each state the newest are found, and of these the newest of all."""
         states = [one.value for one in RunState if state in (None, one)]
-        found = await self._namespace.run("find_runs", workflow or "", limit, *states)
+        place = ("", "") if before is None else (micros(before[0]), before[1].hex)
+        found = await self._namespace.run("find_runs", workflow or "", limit, *place, *states)
         newest = nlargest(limit, {(int(at), run_id) for at, run_id in zip(found[::2], found[1::2], strict=True)})
         runs = await self._read_runs([run_id for _, run_id in newest])
         # Between finding and reading a run may have moved on.

@@ -1,0 +1,1 @@
+"""The commands of `headrace flows`, one module each."""

@@ -1,0 +1,16 @@
+"""The app of flows: the tasks that their graphs call, and nothing else."""
+
+from __future__ import annotations
+
+from headrace import App
+
+
+def flows_app() -> App:
+    """Return an app that knows the tasks of flows, and whose workers take part in runs of those that are stored."""
+    from headrace.apps.flows import schedules, tasks
+
+    app = App()
+    tasks.register(app)
+    schedules.register(app)
+    app.works_runs = True
+    return app

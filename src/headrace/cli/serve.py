@@ -1,0 +1,82 @@
+"""`headrace serve`: the HTTP service of an app."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.loading import load_app
+from headrace.cli.logs import LEVELS, log_to_stderr
+from headrace.cli.output import json_option, print_json, print_text
+from headrace.cli.signals import StopSignals, exit_now
+from headrace.cli.values import WholeType
+from headrace.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headrace.app import App
+
+FLOWS = "headrace.apps.flows.worker:app"
+_NEEDED = ("fastapi", "starlette", "uvicorn")
+
+
+@click.command()
+@click.argument("app", metavar="[MODULE:app]", default=FLOWS)
+@click.option("--host", default="127.0.0.1", help="Listen here: an address of this machine that no other one reaches.")
+@click.option("--port", metavar="N", type=WholeType("port", 0, 65_535), default=8400, help="0 takes any free one.")
+@click.option("--worker/--no-worker", default=False, help="Work the jobs of the app in this process too.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", help="What is logged to standard error.")
+@json_option
+def serve(  # noqa: PLR0913 - click hands over one per option
+    app: str, host: str, port: int, worker: bool, log_level: str, as_json: bool
+) -> int:
+    """Serve an app over HTTP: workflows, runs and webhooks of flows.
+
+    Workflows, runs and signals are below /api/v1, webhooks below /webhook, until SIGTERM or Ctrl-C. Without MODULE:app
+    it serves JSON flows. Who reaches it may do everything, so it listens on this machine alone. Runs are worked by
+    `headrace worker`, or here with --worker. --json writes a line with the URL when it listens.
+
+    \b
+    Examples:
+      headrace serve
+      headrace serve shop.flows:app --port 8401 --worker
+    """
+    log_to_stderr(log_level, as_json=as_json)
+    if log_level == "info":
+        # A line per job is for --log-level debug.
+        logging.getLogger("headrace.jobs").setLevel(logging.WARNING)
+    serving = _serving()
+    address = serving.Address(host, port)
+    address.check()
+    return asyncio.run(_serve(serving, load_app(app), address, worker=worker, as_json=as_json))
+
+
+def _serving() -> Any:
+    """Return the module that serves. Commands and service import one another in no other way."""
+    try:
+        return import_module("headrace.service.serving")
+    except ModuleNotFoundError as error:
+        if error.name not in _NEEDED:
+            raise
+        raise ConfigError(f"the service needs the package {error.name}: pip install 'headrace[service]'") from None
+
+
+async def _serve(serving: Any, app: App, address: Any, *, worker: bool, as_json: bool) -> int:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    signals = StopSignals(lambda: loop.call_soon_threadsafe(stopping.set), exit_now)
+    signals.install()
+
+    def announce(url: str) -> None:
+        if as_json:
+            print_json({"event": "started", "url": url, "pid": os.getpid()})
+        else:
+            print_text(f"serving on {url}; Ctrl-C stops")
+        sys.stdout.flush()
+
+    await serving.serve(app, address, worker=worker, stopping=stopping, announce=announce)
+    return signals.exit_code

@@ -1,0 +1,1 @@
+"""The HTTP service: routes of FastAPI over the façade."""

@@ -1,0 +1,128 @@
+"""What every request has to pass before a route sees it: its host, its origin, its size, its type.
+
+A page of another site must reach nothing here through the browser of whoever runs the service: it can neither name this
+host by a name of its own (DNS rebinding), nor send what browsers send without asking (forms, images, simple requests).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headrace.service.bodies import parse_json, read_body, replay
+from headrace.service.problems import HEADERS, RequestError, problem_of
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+#: Requests below it are written by programs that were told how, and may have other bodies than JSON.
+WEBHOOKS = "/webhook/"
+JSON = "application/json"
+#: What browsers say of requests of the service's own pages, and of addresses that people typed.
+_OWN_SITES = ("same-origin", "none")
+
+
+class Guard:
+    """Middleware that refuses what no route should see, and adds the headers of every answer."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it with a problem."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        try:
+            check_host(headers)
+            _check_origin(scope, headers)
+            _check_address(scope)
+            _check_type(scope, headers)
+            body = await read_body(receive, headers.get("content-length"))
+            if is_json(headers.get("content-type", "")):
+                parse_json(body)
+        except RequestError as error:
+            await problem_of(error)(scope, receive, send)
+            return
+        await self._inner(scope, replay(body, receive), _with_headers(send))
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+        await send(message)
+
+    return sending
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a body is JSON by its type.
+
+    >>> is_json("application/json; charset=utf-8"), is_json("application/geo+json"), is_json("text/plain")
+    (True, True, False)
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def check_host(headers: Headers) -> None:
+    """Raise RequestError unless the request was sent to a name of this machine alone."""
+    hosts = headers.getlist("host")
+    if len(hosts) != 1:
+        raise RequestError(400, "invalid_request", f"one Host header must be sent, got {len(hosts)}")
+    if not is_loopback(host_of(hosts[0])):
+        rule = "the service answers to localhost, 127.0.0.1 and [::1] alone"
+        raise RequestError(403, "forbidden_host", f"{rule}, got the host {hosts[0][:80]!r}")
+
+
+def host_of(authority: str) -> str:
+    """Return a host without its port.
+
+    >>> host_of("localhost:8400"), host_of("[::1]:8400")
+    ('localhost', '::1')
+    """
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0]
+    return authority.partition(":")[0].lower()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is this machine's own.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("localhost.evil.example")
+    (True, True, False)
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_origin(scope: Scope, headers: Mapping[str, str]) -> None:
+    """Refuse what a page of another site made a browser send: a webhook may start a run by a mere GET."""
+    if scope["method"] in SAFE_METHODS and not scope["path"].startswith(WEBHOOKS):
+        return
+    origin = headers.get("origin")
+    foreign = origin is not None and origin.lower() != f"{scope['scheme']}://{headers['host']}".lower()
+    if foreign or headers.get("sec-fetch-site", "none").lower() not in _OWN_SITES:
+        raise RequestError(403, "forbidden_origin", "a page of another site must not send requests to this service")
+
+
+def _check_address(scope: Scope) -> None:
+    if "\0" in scope["path"] or b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
+        raise RequestError(400, "invalid_request", "the address must not contain NUL characters")
+
+
+def _check_type(scope: Scope, headers: Mapping[str, str]) -> None:
+    """Ask for JSON: forms and texts can be sent by any page, without a question of the browser before."""
+    if scope["method"] in SAFE_METHODS or scope["path"].startswith(WEBHOOKS):
+        return
+    kind = headers.get("content-type", "")
+    if not is_json(kind):
+        fix = f"send Content-Type: {JSON}, also without a body"
+        raise RequestError(415, "unsupported_media_type", f"{fix}, got {kind[:80]!r}")

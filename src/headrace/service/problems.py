@@ -1,0 +1,138 @@
+"""Errors as problem documents (RFC 9457): a status, a stable `code`, and a sentence that says what to do next."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, cast
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from headrace.model.errors import (
+    BlobStoreError,
+    ConflictError,
+    HeadraceError,
+    InvalidInputError,
+    KeyHeldError,
+    LimitTimeoutError,
+    NotFoundError,
+    PayloadTooLargeError,
+    QueueClosedError,
+    QueueFullError,
+    ResultTimeoutError,
+    StoreUnavailableError,
+    StoreVersionError,
+    WorkflowNotActiveError,
+)
+
+LOG = logging.getLogger("headrace.service")
+
+#: Sent with every answer: what users wrote is never run as a page, and no copy of it is kept on the way.
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+}
+#: When it is worth trying again.
+RETRY_AFTER = {"retry-after": "1"}
+
+
+class RequestError(HeadraceError):
+    """The request cannot be taken. Correct what the text names, and send it again."""
+
+    def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.headers = status, code, dict(headers or {})
+
+
+#: The first that fits decides, so subclasses come before their bases.
+_STATUSES: tuple[tuple[type[HeadraceError], int], ...] = (
+    (PayloadTooLargeError, 413),
+    (InvalidInputError, 422),
+    (ConflictError, 409),
+    (KeyHeldError, 409),
+    (NotFoundError, 404),
+    (WorkflowNotActiveError, 409),
+    (QueueFullError, 429),
+    (LimitTimeoutError, 429),
+    (QueueClosedError, 503),
+    (StoreUnavailableError, 503),
+    (StoreVersionError, 503),
+    (BlobStoreError, 503),
+    (ResultTimeoutError, 504),
+)
+
+
+def status_of(error: HeadraceError) -> int:
+    """Return the status of an error.
+
+    >>> status_of(NotFoundError()), status_of(HeadraceError())
+    (404, 500)
+    """
+    if isinstance(error, RequestError):
+        return error.status
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+
+
+def problem(
+    status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **facts: Any
+) -> JSONResponse:
+    """Return the answer that tells of a problem; facts that are None are left out."""
+    document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code}
+    document |= {"detail": detail} | {name: value for name, value in facts.items() if value is not None}
+    return JSONResponse(document, status, headers={**HEADERS, **(headers or {})}, media_type="application/problem+json")
+
+
+def problem_of(error: HeadraceError) -> JSONResponse:
+    """Return the answer that tells of an error of ours, with the facts that it carries."""
+    facts = {name: getattr(error, name, None) for name in ("field", "rule", "run_id")}
+    shown = {name: str(value) for name, value in facts.items() if value is not None}
+    status = status_of(error)
+    headers = getattr(error, "headers", {}) | (RETRY_AFTER if status in (429, 503) else {})
+    return problem(status, error.code, str(error), headers=headers, **shown)
+
+
+def add_handlers(service: FastAPI) -> None:
+    """Let every error end as a problem document."""
+    service.add_exception_handler(HeadraceError, _on_error)
+    service.add_exception_handler(RequestValidationError, _on_invalid)
+    service.add_exception_handler(HTTPException, _on_http)
+    service.add_exception_handler(Exception, _on_surprise)
+
+
+async def _on_error(request: Request, error: Exception) -> JSONResponse:
+    answer = problem_of(cast(HeadraceError, error))
+    if answer.status_code >= 500:
+        LOG.error("%s %s: %s", request.method, request.url.path, error)
+    return answer
+
+
+async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
+    faults = [
+        {"field": ".".join(map(str, fault["loc"])), "rule": str(fault["msg"])}
+        for fault in cast(RequestValidationError, error).errors()
+    ]
+    first = f"{faults[0]['field']}: {faults[0]['rule']}" if faults else "the request is not as it has to be"
+    return problem(422, InvalidInputError.code, first, errors=faults)
+
+
+async def _on_http(request: Request, error: Exception) -> JSONResponse:
+    """Tell of what the framework refuses: paths and methods that there are not."""
+    found = cast(HTTPException, error)
+    if found.status_code == 404:
+        return problem(404, NotFoundError.code, f"there is nothing at {request.url.path}")
+    if found.status_code == 405:
+        allowed = (found.headers or {}).get("allow", "")
+        detail = f"{request.method} is not for {request.url.path}: use {allowed}"
+        return problem(405, "method_not_allowed", detail, headers=found.headers)
+    return problem(found.status_code, "http_error", str(found.detail), headers=found.headers)
+
+
+async def _on_surprise(request: Request, error: Exception) -> JSONResponse:
+    """A mistake of ours: what it was is for the log alone."""
+    LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem(500, "internal_error", "this should not happen: the log of the service has what it was")

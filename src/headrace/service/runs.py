@@ -1,0 +1,132 @@
+"""`/runs`: starting runs of workflows, looking at them, cancelling and repeating them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from headrace.engine.queries import to_json
+from headrace.engine.workflows.documents import find_node, node_document, run_document, tree_document
+from headrace.model.errors import InvalidInputError
+from headrace.model.run import RunState
+from headrace.runs import start_options
+from headrace.service.paging import Page, decode_place, encode_place
+from headrace.service.served import Served
+
+#: Entries of one map, or rounds of one loop, that the tree of a run shows.
+MOST_ENTRIES = 1_000
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
+
+
+class StartRun(BaseModel):
+    """A run to start."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workflow: str = Field(description="name of a workflow that the app declares, or that is stored")
+    input: Any = Field(None, description="what it works on: arguments by name, or any value")
+    key: str | None = Field(None, description="idempotency key, unique per workflow; also as the header")
+    user_id: str | None = Field(None, max_length=255, description="for whom it runs; every node is told")
+    correlation_id: str | None = Field(None, max_length=255, description="what it belongs to; every node is told")
+    metadata: dict[str, Any] | None = Field(None, description="what else every node is told")
+
+
+class Rerun(BaseModel):
+    """How a run is repeated."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    first: str | None = Field(None, alias="from", description="run this node again in any case, such as each[3]")
+
+
+class RunPage(Page):
+    """Which runs are listed."""
+
+    workflow: str | None = Field(None, max_length=64)
+    state: RunState | None = None
+
+
+@router.post("", status_code=201)
+async def start_run(app: Served, body: StartRun, response: Response, key: IdempotencyKey = None) -> dict[str, Any]:
+    """Start a run and return its id once it is stored; the same key and body give the same run again."""
+    if key is not None and body.key not in (None, key):
+        raise InvalidInputError("key", f"must be that of the header Idempotency-Key, {key!r}", body.key)
+    options = start_options(body.key if key is None else key, body.user_id, body.correlation_id, body.metadata)
+    run = await app.start_json(body.workflow, body.input, options)
+    return _created(response, run.id)
+
+
+@router.get("")
+async def list_runs(app: Served, page: Annotated[RunPage, Query()]) -> dict[str, Any]:
+    """List runs, newest first, without their inputs and outputs."""
+    before = None if page.cursor is None else decode_place(page.cursor)
+    # One more tells whether another page follows.
+    found = await app.runtime.stores.runs.list_runs(
+        workflow=page.workflow, state=page.state, before=before, limit=page.limit + 1
+    )
+    shown = found[: page.limit]
+    last = encode_place((shown[-1].created_at, shown[-1].id)) if len(found) > len(shown) else None
+    return {"runs": [run_document(view) for view in shown], "next_cursor": last}
+
+
+@router.get("/{run_id}")
+async def get_run(app: Served, run_id: str) -> dict[str, Any]:
+    """Return a run as the tree of its nodes, without their outputs; of large maps and loops the first entries."""
+    tree = await app.find_run(run_id).tree()
+    values = app.runtime.means.values
+    given = await values.load(tree.run.input)
+    output = None if tree.run.output is None else await values.load(tree.run.output)
+    document = tree_document(tree, given, output)
+    for node in document["nodes"]:
+        _shorten(node)
+    found: dict[str, Any] = to_json(document)
+    return found
+
+
+@router.get("/{run_id}/nodes/{path:path}")
+async def get_node(app: Served, run_id: str, path: str) -> dict[str, Any]:
+    """Return a node of a run, such as each[3], with its whole output."""
+    tree = await app.find_run(run_id).tree()
+    node = find_node(tree, path)
+    output = None if node.output is None else await app.runtime.means.values.load(node.output)
+    document = node_document(node)
+    _shorten(document)
+    found: dict[str, Any] = to_json({"run": tree.run.id} | document | {"output": output})
+    return found
+
+
+@router.post("/{run_id}/cancel")
+async def cancel_run(app: Served, run_id: str) -> dict[str, Any]:
+    """Cancel a run: what waits of it ends at once, what runs is asked to stop."""
+    run = app.find_run(run_id)
+    answer = await run.cancel()
+    return {"run": str(run.id), "answer": answer, "state": (await run.view()).state}
+
+
+@router.post("/{run_id}/rerun", status_code=201)
+async def rerun(app: Served, run_id: str, response: Response, body: Rerun | None = None) -> dict[str, Any]:
+    """Run the graph of a run that has ended once more, on the same input; nodes that succeeded keep their outputs."""
+    first = None if body is None else body.first
+    run = app.find_run(run_id)
+    again = await run.rerun(first)
+    return _created(response, again.id) | {"rerun_of": str(run.id), "rerun_from": first}
+
+
+def _created(response: Response, run_id: UUID) -> dict[str, Any]:
+    response.headers["location"] = f"/api/v1/runs/{run_id}"
+    return {"run": str(run_id)}
+
+
+def _shorten(node: dict[str, Any]) -> None:
+    """Leave out what makes a tree large: outputs, which have a route of their own, and all but the first entries."""
+    todo = [node]
+    for one in todo:  # which grows
+        one.pop("output", None)
+        one["left_out"] = max(len(one["nodes"]) - MOST_ENTRIES, 0)
+        del one["nodes"][MOST_ENTRIES:]
+        todo += one["nodes"]

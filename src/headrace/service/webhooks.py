@@ -1,0 +1,132 @@
+"""`/webhook/PATH`: requests that begin runs of flows, and what is answered to them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from headrace.app import App
+from headrace.apps.flows import webhooks
+from headrace.apps.flows.compiling import NODE_TASK
+from headrace.model.errors import (
+    ConfigError,
+    InvalidInputError,
+    NotFoundError,
+    ResultTimeoutError,
+    RunFailedError,
+    WorkflowNotActiveError,
+)
+from headrace.model.names import check_key
+from headrace.nodes.webhook import Hook
+from headrace.runs import Run
+from headrace.service.problems import RequestError, problem
+from headrace.service.served import Served
+from headrace.service.webhook_bodies import body_of, fields_of
+
+LOG = logging.getLogger("headrace.service")
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+#: How long a request waits for the end of a flow at most.
+WAIT = timedelta(seconds=60)
+MOST_KEY = 200
+
+router = APIRouter()
+
+
+def runs_flows(app: App) -> bool:
+    """Whether an app knows the tasks of flows."""
+    return app.registry.get(NODE_TASK) is not None
+
+
+@router.api_route("/webhook/{path:path}", methods=list(METHODS), include_in_schema=False)
+async def webhook(request: Request, path: str, app: Served) -> Response:
+    """Begin a run of the flow that listens at a path, and answer as its webhook says."""
+    known: webhooks.Listeners = request.app.state.listeners
+    listener, params = _chosen(await known.find(path), request.method, path)
+    secret = _check_login(app, listener, request)
+    given = webhooks.Request(
+        request.method, str(request.url.replace(query="")), _headers(request), fields_of(request.url.query),
+        body_of(request.headers.get("content-type", ""), await request.body()), params,
+    )  # fmt: skip
+    try:
+        run = await webhooks.begin(app, listener, given.item(secret), _key(request))
+    except WorkflowNotActiveError:
+        raise _nobody_listens(path) from None
+    return await _answer(listener, run)
+
+
+def _chosen(
+    found: Sequence[tuple[webhooks.Listener, dict[str, str]]], method: str, path: str
+) -> tuple[webhooks.Listener, dict[str, str]]:
+    """Return the webhook of a path and a method. Raises NotFoundError, RequestError 405 for another method."""
+    if not found:
+        raise _nobody_listens(path)
+    for listener, params in found:
+        if listener.hook.method == method:
+            return listener, params
+    methods = ", ".join(sorted({listener.hook.method for listener, _ in found}))
+    detail = f"the webhook {path!r} does not take {method}: use {methods}"
+    raise RequestError(405, "method_not_allowed", detail, headers={"allow": methods})
+
+
+def _nobody_listens(path: str) -> NotFoundError:
+    fix = "the flow must be imported, switched on, and `active` in its JSON"
+    return NotFoundError(f"no flow listens at the webhook {path!r}: {fix}")
+
+
+def _check_login(app: App, listener: webhooks.Listener, request: Request) -> str:
+    """Return the name of the header with the secret, an empty text for none. Raises RequestError 401."""
+    try:
+        credential = webhooks.credential_of(app, listener)
+    except (ConfigError, InvalidInputError) as error:
+        LOG.error("node %r of %s lets nobody in: %s", listener.node, listener.workflow, error)
+        raise RequestError(503, "config", "the webhook cannot let anybody in yet: see the log of the service") from None
+    if credential is None:
+        return ""
+    if not webhooks.is_let_in(credential, request.headers):
+        asks = {"www-authenticate": 'Basic realm="webhook", charset="UTF-8"'} if credential.kind == "basic" else {}
+        raise RequestError(401, "unauthorized", "the webhook asks for its credential", headers=asks)
+    return credential.name
+
+
+def _headers(request: Request) -> dict[str, str]:
+    """Return the headers; those that are there several times as one, as a list of values is written."""
+    return {name: ", ".join(request.headers.getlist(name)) for name in request.headers}
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if len(key) > MOST_KEY:
+        raise InvalidInputError("Idempotency-Key", f"must be at most {MOST_KEY} characters", f"{len(key)} characters")
+    return check_key("Idempotency-Key", key)
+
+
+async def _answer(listener: webhooks.Listener, run: Run) -> Response:
+    hook = listener.hook
+    if hook.answers == "onReceived":
+        started = {"message": "Workflow was started", "run": str(run.id)}
+        return _made(hook, started if hook.body is None else hook.body)
+    try:
+        items: Any = await run.result(WAIT)
+    except ResultTimeoutError:
+        detail = f"the flow did not end within {WAIT.total_seconds():g} s; it goes on: see its run"
+        return problem(504, ResultTimeoutError.code, detail, run=str(run.id))
+    except RunFailedError as error:
+        return problem(500, error.code, "the flow did not succeed: see its run", run=str(run.id))
+    return _made(hook, "" if hook.data == "noData" else webhooks.answer_of(hook, items or []))
+
+
+def _made(hook: Hook, content: Any) -> Response:
+    """Return the answer with the status and the headers of the webhook: text as it is, the rest as JSON."""
+    kind = PlainTextResponse if isinstance(content, str) else JSONResponse
+    answer = kind(content, hook.status)
+    for name, value in hook.headers:
+        answer.headers[name] = value
+    return answer

@@ -1,0 +1,56 @@
+"""`/workflows`: definitions that are stored, and whether they may be started."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from headrace.engine.workflows.documents import workflow_document
+from headrace.model.errors import NotFoundError
+from headrace.service.paging import Page
+from headrace.service.served import Served
+
+#: Versions are numbers of 32 bits in every store.
+MOST_VERSION = 2**31 - 1
+
+router = APIRouter(prefix="/workflows", tags=["workflows"])
+
+
+@router.get("")
+async def list_workflows(app: Served, page: Annotated[Page, Query()]) -> dict[str, Any]:
+    """List the latest version of every workflow by name, without its graph."""
+    found = await app.runtime.stores.workflows.list_workflows()
+    behind = [stored for stored in found if page.cursor is None or stored.name > page.cursor]
+    shown = behind[: page.limit]
+    rows = [{key: value for key, value in workflow_document(stored).items() if key != "graph"} for stored in shown]
+    return {"workflows": rows, "next_cursor": shown[-1].name if len(behind) > len(shown) else None}
+
+
+@router.get("/{name}")
+async def get_workflow(
+    app: Served, name: str, version: Annotated[int | None, Query(ge=1, le=MOST_VERSION)] = None
+) -> dict[str, Any]:
+    """Return a version of a workflow, the latest unless another is asked for, with its graph in the JSON form."""
+    found = await app.runtime.stores.workflows.get_workflow(name, version)
+    if found is None:
+        which = f"workflow {name!r}" if version is None else f"version {version} of workflow {name!r}"
+        raise NotFoundError(f"no {which} is stored; GET /api/v1/workflows lists those there are")
+    return workflow_document(found)
+
+
+@router.post("/{name}/activate")
+async def activate(app: Served, name: str) -> dict[str, Any]:
+    """Let runs of a workflow be started again."""
+    return await _set_active(app, name, active=True)
+
+
+@router.post("/{name}/deactivate")
+async def deactivate(app: Served, name: str) -> dict[str, Any]:
+    """Let no run of a workflow be started any more, whatever its version; those that run go on."""
+    return await _set_active(app, name, active=False)
+
+
+async def _set_active(app: Served, name: str, *, active: bool) -> dict[str, Any]:
+    await app.runtime.stores.workflows.set_workflow_active(name, active=active)
+    return {"workflow": name, "active": active}

@@ -1,0 +1,139 @@
+"""How flows are arranged: what runs, in which order, and what belongs to which loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.apps.flows.checks import check_flow
+from headrace.apps.flows.form import parse_flow
+from headrace.apps.flows.naming import ids_of, workflow_name
+from headrace.apps.flows.structure import Block
+from headrace.nodes.no_op import NoOpType
+from tests.unit.flow_making import flow, node, problems_of
+
+GO = node("Go", "manual")
+
+
+def loop(name: str) -> dict[str, Any]:
+    """Return a loop."""
+    return node(name, "splitInBatches", typeVersion=3)
+
+
+def arranged(made: dict[str, Any]) -> Block:
+    """Return the block of a flow that can run."""
+    checked = check_flow(parse_flow(made))
+    assert checked.plan is not None, [str(one) for one in checked.problems]
+    return checked.plan.block
+
+
+def test_each_node_comes_after_those_that_lead_to_it() -> None:
+    """Whatever the order in the file is."""
+    made = flow([node("C", "noOp"), node("B", "noOp"), GO, node("A", "noOp")], "Go -> A", "A -> B", "B -> C")
+    assert arranged(made).names == ["Go", "A", "B", "C"]
+
+
+def test_what_no_trigger_leads_to_never_runs_and_is_told() -> None:
+    """It is left out of the graph; notes for people are no nodes at all."""
+    made = flow([GO, node("A", "noOp"), node("Lost", "noOp"), node("Note", "stickyNote")], "Go -> A")
+    checked = check_flow(parse_flow(made))
+    assert [one.node for one in checked.notes] == ["Lost"]
+    assert arranged(made).names == ["Go", "A"]
+
+
+def test_a_loop_has_its_body_and_what_stands_aside_of_it() -> None:
+    """A branch of the body that does not lead back is part of it; what is behind the end is not."""
+    made = flow(
+        [GO, loop("L"), node("In", "noOp"), node("Side", "noOp"), node("After", "noOp")],
+        "Go -> L", "L:1 -> In", "In -> L", "In -> Side", "L:0 -> After",
+    )  # fmt: skip
+    block = arranged(made)
+    assert block.names == ["Go", "L", "After"]
+    assert sorted(block.loops["L"].names) == ["In", "Side"]
+    assert [link.source for link in block.loops["L"].returns] == ["In"]
+
+
+def test_a_node_within_and_behind_a_loop_is_in_both() -> None:
+    """It runs in each round, and once more at the end."""
+    made = flow(
+        [GO, loop("L"), node("In", "noOp"), node("Tell", "noOp")],
+        "Go -> L", "L:1 -> In", "In -> L", "In -> Tell", "L:0 -> Tell",
+    )  # fmt: skip
+    block = arranged(made)
+    assert "Tell" in block.names
+    assert "Tell" in block.loops["L"].names
+
+
+def test_loops_within_loops_are_found_whichever_comes_first() -> None:
+    """The outer one is the one that the way from the trigger enters."""
+    made = flow(
+        [loop("Inner"), GO, loop("Outer"), node("X", "noOp")],
+        "Go -> Outer", "Outer:1 -> Inner", "Inner:1 -> X", "X -> Inner", "Inner:0 -> Outer",
+    )  # fmt: skip
+    outer = arranged(made).loops["Outer"]
+    assert outer.names == ["Inner"]
+    assert outer.loops["Inner"].names == ["X"]
+
+
+def test_loops_one_after_another_are_apart() -> None:
+    """Each has its own body."""
+    made = flow(
+        [GO, loop("One"), node("A", "noOp"), loop("Two"), node("B", "noOp")],
+        "Go -> One", "One:1 -> A", "A -> One", "One:0 -> Two", "Two:1 -> B", "B -> Two",
+    )  # fmt: skip
+    block = arranged(made)
+    assert block.names == ["Go", "One", "Two"]
+    assert (block.loops["One"].names, block.loops["Two"].names) == (["A"], ["B"])
+
+
+@pytest.mark.parametrize(
+    ("wires", "says"),
+    [
+        (["Go -> A", "A -> B", "B -> A"], "A → B → A: leads back to where it comes from"),
+        (["Go -> A", "A -> A"], "A → A: leads back to where it comes from"),
+        (["Go -> L", "L:1 -> A", "A -> L", "Go -> A"], "is led to from outside of it as well"),
+        (["Go -> L", "L:0 -> A", "A -> L"], "by the port done"),
+        (["Go -> L", "L:1 -> A", "A -> B", "B -> A", "B -> L"], "leads back to where it comes from"),
+    ],
+)
+def test_other_cycles_are_told(wires: list[str], says: str) -> None:
+    """A flow has to come to an end: each reason names a node."""
+    found = problems_of(flow([GO, loop("L"), node("A", "noOp"), node("B", "noOp")], *wires))
+    assert any(says in one for one in found), found
+
+
+def test_what_is_seen_from_outside_of_a_loop_is_not_its_body() -> None:
+    """An expression behind a loop cannot name a node of its body."""
+    made = flow(
+        [GO, loop("L"), node("In", "noOp"), node("After", "set", {"mode": "raw", "jsonOutput": "={{ $('In').all() }}"},
+         typeVersion=3.4)],
+        "Go -> L", "L:1 -> In", "In -> L", "L:0 -> After",
+    )  # fmt: skip
+    assert "in the body of a loop" in problems_of(made)[0]
+
+
+def test_names_of_people_become_words_of_the_engine() -> None:
+    """Any text will do, and none takes that of another."""
+    names = ["Set", "set!", "节点", "节点 2", "result", "loop-take", "x" * 90, "x" * 91]
+    ids = ids_of(names)
+    assert len(set(ids.values())) == len(names)
+    assert all(len(one) <= 64 for one in ids.values())
+    assert ids["result"] != "result"
+    assert workflow_name("Äpfel & Birnen") == "flow.apfel-birnen"
+    alike = {workflow_name(name) for name in ("日报", "周报", "x" * 90, "x" * 91)}
+    assert len(alike) == 4
+
+
+def test_a_node_type_that_breaks_makes_a_problem_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Types of other packages may do anything when they check their parameters."""
+
+    def break_down(*_: object) -> None:
+        raise KeyError("colour")
+
+    monkeypatch.setattr(NoOpType, "check", break_down)
+    (problem,) = problems_of(flow([GO, node("A", "noOp")], "Go -> A"))
+    assert "cannot be checked: KeyError: 'colour'" in problem
+    assert "node 'A'" in caplog.text
