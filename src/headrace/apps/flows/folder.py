@@ -121,17 +121,20 @@ class _Search:
         found: set[str] = set()
         todo: list[tuple[str, tuple[str, ...]]] = [("", tuple(parts))]
         done = set(todo)
-        while todo:
-            folder, left = todo.pop()
-            for name, is_folder in self._entries(folder):
-                path = f"{folder}{name}"
-                for rest in _steps(left, name):
-                    if not rest and not is_folder:
-                        found.add(path)
-                    elif rest and is_folder and (f"{path}/", rest) not in done:
-                        done.add((f"{path}/", rest))
-                        todo.append((f"{path}/", rest))
+        for folder, left in todo:  # which grows
+            for path, rest, is_folder in self._ways(folder, left):
+                if not rest and not is_folder:
+                    found.add(path)
+                elif rest and is_folder and (f"{path}/", rest) not in done:
+                    done.add((f"{path}/", rest))
+                    todo.append((f"{path}/", rest))
         return found
+
+    def _ways(self, folder: str, left: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+        """Yield the entries of a folder that fit, with what is then left of the pattern, and whether it is a folder."""
+        for name, is_folder in self._entries(folder):
+            for rest in _steps(left, name):
+                yield f"{folder}{name}", rest, is_folder
 
     def _entries(self, folder: str) -> Iterator[tuple[str, bool]]:
         if folder.count("/") > MAX_DEPTH:
