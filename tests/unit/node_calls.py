@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from inspect import isawaitable
 from typing import Any
 
 from headrace.model.expressions.evaluation import evaluate
@@ -121,7 +122,8 @@ def make_call(
 
 async def run_call(kind: Any, call: Call) -> list[Items]:
     """Run a type of the shape `whole` or `trigger`."""
-    out: list[Items] = await kind.run(call)
+    ran = kind.run(call)
+    out: list[Items] = await ran if isawaitable(ran) else ran
     assert len(out) == len(kind.ports(call.parameters, call.version).outputs), "as many lists as it has ports"
     return out
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from headrace import App, RunFailedError
 from headrace.apps.flows import add_flow
+from headrace.apps.flows.given import Given
 from headrace.apps.flows.tasks import register
 from headrace.model.run import Level
+from headrace.nodes.base import Call, Items
+from headrace.nodes.no_op import NoOpType
 from tests.unit.flow_making import flow, node, problems_of, run_flow, run_items, start_flow
 
 GO = node("Go", "manual")
@@ -231,3 +235,53 @@ async def test_an_input_that_is_no_items_fails_with_its_place() -> None:
     async with app.worker():
         with pytest.raises(RunFailedError, match=r"input\[0\] must be an object"):
             await (await app.start(added.workflow, [7])).result("10s")
+
+
+@LEVELS
+@pytest.mark.parametrize("text", ["a\0b", "\ud83d"], ids=["nul", "half"])
+async def test_an_item_that_no_store_can_keep_fails_alone(
+    level: Level, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A NUL character, or half of a pair, in one of many is an error of that item."""
+
+    def spoil() -> list[Items]:
+        """Put what an answer from outside may have into the second item."""
+        texts = ["fine", text, "fine"]
+        return [[{"json": {"t": one}, "pairedItem": {"item": index}} for index, one in enumerate(texts)]]
+
+    monkeypatch.setattr(NoOpType, "run", lambda _, call: spoil())
+    made = flow(
+        [GO, node("Ask", "noOp", onError="continueErrorOutput"), assign("Bad", bad=1)], "Go -> Ask", "Ask:1 -> Bad"
+    )
+    made["connections"]["Ask"]["main"][0].append({"node": "Good", "type": "main", "index": 0})
+    made["nodes"].append(assign("Good", good=1))
+    found = await run_flow(made, [{"n": 0}, {"n": 1}, {"n": 2}], level=level)
+    assert [one for one in found if "good" in one] == [{"t": "fine", "good": 1}] * 2
+    (lost,) = [one for one in found if "bad" in one]
+    assert lost["n"] == 1
+    assert "must not contain" in lost["error"]
+
+
+async def test_types_that_compute_run_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others on the loop go on meanwhile."""
+    threads: list[threading.Thread] = []
+
+    def run(_: NoOpType, call: Call) -> list[Items]:
+        threads.append(threading.current_thread())
+        return [call.items]
+
+    monkeypatch.setattr(NoOpType, "run", run)
+    await run_flow(flow([GO, node("Rest", "noOp")], "Go -> Rest"), [{}])
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+def test_the_items_of_another_node_are_made_ready_once() -> None:
+    """Each item that refers to them would pay for all of them otherwise."""
+    ports = [[{"json": {"n": n}, "trace": {"Go": [0, n]}} for n in range(3)]]
+    given = Given.of(
+        {"node": {"name": "A"}, "inputs": [ports], "refs": {"Go": {"out": ports, "ran": True}}, "around": {}}, ""
+    )
+    views = [given.scope_of(index).node("Go") for index in range(3)]
+    assert [view.item for view in views] == [{"json": {"n": n}} for n in range(3)]
+    assert all(view.items is views[0].items for view in views)

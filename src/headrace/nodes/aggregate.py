@@ -30,7 +30,7 @@ class AggregateType(Named):
             return []
         return [Fault(_LISTS, f"must name the fields whose values are listed, got {rows!r}")]
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return an item for each group; without groups one."""
         at = call.at()
         keys = at.names("options.groupByFields")

@@ -7,7 +7,7 @@ are slow, cost money or fail one by one take each item by itself (`each`), and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from enum import StrEnum
@@ -181,8 +181,12 @@ class NodeType(Protocol):
 class WholeType(NodeType, Protocol):
     """A type of the shape `whole` or `trigger`."""
 
-    async def run(self, call: Call) -> list[Items]:
-        """Return the items for each output port. Raises NodeError, ExpressionError."""
+    def run(self, call: Call) -> list[Items] | Awaitable[list[Items]]:
+        """Return the items for each output port. Raises NodeError, ExpressionError.
+
+        As with tasks, `def` runs in a thread, and is for what computes; `async def` runs on the event loop, and is for
+        what asks `call.services`.
+        """
         ...
 
 

@@ -21,7 +21,7 @@ _EXAMPLE = {
 class ErrorTriggerType(Named):
     """Gives what is known of the run that failed; an example when it is started by hand."""
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return one item."""
         return [call.given or [{"json": _EXAMPLE}]]
 

@@ -24,7 +24,7 @@ class ExecuteWorkflowTriggerType(Named):
             return found + _check_types(parameters)
         return [] if _example(parameters) is not None else [Fault("jsonExample", "must be the text of a JSON object")]
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items."""
         given = call.given or [{"json": {}}]
         fields = _fields(call.parameters, call.version)

@@ -26,7 +26,7 @@ class FilterType(Named):
             found += checking.one_of(parameters, "combineConditions", ("AND", "OR"), default="AND", instead={})
         return found
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items for which the conditions hold."""
 
         def choose(at: Parameters) -> tuple[int, ...]:

@@ -52,7 +52,7 @@ class IfType(Named):
             found += checking.one_of(parameters, "combineOperation", ("all", "any"), default="all", instead={})
         return found
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items for which the conditions hold, then the others."""
 
         def choose(at: Parameters) -> tuple[int]:

@@ -20,7 +20,7 @@ class LimitType(Named):
         keep = checking.one_of(parameters, "keep", _KEEPS, default=_KEEPS[0], instead={})
         return checking.whole(parameters, "maxItems", least=1) + keep
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items that are kept."""
         at = call.at()
         count, most = len(call.items), at.whole("maxItems", 1, least=1)

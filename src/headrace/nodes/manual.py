@@ -8,7 +8,7 @@ from headrace.nodes.base import Call, Items, Named, Shape, ours
 class ManualType(Named):
     """Gives the items that the run was started with; one empty item without any."""
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items."""
         return [call.given or [{"json": {}}]]
 

@@ -182,7 +182,7 @@ class MergeType(Named):
         by_fields = written(parameters, path, usual).endswith("ByFields") if not faults else False
         return faults + (_check_fields(parameters) if by_fields else [])
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items that those of the inputs become."""
         at, sources = call.at(), sources_of(call, self.ports(call.parameters, call.version).inputs)
         if call.version < 2:

@@ -9,7 +9,7 @@ from headrace.nodes.pairing import passed
 class NoOpType(Named):
     """Does nothing: a place where branches meet, or one that ends on purpose."""
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items."""
         return [passed(call.items)]
 

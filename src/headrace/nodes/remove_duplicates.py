@@ -32,7 +32,7 @@ class RemoveDuplicatesType(Named):
         path = None if found else _NAMES.get(checking.written(parameters, "compare", _COMPARES[0]))
         return found + (checking.named(parameters, path, "fields, such as email") if path else [])
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items that are not equal to an earlier one."""
         at = call.at()
         chosen = _Chosen.of(at)

@@ -36,7 +36,7 @@ class SetType(Named):
         raw = checking.written(parameters, "mode", "manual") == "raw"
         return mode + include + (_check_json(parameters) if raw else _check_fields(parameters, version))
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items with their new fields."""
         make = _made if call.version >= 3 else _made_first
         return [call.each(lambda item, at: make(item, at, call.version))]

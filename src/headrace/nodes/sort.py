@@ -35,7 +35,7 @@ class SortType(Named):
             return [Fault(_ROWS, f"must name the fields to sort by, got {rows!r}")]
         return [fault for index, row in enumerate(rows) for fault in _check_row(row, f"{_ROWS}[{index}]")]
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items in their order."""
         at = call.at()
         order = list(range(len(call.items)))

@@ -39,7 +39,7 @@ class SplitOutType(Named):
             found += checking.named(parameters, "fieldsToInclude", "the other fields to include")
         return found
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return an item for each element."""
         return [call.each(_split)]
 

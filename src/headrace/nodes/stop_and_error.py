@@ -24,7 +24,7 @@ class StopAndErrorType(Named):
             return found
         return [] if _object(value) is not None else [Fault("errorObject", _rule(value))]
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Raise NodeError."""
         at = call.at()
         if at.one_of("errorType", _KINDS, _KINDS[0]) == "errorMessage":

@@ -73,7 +73,7 @@ class SwitchType(Named):
             return []
         return checking.whole(parameters, path, least=0, most=count - 1)
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items of each port."""
         count = len(self.ports(call.parameters, call.version).outputs)
 

@@ -63,7 +63,7 @@ class WebhookType(Named):
             found += checking.unused(parameters, f"options.{option}", message)
         return found
 
-    async def run(self, call: Call) -> list[Items]:
+    def run(self, call: Call) -> list[Items]:
         """Return the items of the run; an empty request without any."""
         return [call.given or [{"json": {"headers": {}, "params": {}, "query": {}, "body": {}}}]]
 

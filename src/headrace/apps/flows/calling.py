@@ -5,17 +5,20 @@ What a node puts out is {"out": [[item, …] of port 0, …], "ran": whether it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from inspect import iscoroutinefunction
 from typing import Any
 
 from headrace import Context, HeadraceError
 from headrace.apps.flows.beginning import start_of
 from headrace.apps.flows.compiling import PASSING
 from headrace.apps.flows.form import Policy
-from headrace.apps.flows.given import Given, with_traces
+from headrace.apps.flows.given import Given, parent_of, with_traces
 from headrace.apps.flows.outcomes import Failures, error_of, place
+from headrace.apps.flows.vetting import vet
 from headrace.model.expressions.evaluation import evaluate, uses_now
-from headrace.nodes.base import Call, EachType, Items, NodeError, NodeType, OneCall, Shape, WholeType
+from headrace.nodes.base import Call, EachType, Item, Items, NodeError, NodeType, OneCall, Shape, WholeType
 from headrace.nodes.parameters import Parameters
 from headrace.nodes.registry import find_type
 from headrace.nodes.services import Services
@@ -84,24 +87,40 @@ async def call_node(given: Given, services: Services, ctx: Context, start: Any) 
     strict = given.policy is Policy.STOP or not (ctx.last_try or not node.get("tries"))
     call = await ready(given, services, strict=strict)
     call.given = start.get("items") or []
-    return await _run_whole(given, call, kind, ctx)
-
-
-async def _run_whole(given: Given, call: Call, kind: NodeType, ctx: Context) -> dict[str, Any]:
     whole: WholeType = kind  # type: ignore[assignment]
     try:
-        ports = await whole.run(call)
+        ports = await _run(whole, call)
     except HeadraceError as error:
-        if not _goes_on(given.policy, given.node.get("tries"), error, ctx):
+        if not _goes_on(given.policy, node.get("tries"), error, ctx):
             raise
-        said = error_of(error)
-        failures = [
-            (item | {"pairedItem": {"item": index, "input": port}}, said)
-            for port, items in enumerate(given.inputs)
-            for index, item in enumerate(items)
-        ]
-        return put_out(given, [], failures)
-    return put_out(given, ports, [(item, error_of(error)) for item, error in call.failed])
+        return await asyncio.to_thread(put_out, given, [], _all_failed(given, error))
+    return await asyncio.to_thread(_ended, given, call, ports)
+
+
+async def _run(kind: WholeType, call: Call) -> list[Items]:
+    """Run a type: what computes in a thread, so that others on the loop go on meanwhile."""
+    run: Callable[[Call], Any] = kind.run
+    ports: list[Items] = await run(call) if iscoroutinefunction(run) else await asyncio.to_thread(run, call)
+    return ports
+
+
+def _all_failed(given: Given, error: HeadraceError) -> list[tuple[Item, dict[str, Any]]]:
+    said = error_of(error)
+    return [
+        (item | {"pairedItem": {"item": index, "input": port}}, said)
+        for port, items in enumerate(given.inputs)
+        for index, item in enumerate(items)
+    ]
+
+
+def _ended(given: Given, call: Call, ports: Sequence[Items]) -> dict[str, Any]:
+    """Return what a node puts out that ran; items that cannot be kept have failed like others."""
+    kept, refused = vet(ports)
+    if refused and call.strict:
+        raise refused[0][1]
+    failures = [(item, error_of(error)) for item, error in call.failed]
+    failures += [(parent_of(given, item), error_of(error)) for item, error in refused]
+    return put_out(given, kept, failures)
 
 
 async def resolve(given: Given, services: Services) -> dict[str, Any]:
@@ -109,6 +128,11 @@ async def resolve(given: Given, services: Services) -> dict[str, Any]:
     node = given.node
     if uses_now(node["parameters"]):
         given.now = await services.now()
+    return await asyncio.to_thread(_resolved, given)
+
+
+def _resolved(given: Given) -> dict[str, Any]:
+    node = given.node
     facts = {key: node[key] for key in ("name", "type", "version", "policy", "tries") if key in node}
     calls, unable = [], []
     for index, item in enumerate(given.items):
@@ -130,7 +154,10 @@ async def call_one(entry: dict[str, Any], services: Services, ctx: Context) -> d
     parameters = Parameters(entry["parameters"])
     one = OneCall(node["name"], node["version"], parameters, entry["item"], services)
     try:
-        return {"items": await kind.run_one(one)}
+        (items,), refused = vet([await kind.run_one(one)])
+        if refused:
+            raise refused[0][1]
+        return {"items": items}
     except HeadraceError as error:
         if not _goes_on(node.get("policy", Policy.STOP), node.get("tries"), error, ctx):
             raise

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from headrace.apps.flows.form import Policy
@@ -15,6 +15,7 @@ from headrace.nodes.base import Item, Items
 #: The member of an item that says which items of traced nodes it came from: {name: [port, index]}, null where several.
 TRACE = "trace"
 Trace = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -30,6 +31,8 @@ class Given:
     around: Mapping[str, Any]
     run_id: str = ""
     now: datetime | None = None
+    #: Items of other nodes without their traces, by name: made once for all items of this node.
+    _plain: dict[str, Items] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Mapping[str, Any], run_id: str, usual: Mapping[str, Any] | None = None) -> Given:
@@ -85,14 +88,16 @@ class Given:
             put_out = self.refs.get(name)
             if put_out is None or not put_out["ran"]:
                 raise LookupError(f"node {name!r} did not run")
-            return view_of(name, put_out["out"], trace, self.node.get("sees", {}).get(name, 0))
+            ports, port = put_out["out"], self.node.get("sees", {}).get(name, 0)
+            if name not in self._plain:
+                self._plain[name] = plain_items(ports[port] if port < len(ports) else [])
+            return view_of(name, ports, self._plain[name], trace)
 
         return find
 
 
-def view_of(name: str, ports: Sequence[Items], trace: Trace, port: int = 0) -> NodeView:
-    """Return the items of a node at a port, and the one that an item with such a trace came from, of any port."""
-    items = plain_items(ports[port] if port < len(ports) else [])
+def view_of(name: str, ports: Sequence[Items], items: Items, trace: Trace) -> NodeView:
+    """Return some items of a node, and the one of any of its ports that an item with such a trace came from."""
     place = trace.get(name)
     if place is not None:
         return NodeView(name, items, plain(ports[place[0]][place[1]]))
@@ -126,8 +131,15 @@ def _traced(given: Given, item: Item, own: list[Any] | None) -> Item:
     return item | {TRACE: trace} if trace else item
 
 
-def _parents(inputs: Sequence[Sequence[Trace]], paired: Any) -> list[Trace]:
-    """Return the traces of the items that a pairing names: an index, {"item", "input"?}, or a list of these."""
+def parent_of(given: Given, item: Item) -> Item:
+    """Return the item that another came from, paired with it; an empty one where none is known."""
+    paired = item.get("pairedItem")
+    parent: Item = next(iter(_parents(given.inputs, paired)), {"json": {}})
+    return parent if paired is None else parent | {"pairedItem": paired}
+
+
+def _parents(inputs: Sequence[Sequence[T]], paired: Any) -> list[T]:
+    """Return what inputs have where a pairing says: at an index, {"item", "input"?}, or a list of these."""
     found = []
     for one in paired if isinstance(paired, list) else [paired]:
         place = one if isinstance(one, dict) else {"item": one}
