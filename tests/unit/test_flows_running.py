@@ -12,7 +12,7 @@ from headrace.apps.flows import add_flow
 from headrace.apps.flows.given import Given
 from headrace.apps.flows.tasks import register
 from headrace.model.run import Level
-from headrace.nodes.base import Call, Items
+from headrace.nodes.base import Call, Items, NodeError
 from headrace.nodes.no_op import NoOpType
 from tests.unit.flow_making import flow, node, problems_of, run_flow, run_items, start_flow
 
@@ -285,3 +285,111 @@ def test_the_items_of_another_node_are_made_ready_once() -> None:
     views = [given.scope_of(index).node("Go") for index in range(3)]
     assert [view.item for view in views] == [{"json": {"n": n}} for n in range(3)]
     assert all(view.items is views[0].items for view in views)
+
+
+@LEVELS
+@pytest.mark.parametrize("policy", ["continueRegularOutput", "continueErrorOutput"])
+async def test_a_node_that_is_tried_again_goes_on_after_its_last_try(level: Level, policy: str) -> None:
+    """Whatever failed it is tried as often as the flow says; then its policy decides, item by item."""
+    risky = assign("Risky", m="={{ $json.n * 2 }}") | {
+        "onError": policy, "retryOnFail": True, "maxTries": 3, "waitBetweenTries": 0
+    }  # fmt: skip
+    made = flow([GO, risky, assign("End")], "Go -> Risky", "Risky:0 -> End", "Risky:1 -> End")
+    found = await run_flow(made, [{"n": 1}, {"n": "text"}], level=level)
+    assert sorted(("error" in one, one["n"]) for one in found) == [(False, 1), (True, "text")]
+
+
+@LEVELS
+async def test_retry_on_fail_repeats_errors_of_all_kinds(level: Level) -> None:
+    """As elsewhere: an error that nobody would call passing may be gone the next time."""
+    app, tries = App("memory://"), []
+
+    class Flaky(NoOpType):
+        """Fails twice."""
+
+        def run(self, call: Call) -> list[Items]:
+            """Count the tries."""
+            tries.append(1)
+            if len(tries) < 3:
+                raise NodeError("not yet")
+            return [call.items]
+
+    stop = node("Flaky", "noOp", retryOnFail=True, maxTries=3, waitBetweenTries=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NoOpType, "run", Flaky.run)
+        added = add_flow(app, flow([GO, stop], "Go -> Flaky", settings={"headrace": {"level": str(level)}}))
+        async with app.worker():
+            assert await (await added.start([{"n": 1}])).result("10s") == [{"json": {"n": 1}}]
+    assert len(tries) == 3
+
+
+@LEVELS
+@pytest.mark.parametrize("mode", ["once", "each"])
+async def test_a_flow_that_fails_within_another_says_why(level: Level, mode: str) -> None:
+    """The error of the inner flow is that of its items; with another policy they fail the run with it."""
+    stop = node("Stop", "stopAndError", {"errorMessage": "=no {{ $json.n }}"})
+    other = flow([node("In", "executeWorkflowTrigger"), where("If", "={{ $json.n }}", 1), stop],
+                 "In -> If", "If:0 -> Stop", name="Other")  # fmt: skip
+    run = node("Run", "executeWorkflow", {"workflowId": "Other", "mode": mode}, onError="continueErrorOutput")
+    made = flow([GO, run, assign("Bad", bad=1)], "Go -> Run", "Run:1 -> Bad")
+    found = await run_flow(made, [{"n": 1}, {"n": 2}], others=[other], level=level)
+    bad = [one for one in found if "bad" in one]
+    assert [one["n"] for one in bad] == ([1, 2] if mode == "once" else [2])
+    assert all("no 2" in one["error"] for one in bad)
+
+
+@LEVELS
+async def test_items_that_cannot_enter_another_flow_fail_alone(level: Level) -> None:
+    """What is wrong with the input of one item is no matter of the others."""
+    other = flow([node("In", "executeWorkflowTrigger"), assign("Out", ok=1)], "In -> Out", name="Other")
+    inputs = {"value": {"m": "={{ $json.n * 2 }}"}}
+    run = node("Run", "executeWorkflow", {"workflowId": "Other", "workflowInputs": inputs},
+               onError="continueRegularOutput")  # fmt: skip
+    found = await run_flow(flow([GO, run], "Go -> Run"), [{"n": 1}, {"n": "x"}, {"n": 3}], others=[other], level=level)
+    assert [one.get("m") for one in found] == [2, None, 6]
+    assert "error" in found[1]
+
+
+@LEVELS
+async def test_loops_with_much_in_them_keep_it_in_files(level: Level) -> None:
+    """The items of a loop and what came back so far are whole, in order, and paired, however much it is."""
+    loop = node("Loop", "splitInBatches", {"batchSize": 7}, typeVersion=3)
+    made = flow([GO, loop, assign("Sum", s="={{ $json.n + 1 }}")], "Go -> Loop", "Loop:1 -> Sum", "Sum -> Loop")
+    rows = [{"n": n, "text": "é" * 700} for n in range(60)]
+    found = await run_items(made, rows, level=level)
+    assert [item["json"]["s"] for item in found] == list(range(1, 61))
+    assert [item["pairedItem"] for item in found] == [{"item": n} for n in range(60)]
+
+
+async def test_a_disabled_node_passes_all_items_whatever_else_is_said_of_it() -> None:
+    """`executeOnce` is about what a node does."""
+    made = flow([GO, assign("Off", m=1) | {"disabled": True, "executeOnce": True}], "Go -> Off")
+    assert await run_flow(made, [{"n": 1}, {"n": 2}]) == [{"n": 1}, {"n": 2}]
+
+
+async def test_an_item_of_several_ports_is_no_single_one() -> None:
+    """One item at one port, and others at another: an aggregate of all came from several."""
+    made = flow(
+        [GO, where("If", "={{ $json.n }}", 1), node("All", "aggregate", {"aggregate": "aggregateAllItemData"}),
+         assign("Which", n="={{ $('If').item.json.n }}")],
+        "Go -> If", "If:0 -> All", "If:1 -> All", "All -> Which",
+    )  # fmt: skip
+    with pytest.raises(RunFailedError, match="came from several items"):
+        await run_flow(made, [{"n": 1}, {"n": 2}, {"n": 3}])
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"items": "abc", "trigger": "Go"}, "input must be an object"),
+        ({"items": [5], "trigger": "Go"}, "must be an object"),
+        ({"items": [{"json": {}}], "trigger": "Nope"}, "input.trigger must be one of Go"),
+    ],
+)
+async def test_an_input_that_only_looks_right_is_refused(given: Any, says: str) -> None:
+    """What is started over HTTP may be anything."""
+    app = App("memory://")
+    added = add_flow(app, flow([GO, assign("A")], "Go -> A"))
+    async with app.worker():
+        with pytest.raises(RunFailedError, match=says):
+            await (await app.start(added.workflow, given)).result("10s")

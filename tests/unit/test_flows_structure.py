@@ -137,3 +137,42 @@ def test_a_node_type_that_breaks_makes_a_problem_and_no_traceback(
     (problem,) = problems_of(flow([GO, node("A", "noOp")], "Go -> A"))
     assert "cannot be checked: KeyError: 'colour'" in problem
     assert "node 'A'" in caplog.text
+
+
+def test_an_input_that_a_node_does_not_have_is_told() -> None:
+    """The items that are led there would be lost without a word."""
+    assert "has one input, and 'Go' leads to another" in problems_of(flow([GO, node("A", "noOp")], "Go -> A:1"))[0]
+
+
+def test_flows_that_grow_beyond_all_bounds_are_told_soon() -> None:
+    """Too many nodes, too many loops in one another, and flows that run flows that run flows."""
+    many = flow([GO, *(node(f"N{n}", "noOp") for n in range(600))])
+    assert "more than 500 nodes" in problems_of(many)[0]
+    deep = [GO, *(loop(f"L{n}") for n in range(20))]
+    wires = ["Go -> L0", *(f"L{n}:1 -> L{n + 1}" for n in range(19)), *(f"L{n + 1}:0 -> L{n}" for n in range(19))]
+    assert any("more than 6 loops" in one for one in problems_of(flow(deep, *wires)))
+    runs = [[node(f"Run{n}", "executeWorkflow", {"workflowId": f"F{level + 1}"}) for n in range(20)]
+            for level in range(4)]  # fmt: skip
+    flows = [flow([GO, *nodes], *(f"Go -> Run{n}" for n in range(20)), name=f"F{level}")
+             for level, nodes in enumerate(runs)]  # fmt: skip
+    last = flow([GO], name="F4")
+    assert any("more than 500 nodes" in one for one in problems_of(flows[0], *flows[1:], last))
+
+
+def test_a_disabled_loop_passes_its_items_on() -> None:
+    """By its first port, as any disabled node: what stands in its body never runs."""
+    made = flow(
+        [GO, loop("L") | {"disabled": True}, node("In", "noOp"), node("After", "noOp")],
+        "Go -> L", "L:1 -> In", "In -> L", "L:0 -> After",
+    )  # fmt: skip
+    assert arranged(made).names == ["Go", "L", "After"]
+
+
+def test_a_node_that_two_blocks_have_is_told() -> None:
+    """Within and behind a loop: it runs more often than it is drawn."""
+    made = flow(
+        [GO, loop("L"), node("In", "noOp"), node("Tell", "noOp")],
+        "Go -> L", "L:1 -> In", "In -> L", "In -> Tell", "L:0 -> Tell",
+    )  # fmt: skip
+    (note,) = check_flow(parse_flow(made)).notes
+    assert (note.node, "runs in each round" in note.message) == ("Tell", True)

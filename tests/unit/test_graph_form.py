@@ -183,10 +183,13 @@ def test_data_of_any_depth_and_size_is_refused_with_our_error() -> None:
 
 
 def test_a_graph_is_known_by_its_hash() -> None:
-    """The order of members does not count, any change does; what is no JSON is refused."""
+    """The order of a node's members does not count, that of what users wrote does; what is no JSON is refused."""
     one = parse_graph({"nodes": [{"id": "a", "task": "t", "kwargs": {"x": 1, "y": {"b": 1, "a": 2}}}]})
-    other = parse_graph({"nodes": [{"kwargs": {"y": {"a": 2, "b": 1}, "x": 1}, "task": "t", "id": "a"}]})
+    other = parse_graph({"nodes": [{"kwargs": {"x": 1, "y": {"b": 1, "a": 2}}, "task": "t", "id": "a"}]})
     assert encode_graph(one) == encode_graph(other)
+    assert '"y":{"b":1,"a":2}' in encode_graph(one)[0]
+    turned = parse_graph({"nodes": [{"id": "a", "task": "t", "kwargs": {"x": 1, "y": {"a": 2, "b": 1}}}]})
+    assert encode_graph(turned)[1] != encode_graph(one)[1]
     assert encode_graph(one)[1] != encode_graph(replace(one, tags=("x",)))[1]
     with pytest.raises(InvalidInputError):
         encode_graph(Graph((ValueNode("v", object(), given=True),)))

@@ -6,7 +6,7 @@ What a node puts out is {"out": [[item, …] of port 0, …], "ran": whether it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -58,12 +58,28 @@ def _all_of(given: Given) -> list[dict[str, int]]:
     return [{"item": index, "input": port} for port, items in enumerate(given.inputs) for index in range(len(items))]
 
 
-def _goes_on(given_policy: str, tries: int | None, error: HeadraceError, ctx: Context) -> bool:
-    """Whether an error becomes an item: its policy says so, and no other try is to come."""
-    if given_policy == Policy.STOP:
-        return False
+class TriedAgainError(HeadraceError):
+    """The node failed, and is tried again."""
+
+    transient = True
+
+    def __init__(self, error: HeadraceError) -> None:
+        super().__init__(str(error))
+        self.code = error.code
+
+
+def settle(node: Mapping[str, Any], error: HeadraceError, ctx: Context) -> dict[str, Any]:
+    """Return what an item says of an error that nothing more is done about.
+
+    Raises it where the policy of the node is to stop, or where a store or model may answer the next time; and, of a
+    node that is tried again, TriedAgainError until its last try: whatever it was, as with `retryOnFail` elsewhere.
+    """
+    if node.get("tries") is not None and not ctx.last_try:
+        raise TriedAgainError(error) from error
     passing = type(error).__name__ in PASSING
-    return ctx.last_try or (tries is None and not passing)
+    if node.get("policy", Policy.STOP) == Policy.STOP or (passing and not ctx.last_try):
+        raise error
+    return error_of(error)
 
 
 async def ready(given: Given, services: Services, *, strict: bool = True) -> Call:
@@ -90,11 +106,9 @@ async def call_node(given: Given, services: Services, ctx: Context, start: Any) 
     whole: WholeType = kind  # type: ignore[assignment]
     try:
         ports = await _run(whole, call)
+        return await asyncio.to_thread(_ended, given, call, ports)
     except HeadraceError as error:
-        if not _goes_on(given.policy, node.get("tries"), error, ctx):
-            raise
-        return await asyncio.to_thread(put_out, given, [], _all_failed(given, error))
-    return await asyncio.to_thread(_ended, given, call, ports)
+        return put_out(given, [], all_failed(given, settle(node, error, ctx)))
 
 
 async def _run(kind: WholeType, call: Call) -> list[Items]:
@@ -104,8 +118,8 @@ async def _run(kind: WholeType, call: Call) -> list[Items]:
     return ports
 
 
-def _all_failed(given: Given, error: HeadraceError) -> list[tuple[Item, dict[str, Any]]]:
-    said = error_of(error)
+def all_failed(given: Given, said: dict[str, Any]) -> list[tuple[Item, dict[str, Any]]]:
+    """Return all items of a node as failed."""
     return [
         (item | {"pairedItem": {"item": index, "input": port}}, said)
         for port, items in enumerate(given.inputs)
@@ -159,9 +173,7 @@ async def call_one(entry: dict[str, Any], services: Services, ctx: Context) -> d
             raise refused[0][1]
         return {"items": items}
     except HeadraceError as error:
-        if not _goes_on(node.get("policy", Policy.STOP), node.get("tries"), error, ctx):
-            raise
-        return {"error": error_of(error)}
+        return {"error": settle(node, error, ctx)}
 
 
 def collect(given: Given, unable: Sequence[Any], outcomes: Sequence[Any]) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from headrace import InvalidInputError
 from headrace.apps.flows.compiling import Plan, compile_plan
-from headrace.apps.flows.form import MAIN, Flow, Node, parse_flow
+from headrace.apps.flows.form import MAIN, Flow, Node, Policy, parse_flow
 from headrace.apps.flows.structure import arrange
 from headrace.model.expressions.evaluation import check, node_names
-from headrace.model.graph.checks import check_graph
+from headrace.model.graph.checks import MAX_NODES, check_graph
 from headrace.model.graph.nodes import Graph
 from headrace.model.schedule import find_zone
 from headrace.nodes.base import Fault, NodeType, Shape
@@ -26,6 +27,7 @@ LOG = logging.getLogger("headrace.flows")
 Find = Callable[[str], Flow | None]
 #: Flows that run one another are followed so far.
 MAX_DEPTH = 4
+_APART = "use executeWorkflow with waitForSubWorkflow off: such runs are counted by themselves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Checked:
 
 def check_flow(flow: Flow, find: Find = lambda _: None) -> Checked:
     """Look at a flow, and at those that it runs."""
-    checked = _Checker(flow, find, ()).check()
+    checked = _Checker(flow, find, (), Counter()).check()
     if checked.plan is not None:
         try:
             checked.graph = check_graph(compile_plan(checked.plan))
@@ -90,33 +92,48 @@ def check_flow(flow: Flow, find: Find = lambda _: None) -> Checked:
 
 
 class _Checker:
-    def __init__(self, flow: Flow, find: Find, around: tuple[str, ...]) -> None:
-        self._flow, self._find, self._around = flow, find, around
+    def __init__(self, flow: Flow, find: Find, around: tuple[str, ...], seen: Counter[str]) -> None:
+        """`around`: the flows that it stands in. `seen`: "nodes" that were looked at, in all of them."""
+        self._flow, self._find, self._around, self._seen = flow, find, around, seen
         self._checked = Checked(flow)
         self._types: dict[str, NodeType] = {}
         self._inner: dict[str, Plan] = {}
 
     def check(self) -> Checked:
         """Return all there is to say; a plan where nothing is wrong."""
+        self._seen["nodes"] += len(self._flow.nodes)
+        if self._seen["nodes"] > MAX_NODES:
+            rule = f"has more than {MAX_NODES} nodes, those of the flows that it runs included"
+            self._problems.append(Problem(rule, field="flow.nodes", instead=_APART))
+            return self._checked
         for node in self._flow.nodes.values():
             self._look_at(node)
+        self._look_at_whole()
+        if not self._problems:
+            self._plan()
+        return self._checked
+
+    def _look_at_whole(self) -> None:
         if not any(self._begins(name) for name in self._types):
             rule = "has no trigger that begins it: add one, such as headrace.manual"
-            self._checked.problems.append(Problem(rule, field="flow.nodes"))
+            self._problems.append(Problem(rule, field="flow.nodes"))
         for at, name in self._flow.loose:
-            self._checked.problems.append(Problem(f"leads to {name!r}, and there is no such node; remove it", field=at))
+            self._problems.append(Problem(f"leads to {name!r}, and there is no such node; remove it", field=at))
         self._check_zone()
         self._note_settings()
-        refers = {name: _names_in(self._flow.nodes[name]) for name in self._types} if not self._problems else {}
-        if self._problems:
-            return self._checked
+
+    def _plan(self) -> None:
+        """Arrange the nodes, each of which can run."""
+        refers = {name: _names_in(self._flow.nodes[name]) for name in self._types}
         block, faults = arrange(self._flow, self._types, lambda name: refers[name])
         for fault in faults:
             self._blame(self._flow.nodes[fault.node], fault.message)
-        self._note_dead(set(_all_names(block)))
-        if not self._problems:
+        names = Counter(_all_names(block))
+        self._note_dead(set(names))
+        for name in (name for name, count in names.items() if count > 1):
+            self._note(self._flow.nodes[name], "runs in each round of a loop, and once more outside: draw two if not")
+        if not faults:
             self._checked.plan = Plan(self._flow, self._types, block, refers, self._inner)
-        return self._checked
 
     @property
     def _problems(self) -> list[Problem]:
@@ -150,6 +167,8 @@ class _Checker:
         if node.disabled:
             return
         self._check_version(node, found)
+        self._check_inputs(node, found)
+        self._note_policies(node, found)
         for fault in _faults(found, node):
             self._blame(node, f"parameter {fault.parameter} {fault.message}", f"parameters.{fault.parameter}")
         try:
@@ -158,6 +177,22 @@ class _Checker:
             self._blame(node, f"{error.rule}, got {error.value!r:.80}", error.field)
         if found.shape is Shape.FLOW:
             self._look_inside(node)
+
+    def _check_inputs(self, node: Node, found: NodeType) -> None:
+        """Blame connections to inputs that a node does not have: their items would be lost."""
+        for link in self._flow.connections:
+            if link.target == node.name and link.kind == MAIN:
+                inputs = found.ports(node.parameters, node.version).inputs
+                if link.input >= max(inputs, 1):
+                    rule = f"has inputs 0 to {inputs - 1}, and {link.source!r} leads to input {link.input}"
+                    self._blame(node, rule if inputs > 1 else f"has one input, and {link.source!r} leads to another")
+
+    def _note_policies(self, node: Node, found: NodeType) -> None:
+        """Tell of what is asked of a node as a whole and can only be done within it."""
+        if found.shape is Shape.FLOW and node.tries is not None:
+            self._note(node, "retryOnFail is not kept to: write it at the nodes of the flow that it runs")
+        if found.shape is Shape.LOOP and (node.tries is not None or node.policy is not Policy.STOP):
+            self._note(node, "retryOnFail and onError are not kept to: write them at the nodes within the loop")
 
     def _check_version(self, node: Node, found: NodeType) -> None:
         lowest, highest = found.versions
@@ -187,7 +222,7 @@ class _Checker:
             self._take_in(node, flow)
 
     def _take_in(self, node: Node, flow: Flow) -> None:
-        inner = _Checker(flow, self._find, (*self._around, self._flow.name)).check()
+        inner = _Checker(flow, self._find, (*self._around, self._flow.name), self._seen).check()
         if inner.plan is not None:
             self._inner[node.name] = inner.plan
         else:

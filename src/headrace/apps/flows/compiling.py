@@ -62,18 +62,20 @@ class Plan:
         return frozenset().union(*self.refers.values(), loops)
 
 
-def compile_plan(plan: Plan, *, mode: Any = None) -> Graph:
+def compile_plan(plan: Plan, *, mode: str | None = None) -> Graph:
     """Return the graph of a flow. Its input is {"items", "trigger", "mode", "vars"}, its output a list of items.
 
-    `mode`: a template of how it was started; default: what the run's input says.
+    `mode`: how it is started, of one that another flow runs; None: as the run's input says.
     """
-    return _Compiler(plan, {"$run": ["input", "mode"]} if mode is None else mode).whole()
+    return _Compiler(plan, mode).whole()
 
 
 class _Compiler:
-    def __init__(self, plan: Plan, mode: Any) -> None:
-        self._plan, self._mode = plan, mode
+    def __init__(self, plan: Plan, mode: str | None) -> None:
+        self._plan = plan
+        self._mode: Any = {"$run": ["input", "mode"]} if mode is None else mode
         self._ids, self._entry = ids_of(plan.flow.nodes), entry_of(plan)
+        self._inner_flow = mode is not None
 
     def whole(self) -> Graph:
         """Return the graph with its result."""
@@ -158,7 +160,8 @@ class _Compiler:
             "name": name, "type": node.type, "version": node.version, "parameters": dict(node.parameters),
             "policy": node.policy.value, "tries": node.tries, "always": node.always_output, "once": node.execute_once,
             "disabled": node.disabled, "outputs": len(self._outputs(name)), "traced": name in self._plan.traced,
-            "flow": flow.name, "timezone": flow.timezone, "before": before, "entry": name == self._entry,
+            "flow": flow.name, "timezone": flow.timezone, "before": before,
+            "entry": triggers_of(self._plan) if name == self._entry else None, "inner": self._inner_flow,
             "sees": self._sees(name) or None,
         }  # fmt: skip
         return {key: value for key, value in spec.items() if value not in (None, False)}
@@ -192,7 +195,7 @@ class _Compiler:
         ports = self._outputs(name)
         given["ports"] = {"loop": ports.index(LOOP_PORT), "done": ports.index(DONE_PORT)}
         given["outer"] = {other: self._view(block, other) for other in sorted(body.outer)}
-        return LoopNode(self._ids[name], graph, Test(("todo",), "truthy"), MAX_ROUNDS, given, given=True)
+        return LoopNode(self._ids[name], graph, Test(("left",), "truthy"), MAX_ROUNDS, given, given=True)
 
     def _inner(self, name: str, given: dict[str, Any]) -> GraphNode:
         node, plan = self._plan.flow.nodes[name], self._plan.inner[name]
@@ -204,8 +207,8 @@ class _Compiler:
         most_failed = 0 if node.policy is Policy.STOP else None
         nodes = (
             TaskNode("enter", ENTER_TASK, (_GIVEN,)),
-            MapNode("run", {"$node": "enter"}, graph, most_failed),
-            TaskNode("leave", LEAVE_TASK, (_GIVEN, {"$node": "run"})),
+            MapNode("run", {"$node": "enter", "path": ["starts"]}, graph, most_failed),
+            TaskNode("leave", LEAVE_TASK, (_GIVEN, {"$node": "enter"}, {"$node": "run"})),
         )
         edges = (Edge("enter", "run"), Edge("run", "leave"))
         return SubNode(self._ids[name], Graph(nodes, edges), given, given=True)
@@ -217,8 +220,13 @@ def _retry(node: Node) -> RetryRule:
     return RetryRule("fixed", node.tries, node.wait, node.wait, jitter=False)
 
 
+def triggers_of(plan: Plan) -> list[str]:
+    """Return the names of the nodes that may begin a run."""
+    return [name for name in plan.block.names if plan.types[name].shape is Shape.TRIGGER]
+
+
 def entry_of(plan: Plan) -> str | None:
     """Return the trigger that a flow begins with when another one runs it: the one made for that, else the first."""
-    triggers = [name for name in plan.block.names if plan.types[name].shape is Shape.TRIGGER]
+    triggers = triggers_of(plan)
     made_for = [name for name in triggers if plan.types[name].name == "executeWorkflowTrigger"]
     return next(iter(made_for + triggers), None)

@@ -41,7 +41,7 @@ class Given:
         `usual`: `$vars` of a run that was started with none.
         """
         inputs = [flat(sources) for sources in given["inputs"]]
-        if given["node"].get("once"):
+        if given["node"].get("once") and not given["node"].get("disabled"):
             inputs = [items[:1] for items in inputs]
         traces = [[item.get(TRACE, {}) for item in items] for items in inputs]
         around = given["around"]
@@ -101,7 +101,7 @@ def view_of(name: str, ports: Sequence[Items], items: Items, trace: Trace) -> No
     place = trace.get(name)
     if place is not None:
         return NodeView(name, items, plain(ports[place[0]][place[1]]))
-    if len(items) == 1:
+    if sum(len(one) for one in ports) == 1 and len(items) == 1:
         return NodeView(name, items, items[0])
     several = name in trace
     why = "came from several items" if several else "came from no item"

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace import App, InvalidInputError, NotFoundError
 from headrace.apps.flows.checks import Checked, Find
-from headrace.apps.flows.compiling import entry_of
+from headrace.apps.flows.compiling import entry_of, triggers_of
 from headrace.apps.flows.form import Flow, parse_flow
 from headrace.apps.flows.naming import PREFIX, workflow_name
 from headrace.apps.flows.reading import FlowError
@@ -43,7 +43,7 @@ def input_of(
     `trigger`: the name of the node that begins; default: the one for this, else the first. Raises InvalidInputError.
     """
     assert checked.plan is not None
-    begins = [name for name in checked.plan.block.names if checked.plan.types[name].shape == "trigger"]
+    begins = triggers_of(checked.plan)
     if trigger is not None and trigger not in begins:
         raise InvalidInputError("trigger", f"must be one of {', '.join(begins)}", trigger)
     return {

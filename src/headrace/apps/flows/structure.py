@@ -15,6 +15,8 @@ from headrace.apps.flows.form import MAIN, Connection, Flow
 from headrace.nodes.base import NodeType, Shape
 
 LOOP_PORT, DONE_PORT = "loop", "done"
+#: Loops that a loop may stand in: a graph of the engine has eight levels.
+MAX_LOOPS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,14 @@ class _Arranger:
         self._flow, self._types = flow, types
         self.links = [
             link for link in flow.connections
-            if link.kind == MAIN and link.source in types and link.target in types
+            if link.kind == MAIN and link.source in types and link.target in types and not self._is_idle(link)
         ]  # fmt: skip
         self.faults: list[Misplaced] = []
 
-    def block(self, names: Iterable[str], links: Sequence[Connection]) -> Block:
+    def block(self, names: Iterable[str], links: Sequence[Connection], depth: int = 0) -> Block:
         """Return the block of nodes; connections that lead elsewhere are left out."""
-        names = [name for name in self._flow.nodes if name in set(names)]
+        wanted = set(names)
+        names = [name for name in self._flow.nodes if name in wanted]
         links = [link for link in links if link.source in names and link.target in names]
         headers = self._headers(names, links)
         bodies = {name: self._body(name, links) for name in headers}
@@ -86,7 +89,7 @@ class _Arranger:
         for name, body in bodies.items():
             self._check_apart(name, body, outside, links)
         block = Block([], [])
-        block.loops = {name: self._loop(name, body, links) for name, body in bodies.items() if name in outside}
+        block.loops = {name: self._loop(name, body, links, depth) for name, body in bodies.items() if name in outside}
         block.links = [
             link for link in links
             if link.source in outside and link.target in outside and not self._enters_body(link, headers)
@@ -125,6 +128,11 @@ class _Arranger:
     def _is_loop(self, name: str) -> bool:
         return self._types[name].shape is Shape.LOOP and not self._flow.nodes[name].disabled
 
+    def _is_idle(self, link: Connection) -> bool:
+        """Whether a connection is of a disabled loop: that passes its items on by its first port alone."""
+        idle = self._types[link.source].shape is Shape.LOOP and self._flow.nodes[link.source].disabled
+        return idle and link.port != 0
+
     def _loop_port(self, name: str) -> int:
         node = self._flow.nodes[name]
         return self._types[name].ports(node.parameters, node.version).outputs.index(LOOP_PORT)
@@ -147,9 +155,12 @@ class _Arranger:
                 rule = f"leads back to the loop {header} and is reached from outside of its body as well"
                 self.faults.append(Misplaced(link.source, f"{link.source} {rule}; draw two nodes"))
 
-    def _loop(self, header: str, body: set[str], links: Sequence[Connection]) -> Block:
+    def _loop(self, header: str, body: set[str], links: Sequence[Connection], depth: int) -> Block:
+        if depth >= MAX_LOOPS:
+            self.faults.append(Misplaced(header, f"{header} stands in more than {MAX_LOOPS} loops"))
+            return Block([], [], header=header)
         port = self._loop_port(header)
-        block = self.block(body, links)
+        block = self.block(body, links, depth + 1)
         entering = [link for link in links if link.source == header and link.port == port]
         block.header = header
         block.links = [link for link in entering if link.target in body] + block.links

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from headrace import App, Backoff, Context
+from headrace import App, Backoff, Context, HeadraceError
 from headrace.apps.flows import compiling
 from headrace.apps.flows.alarms import begun
-from headrace.apps.flows.calling import call_node, call_one, collect, not_run, put_out, ready, resolve
+from headrace.apps.flows.calling import (
+    all_failed,
+    call_node,
+    call_one,
+    collect,
+    not_run,
+    put_out,
+    ready,
+    resolve,
+    settle,
+)
 from headrace.apps.flows.given import Given, flat, plain_items
-from headrace.apps.flows.inner import leave, refuse_files, starts_of
+from headrace.apps.flows.inner import entering, leave, send, why_failed
 from headrace.apps.flows.looping import go_back, take_batch
 from headrace.apps.flows.services import FlowServices
 
@@ -72,38 +83,44 @@ def _register_loops(app: App) -> None:
     @_task(app, compiling.TAKE_TASK)
     async def flows_take(state: dict[str, Any], ctx: Context) -> dict[str, Any]:
         """Take the next batch of a loop."""
-        return take_batch(state, _run_id(ctx))
+        return await take_batch(state, _run_id(ctx), FlowServices(app, ctx).files)
 
     @_task(app, compiling.BACK_TASK)
-    async def flows_back(state: dict[str, Any], taken: dict[str, Any], returned: list[Any]) -> dict[str, Any]:
+    async def flows_back(
+        state: dict[str, Any], taken: dict[str, Any], returned: list[Any], ctx: Context
+    ) -> dict[str, Any]:
         """Go back to the beginning of a loop with what its body gave."""
-        return go_back(state, taken, flat(returned))
+        return await go_back(state, taken, flat(returned), FlowServices(app, ctx).files)
 
 
 def _register_inner(app: App) -> None:
     """Register what runs other flows."""
 
     @_task(app, compiling.ENTER_TASK)
-    async def flows_enter(given: dict[str, Any], ctx: Context) -> list[dict[str, Any]]:
+    async def flows_enter(given: dict[str, Any], ctx: Context) -> dict[str, Any]:
         """Return what another flow is run with: once for all items, or once for each."""
-        call = await ready(Given.of(given, _run_id(ctx), _vars(app)), FlowServices(app, ctx))
-        return starts_of(call, given["enters"], given["around"].get("vars"))
+        read = Given.of(given, _run_id(ctx), _vars(app))
+        call = await ready(read, FlowServices(app, ctx))
+        return asdict(entering(read, call, given["enters"]))
 
     @_task(app, compiling.SEND_TASK)
     async def flows_send(given: dict[str, Any], ctx: Context) -> dict[str, Any]:
         """Start runs of another flow, and do not wait for them."""
         read = Given.of(given, _run_id(ctx), _vars(app))
-        call = await ready(read, FlowServices(app, ctx))
-        refuse_files(call.items)
-        for number, start in enumerate(starts_of(call, given["enters"], given["around"].get("vars"))):
-            await app.start(given["sends"], start, key=f"{ctx.idempotency_key}-{number}")
-        passed = [item | {"pairedItem": {"item": index}} for index, item in enumerate(read.items)]
-        return put_out(read, [passed]) if read.has_items else not_run(read)
+        if not read.has_items:
+            return not_run(read)
+        try:
+            return await send(app, read, await ready(read, FlowServices(app, ctx)), given, ctx.idempotency_key)
+        except HeadraceError as error:
+            return put_out(read, [], all_failed(read, settle(read.node, error, ctx)))
 
     @_task(app, compiling.LEAVE_TASK)
-    async def flows_leave(given: dict[str, Any], outputs: list[Any]) -> dict[str, Any]:
+    async def flows_leave(
+        given: dict[str, Any], entered: dict[str, Any], outputs: list[Any], ctx: Context
+    ) -> dict[str, Any]:
         """Return the items that another flow gave."""
-        return leave(Given.of(given, ""), outputs)
+        lost = [number for number, output in enumerate(outputs) if output is None]
+        return leave(Given.of(given, ""), entered, outputs, await why_failed(app, ctx, lost) if lost else {})
 
 
 def _run_id(ctx: Context) -> str:

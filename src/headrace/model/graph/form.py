@@ -105,10 +105,11 @@ def _edge_form(edge: Edge) -> dict[str, Any]:
 
 
 def encode_graph(graph: Graph, *, field: str = "graph") -> tuple[str, str]:
-    """Return the JSON text of a graph and its hash; equal graphs have the same text.
+    """Return the JSON text of a graph and its hash.
 
-    Raises InvalidInputError for a template that is not JSON, PayloadTooLargeError above 1 MiB.
+    Members of objects within templates stay in the order in which they were written: it means something to people, and
+    to models that are given a schema. Raises InvalidInputError for a template that is not JSON, PayloadTooLargeError
+    above 1 MiB.
     """
-    plain = json.loads(encode_json(graph_form(graph), field=field, most=MAX_GRAPH_BYTES))
-    encoded = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    encoded = encode_json(graph_form(graph), field=field, most=MAX_GRAPH_BYTES)
     return encoded, hash_text(encoded)
