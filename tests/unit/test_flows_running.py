@@ -393,3 +393,9 @@ async def test_an_input_that_only_looks_right_is_refused(given: Any, says: str) 
     async with app.worker():
         with pytest.raises(RunFailedError, match=says):
             await (await app.start(added.workflow, given)).result("10s")
+
+
+async def test_a_disabled_node_of_an_unknown_type_passes_its_items_on() -> None:
+    """Nobody needs to know what it would have done."""
+    made = flow([GO, node("Off", "acme.unknown", disabled=True)], "Go -> Off")
+    assert await run_flow(made, [{"n": 1}]) == [{"n": 1}]

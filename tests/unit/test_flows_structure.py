@@ -176,3 +176,12 @@ def test_a_node_that_two_blocks_have_is_told() -> None:
     )  # fmt: skip
     (note,) = check_flow(parse_flow(made)).notes
     assert (note.node, "runs in each round" in note.message) == ("Tell", True)
+
+
+def test_node_types_that_are_not_needed_need_not_be_known() -> None:
+    """A disabled node passes its items on whatever it is, and one that nothing leads to is left out."""
+    made = flow([GO, node("Off", "acme.unknown", disabled=True), node("End", "noOp"), node("Left", "acme.unknown")],
+                "Go -> Off", "Off -> End")  # fmt: skip
+    checked = check_flow(parse_flow(made))
+    assert checked.runs
+    assert [one.node for one in checked.notes] == ["Left"]

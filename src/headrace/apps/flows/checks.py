@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace import InvalidInputError
-from headrace.apps.flows.compiling import Plan, compile_plan
+from headrace.apps.flows.compiling import PASSING_TYPE, Plan, compile_plan
 from headrace.apps.flows.form import MAIN, Flow, Node, Policy, parse_flow
 from headrace.apps.flows.structure import arrange
 from headrace.model.expressions.evaluation import check, node_names
@@ -157,7 +157,10 @@ class _Checker:
         if self._serves_others(node):
             self._note(node, "is connected as a model or a tool: the models of [llm] are used in its place")
             return
-        found = find_type(node.type, node.parameters)
+        found = find_type(PASSING_TYPE if self._only_passes(node) else node.type, node.parameters)
+        if found is None and self._is_alone(node):
+            self._note(node, "never runs: nothing leads to it, and it leads nowhere; there is no such node type here")
+            return
         if found is None:
             self._blame(node, "there is no such node type here", instead=hint_of(node.type))
             return
@@ -177,6 +180,14 @@ class _Checker:
             self._blame(node, f"{error.rule}, got {error.value!r:.80}", error.field)
         if found.shape is Shape.FLOW:
             self._look_inside(node)
+
+    @staticmethod
+    def _only_passes(node: Node) -> bool:
+        """Whether a node does nothing but pass its items on, so that its type need not be known."""
+        return node.disabled and find_type(node.type, node.parameters) is None
+
+    def _is_alone(self, node: Node) -> bool:
+        return not any(node.name in (link.source, link.target) for link in self._flow.connections)
 
     def _check_inputs(self, node: Node, found: NodeType) -> None:
         """Blame connections to inputs that a node does not have: their items would be lost."""

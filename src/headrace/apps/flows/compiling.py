@@ -34,6 +34,8 @@ from headrace.nodes.execute_workflow import waits
 NODE_TASK, RESOLVE_TASK, CALL_TASK, COLLECT_TASK = "flows.node", "flows.resolve", "flows.call", "flows.collect"
 TAKE_TASK, BACK_TASK = "flows.take", "flows.back"
 ENTER_TASK, LEAVE_TASK, SEND_TASK, RESULT_TASK = "flows.enter", "flows.leave", "flows.send", "flows.result"
+#: What a disabled node is, whatever it would be.
+PASSING_TYPE = "headrace.noOp"
 #: Errors of models and stores that another try helps against: it is made even where the flow asks for none.
 PASSING = (
     "BlobStoreError", "OverloadedError", "ProviderTimeoutError", "ProviderUnavailableError", "RateLimitedError",
@@ -157,7 +159,7 @@ class _Compiler:
         node, flow = self._plan.flow.nodes[name], self._plan.flow
         before = next((link.source for link in block.links if link.target == name), None)
         spec = {
-            "name": name, "type": node.type, "version": node.version, "parameters": dict(node.parameters),
+            "name": name, "type": PASSING_TYPE if node.disabled else node.type, "version": node.version, "parameters": dict(node.parameters),
             "policy": node.policy.value, "tries": node.tries, "always": node.always_output, "once": node.execute_once,
             "disabled": node.disabled, "outputs": len(self._outputs(name)), "traced": name in self._plan.traced,
             "flow": flow.name, "timezone": flow.timezone, "before": before,
