@@ -158,17 +158,20 @@ class _Checker:
             self._note(node, "is connected as a model or a tool: the models of [llm] are used in its place")
             return
         found = find_type(PASSING_TYPE if self._only_passes(node) else node.type, node.parameters)
-        if found is None and self._is_alone(node):
-            self._note(node, "never runs: nothing leads to it, and it leads nowhere; there is no such node type here")
-            return
         if found is None:
+            self._tell_unknown(node)
+        elif found.shape is not Shape.NOTE:
+            self._types[node.name] = found
+            if not node.disabled:
+                self._look_closer(node, found)
+
+    def _tell_unknown(self, node: Node) -> None:
+        if self._is_alone(node):
+            self._note(node, "never runs: nothing leads to it, and it leads nowhere; there is no such node type here")
+        else:
             self._blame(node, "there is no such node type here", instead=hint_of(node.type))
-            return
-        if found.shape is Shape.NOTE:
-            return
-        self._types[node.name] = found
-        if node.disabled:
-            return
+
+    def _look_closer(self, node: Node, found: NodeType) -> None:
         self._check_version(node, found)
         self._check_inputs(node, found)
         self._note_policies(node, found)

@@ -159,7 +159,8 @@ class _Compiler:
         node, flow = self._plan.flow.nodes[name], self._plan.flow
         before = next((link.source for link in block.links if link.target == name), None)
         spec = {
-            "name": name, "type": PASSING_TYPE if node.disabled else node.type, "version": node.version, "parameters": dict(node.parameters),
+            "name": name, "type": PASSING_TYPE if node.disabled else node.type,
+            "version": node.version, "parameters": dict(node.parameters),
             "policy": node.policy.value, "tries": node.tries, "always": node.always_output, "once": node.execute_once,
             "disabled": node.disabled, "outputs": len(self._outputs(name)), "traced": name in self._plan.traced,
             "flow": flow.name, "timezone": flow.timezone, "before": before,
