@@ -43,8 +43,9 @@ def test_no_path_leads_out_of_the_folder(path: str, root: Path) -> None:
     (root / "outside").symlink_to(root.parent)
     (root / "secret-link").symlink_to(root.parent / "secret.txt")
     os.mkfifo(root / "in/pipe")
-    with pytest.raises(NodeError):
+    with pytest.raises(NodeError) as caught:
         Folder(root).read(path.replace("{root}", str(root)))
+    assert str(caught.value).encode(), "an error is kept as any text"
 
 
 @pytest.mark.parametrize("path", ["../x", "outside/x", "in", "in/.x", "in/a.csv/x", "/x", "x" * 300])
@@ -132,6 +133,31 @@ def test_patterns_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(folders, "MAX_SEEN", 2)
     with pytest.raises(NodeError, match="more than 2 files would be looked at"):
         folder.find("**")
+
+
+def test_repeated_folders_are_looked_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any folders below any folders are any folders: the pattern costs what the shorter one does."""
+    monkeypatch.setattr(folders, "MAX_SEEN", 50)
+    folder = Folder(root)
+    assert folder.find("**/" * 600 + "*.csv") == folder.find("**/*.csv")
+    assert folder.find("in/" + "**/" * 300 + "**") == folder.find("in/**")
+
+
+def test_names_in_another_encoding_are_told(root: Path) -> None:
+    """A file or a folder on the way whose name is no UTF-8 cannot be in an item: it is named, not left out."""
+    name = os.fsdecode(b"caf\xe9.csv")
+    try:
+        (root / "in" / name).write_text("x")
+        (root / "in" / "deep" / os.fsdecode(b"\xe9")).mkdir()
+    except OSError:
+        pytest.skip("names are UTF-8 on this file system")
+    folder = Folder(root)
+    for pattern, words in (("in/*", r"'in/caf\\udce9\.csv' has a name"), ("in/deep/*/*", r"'in/deep/\\udce9' has a")):
+        with pytest.raises(NodeError, match=rf"{words}.*: rename it") as caught:
+            folder.find(pattern)
+        assert str(caught.value).isascii()
+    assert folder.find("in/*.txt") == ["in/b.txt"]
+    assert folder.find("in/deep/*") == ["in/deep/c.csv"]
 
 
 async def test_appending_at_once_loses_nothing(root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from headrace.apps.flows.schemas import model_of, values_of
 from headrace.model.provider_errors import BadOutputError
 from headrace.model_settings import ModelSettings
 from headrace.nodes.base import NodeError
+from headrace.nodes.schemas import checked
 from headrace.settings import Settings
 from headrace.testing.provider import Answers, ScriptedProvider
 from tests.unit.engine_app import QUICK
@@ -183,3 +185,113 @@ def test_models_speak_of_the_fields_as_the_schema_does() -> None:
     value = dict.fromkeys(keys, "x")
     assert values_of(model.model_validate(value), schema) == value
     assert model_of(dict(schema)) is model
+
+
+def of(part: Any) -> dict[str, Any]:
+    """Return a schema of one property."""
+    return {"type": "object", "properties": {"a": part}}
+
+
+def nested(part: Any, times: int, wrap: Any) -> Any:
+    """Return a part within itself."""
+    for _ in range(times):
+        part = wrap(part)
+    return part
+
+
+def may_be_null(part: Any) -> dict[str, Any]:
+    """Return a list that may be null."""
+    return {"type": ["array", "null"], "items": part}
+
+
+TEXT = {"type": "string"}
+NULLABLE = {"type": ["string", "null"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "taken"),
+    [
+        ({"type": "object", "properties": {f"f{number}": NULLABLE for number in range(200)}}, True),
+        ({"type": "object", "properties": {f"f{number}": NULLABLE for number in range(400)}}, False),
+        (of(nested(TEXT, 9, may_be_null)), True),
+        (of(nested(TEXT, 15, may_be_null)), True),
+        (of(nested(TEXT, 16, may_be_null)), False),
+        (of(nested(NULLABLE, 7, lambda part: {"type": ["object", "null"], "properties": {"a": part}})), True),
+        (of(nested(NULLABLE, 15, lambda part: {"type": ["null", "object"], "properties": {"a": part}})), True),
+        (of(nested(NULLABLE, 16, lambda part: {"type": ["null", "object"], "properties": {"a": part}})), False),
+        (of(nested(NULLABLE, 12, lambda part: {"anyOf": [part, {"type": "null"}]})), True),
+        (of({"type": ["string"] * 1_000}), False),
+        (of({"type": "integer", "minimum": 1.5}), False),
+        (of({"type": "integer", "minimum": 1.0}), True),
+        (of({"type": "integer", "minimum": -(10**30)}), True),
+        (of({"type": "integer", "multipleOf": 0.5}), False),
+        (of({"type": ["integer", "number"], "minimum": 0.5}), False),
+        (of({"type": "number", "minimum": 10**299, "multipleOf": 1e-300}), True),
+        (of({"type": "number", "maximum": 10**400}), False),
+        (of({"type": "string", "minLength": 10**30}), False),
+        (of({"type": "array", "items": TEXT, "minItems": 2**31 - 1}), True),
+        (of({"enum": ["\ud800"]}), False),
+        (of({"type": "string", "description": "\ud800"}), False),
+        ({"title": "\0", **of(TEXT)}, False),
+        *[(of({"type": "string", "pattern": pattern}), True) for pattern in (
+            "(a+)+$", r"\w{90}", r"^[\w.+-]+@[\w-]+\.[a-z]{2,}$", r"(?i)a]}", r"[\d-]{1,50}", r"\u00e9\x41[é-ü]",
+            "a||b", "", r"[^\]^]", r"(?:a{2}?)*?", r"(?P<n>a)\/\"\ ", r"(?:\d{1,3}\.){3}\d{1,3}", "[a-z]{1000}",
+        )],
+        *[(of({"type": "string", "pattern": pattern}), False) for pattern in (
+            "(?>a)", r"a\Z", "a++", "(?:(?:(?:a{1,999}){1,999}){1,999})", r"\w{300}", "[a&&b]", "[[]", "[]a]", "[^]a]",
+            "a{,3}", "{", r"\0", "(?a)a", "(?#x)a", r"\ud800", r"[\b]", r"\N{DIGIT ONE}", "a{\u0663}", r"\e", "(?=a)",
+            r"(a)\1", "(?P<n>a)(?P<n>b)", "(a", "a)", "a{3,2}", "(a" * 150 + ")" * 150,
+        )],
+    ],
+)  # fmt: skip
+def test_a_schema_has_one_verdict(schema: dict[str, Any], taken: bool) -> None:
+    """What is taken at the check is a model when the flow runs, from the schema as from its plain form."""
+    if not taken:
+        with pytest.raises(NodeError, match="schema"):
+            checked(schema)
+        with pytest.raises(NodeError):
+            model_of(schema)
+        return
+    plain = checked(schema)
+    assert checked(plain) == plain
+    assert model_of(plain) is model_of(schema)
+
+
+def part_of(draw: random.Random, depth: int = 0) -> Any:
+    """Return a random part of a schema, taken or not."""
+    names = ["string", "number", "integer", "boolean", "null", "array", "object"]
+    number: Any = draw.choice([0, 1, 2, 0.5, 2.0, -3, 1e300, 10**20, 2**31])
+    kind = draw.choice([draw.choice(names), draw.sample(names, draw.randint(1, 3))])
+    if depth > 3 or draw.random() < 0.1:
+        return draw.choice([{"enum": ["a", 1, None]}, {"const": True}, {"$ref": "#/$defs/d"}, TEXT])
+    if draw.random() < 0.15:
+        return {"anyOf": [part_of(draw, depth + 1) for _ in range(draw.randint(1, 3))]}
+    part: dict[str, Any] = {"type": kind}
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "array" in kinds:
+        part["items"] = part_of(draw, depth + 1)
+    if "object" in kinds:
+        part["properties"] = {name: part_of(draw, depth + 1) for name in draw.sample("abc", draw.randint(1, 3))}
+    rules: list[tuple[str, Any]] = [("minimum", number), ("multipleOf", number), ("exclusiveMaximum", number)]
+    if not {"number", "integer"} & set(kinds):
+        rules = [("pattern", "".join(draw.choices(PIECES, k=draw.randint(1, 4)))), ("maxLength", number)]
+    return part | dict([draw.choice(rules)] if {"number", "integer", "string"} & set(kinds) else [])
+
+
+PIECES = ["a", "[a-z]", r"\w", r"\d{2}", "{3}", "+", "?", "(", ")", "|", "^", "$", ".", "[^a]", r"\-", "(?:", "{2,9}"]
+
+
+def test_random_schemas_have_one_verdict() -> None:
+    """Each that is taken is a model, and is its own plain form then; both kinds are among them."""
+    draw = random.Random(7)
+    taken = 0
+    for _ in range(300):
+        schema = {**of(part_of(draw)), "$defs": {"d": {"type": ["integer", "null"], "minimum": 1}}}
+        try:
+            plain = checked(schema)
+        except NodeError:
+            continue
+        taken += 1
+        assert checked(plain) == plain
+        assert model_of(plain) is model_of(schema)
+    assert 50 < taken < 250, taken

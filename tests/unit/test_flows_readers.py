@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
-import sys
+import os
+import random
+import resource
+import threading
 import time
 import zipfile
+import zlib
 from collections.abc import Callable
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
 
-from headrace.apps.flows import readers
+from headrace.apps.flows import readers, reading_child
 from headrace.apps.flows.readers import FileReaders
 from headrace.nodes.base import NodeError
 from tests.unit.papers_files import pdf_of
+from tests.waiting import wait_until
 
 SHEET = "xl/worksheets/sheet1.xml"
 PAGES = pdf_of([["Rain fell.", "It was cold."], ["The sun came."]])
@@ -170,11 +177,29 @@ async def test_a_part_that_is_packed_too_well_is_refused() -> None:
         await sheet(bomb)
 
 
+@pytest.mark.parametrize("kind", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+async def test_parts_that_are_packed_as_none_is(kind: int) -> None:
+    """Kinds that come unpacked in blocks of any size are refused before one is."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", kind) as archive:
+        archive.writestr("xl/workbook.xml", b" " * 1_000)
+    with pytest.raises(NodeError, match="packed as none is"):
+        await sheet(out.getvalue())
+
+
 async def test_a_sheet_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that a reader never ends with costs its time and no more."""
     monkeypatch.setattr(readers, "TIMEOUT", 0.001)
     with pytest.raises(NodeError, match="took longer"):
         await sheet(workbook())
+
+
+async def test_texts_that_many_cells_share_are_counted_each_time() -> None:
+    """A text is in the file once, and would be in the items as often as it is shown."""
+    shared = workbook([["".join(random.Random(1).choices("rainfall ", k=30_000))] * 1_700])
+    assert len(shared) < 1_000_000
+    with pytest.raises(NodeError, match=r"more than 50,000,000 characters: split it"):
+        await sheet(shared)
 
 
 async def test_the_text_of_each_page_is_read() -> None:
@@ -211,9 +236,78 @@ async def test_long_pdfs_are_refused(limit: str, words: str, monkeypatch: pytest
         await pdf(PAGES)
 
 
+def page_of(content: bytes) -> bytes:
+    """Return a PDF of one page with this content, packed."""
+    packed = zlib.compress(content, 9)
+    parts = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R "
+        b"/Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
+        b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed),
+    ]
+    body, places = b"%PDF-1.4\n", []
+    for number, part in enumerate(parts, 1):
+        places.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, part)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"trailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % len(body)
+    return body + b"xref\n0 5\n0000000000 65535 f \n" + table + end
+
+
+async def test_a_page_of_millions_of_characters_costs_no_more_than_an_error() -> None:
+    """What reads it may have a GiB and ends beyond; this process has hardly more than before."""
+    assert await pdf(page_of(b"BT /F 12 Tf 10 10 Td (rain) Tj ET")) == ["rain"]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bomb = page_of(b"BT /F 12 Tf 10 10 Td " + b"(aaaaaaaaaa) Tj " * 500_000 + b"ET")
+    assert len(bomb) < 20_000
+    with pytest.raises(NodeError, match="asks for too much memory or time"):
+        await pdf(bomb)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2_300 << 10
+
+
+@pytest.fixture
+def hung(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a reader that never ends into the place of ours; return where it writes its number."""
+    number = tmp_path / "number"
+    script = f"import os, signal\nopen({str(number)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n"
+    (tmp_path / "child.py").write_text(script)
+    monkeypatch.setattr(readers, "_CHILD", str(tmp_path / "child.py"))
+    return number
+
+
+async def test_a_reader_that_hangs_holds_nothing(hung: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ended with its time, or with the task that waits for it; no thread waits, and the next file is read."""
+    threads = set(threading.enumerate())
+    monkeypatch.setattr(readers, "AT_ONCE", 1)
+    waiting = asyncio.create_task(pdf(PAGES))
+    await wait_until(lambda: hung.exists() and hung.read_text() != "")
+    assert not [one for one in set(threading.enumerate()) - threads if one.name.startswith("asyncio_")]
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not runs(int(hung.read_text()))
+    monkeypatch.setattr(readers, "TIMEOUT", 0.3)
+    with pytest.raises(NodeError, match=r"longer than 0\.3 s to read: split it"):
+        await pdf(PAGES)
+    assert not runs(int(hung.read_text()))
+    monkeypatch.setattr(readers, "_CHILD", reading_child.__file__)
+    monkeypatch.setattr(readers, "TIMEOUT", 20)
+    assert await pdf(PAGES, most=1) == ["Rain fell.\nIt was cold."]
+
+
+def runs(number: int) -> bool:
+    """Return whether there is a process of this number."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 async def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what to install."""
-    monkeypatch.setitem(sys.modules, "pypdfium2", None)
     monkeypatch.setattr(readers, "find_spec", lambda name: None)
     for reading in (pdf(PAGES), sheet(workbook())):
         with pytest.raises(NodeError, match=r"pip install 'headrace\[flows\]'"):

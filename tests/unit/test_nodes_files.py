@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
 
+from headrace.model.payload import encode_json
 from headrace.nodes import extract_from_file, read_binary_files, read_file, write_file
 from headrace.nodes.base import NodeError
 from headrace.nodes.tables import Dialect, as_records, part_of, read_csv, write_csv
@@ -174,11 +176,15 @@ async def test_csv_becomes_items(text: str, options: dict[str, Any], records: li
     [
         (b"a,b\n1\n", {}, "line 2 of the CSV has 1 cells and the first has 2"),
         (b'a\n"x', {}, "no CSV at line 2"),
-        (b"a\n" + b"x" * 200_000, {}, "field larger than"),
         (b"a\n\xff\n", {}, "no text in utf-8"),
-        (b"a\n\0\n", {}, "NUL characters"),
+        (b"a\n\0\n", {}, r"a NUL character \(position 2\)"),
+        (b"a\n+2AA-\n", {"encoding": "utf-7"}, r"half of a character, \\ud800 \(position 2\)"),
+        (b"a\n", {"encoding": "utf8\0"}, "is not known"),
+        (b"a\n", {"encoding": "\ud800"}, "is not known"),
+        (b"a\n", {"encoding": "x" * 5_000}, "is not known"),
         (b"a\n", {"encoding": "zip"}, "encoding 'zip' is not known"),
         (b"a\n", {"encoding": "unicode_escape"}, "not one that files have"),
+        (b"a\n", {"encoding": "Unicode--Escape"}, "not one that files have"),
         (b"a\n", {"delimiter": "ab"}, r"options\.delimiter must be one character"),
         (
             b"a,b\n1\n2\n", {"skipRecordsWithErrors": {"value": {"enabled": True, "maxSkippedRecords": 1}}},
@@ -191,6 +197,12 @@ async def test_csv_that_cannot_be_read_is_named(data: bytes, options: dict[str, 
     """The line, the encoding or the option that is wrong."""
     with pytest.raises(NodeError, match=words):
         await extract(data, {"options": options})
+
+
+async def test_a_cell_of_csv_may_be_long() -> None:
+    """Whole texts stand in one; what the library would take at most, unless told, is much less."""
+    text = "x" * 1_000_000
+    assert jsons(await extract(f"a\n{text}\n".encode(), {})) == [{"a": text}]
 
 
 async def test_encodings_go_by_the_names_that_flows_have() -> None:
@@ -212,18 +224,49 @@ async def test_a_file_becomes_one_value(operation: str, data: bytes, value: Any)
     """It stands where it is wanted; JSON and this file are kept where that is asked for, other files always."""
     [item] = await extract(data, {"operation": operation, "destinationKey": "got.it"})
     assert item == {"json": {"got": {"it": value}}, "binary": {"other": {"id": "o"}}, "pairedItem": {"item": 0}}
-    for kept, names, json in (("json", {"other"}, {"id": 1}), ("binary", {"data", "other"}, {})):
+    for kept, names, others in (("json", {"other"}, {"id": 1}), ("binary", {"data", "other"}, {})):
         [item] = await extract(data, {"operation": operation, "options": {"keepSource": kept}})
-        assert (set(item["binary"]), item["json"]) == (names, {**json, "data": value})
+        assert (set(item["binary"]), item["json"]) == (names, {**others, "data": value})
     [item] = await extract(data, {"operation": operation, "options": {"keepSource": "both"}})
     assert (set(item["binary"]), item["json"]) == ({"data", "other"}, {"id": 1, "data": value})
 
 
-@pytest.mark.parametrize("data", [b"{", b"[NaN]", b"[" * 100_000, b"\xff"])
-async def test_what_is_no_json_is_named(data: bytes) -> None:
-    """Damaged text, numbers that JSON has not, and what is nested too deeply."""
-    with pytest.raises(NodeError, match="the file is no"):
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"{", "Expecting property name"),
+        (b"[NaN]", "NaN is no number of JSON"),
+        (b"[" * 100_000, "nested deeper than 56 levels"),
+        (b"[" * 57 + b"]" * 57, r"kept: (\[0\])+… is nested deeper than 56 levels"),
+        (b"\xff", "the file is no text"),
+        (b'{"a": [0, 1e999]}', r"a\[1\] is a number that JSON has not: inf"),
+        (b'{"a": {"b": "x\\u0000"}}', r"a\.b holds a NUL character \(position 1\)"),
+        (b'[["\\ud83d"]]', r"\[0\]\[0\] holds half of a character, \\ud83d \(position 0\)"),
+        (b'{"a": {"\\u0000": 1}}', "a name in a holds a NUL character"),
+        (b'{"\\udc00": 1}', "a name in the value holds half of a character"),
+        (b'"\\u0000"', "the value holds a NUL character"),
+        (b"9" * 5_000, "the file is no JSON"),
+    ],
+)
+async def test_what_is_no_json_is_named(data: bytes, words: str) -> None:
+    """Damaged text, and whatever no store would keep: numbers, texts, names and nesting, each with its place."""
+    with pytest.raises(NodeError, match=words):
         await extract(data, {"operation": "fromJson"})
+
+
+async def test_json_that_can_be_kept_is_kept() -> None:
+    """A whole character of two halves, nesting up to the limit, and any number that is one."""
+    value: Any = ["\U0001f600", 1e308, -(10**400), {"é": None}]
+    for _ in range(54):
+        value = [value]
+    [item] = await extract(json.dumps(value).encode(), {"operation": "fromJson"})
+    assert item["json"] == {"data": value}
+    assert encode_json([[[[item]]]], field="outputs")
+    for place in (".".join("a" * 40), "[0]" * 200):
+        with pytest.raises(
+            NodeError, match=r"parameters\.destinationKey .* nested deeper than 56 levels: use fewer steps"
+        ):
+            await extract(json.dumps(value).encode(), {"operation": "fromJson", "destinationKey": place})
 
 
 async def test_an_item_without_the_file_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,9 +322,9 @@ async def test_binary_data_are_written_for_each_item() -> None:
     ("parameters", "content"),
     [
         ({"format": "json"}, '[\n  {\n    "a": "é"\n  },\n  {\n    "a": 2,\n    "b": null\n  }\n]\n'),
-        ({"format": "csv"}, "a,b\r\né,\r\n2,\r\n"),
-        ({"format": "csv", "options": {"columns": "b, a", "delimiter": ";", "header": False}}, ";é\r\n;2\r\n"),
-        ({"format": "csv", "options": {"append": True}}, "é,\r\n2,\r\n"),
+        ({"format": "csv"}, '"a","b"\r\n"é",\r\n2,\r\n'),
+        ({"format": "csv", "options": {"columns": "b, a", "delimiter": ";", "header": False}}, ';"é"\r\n;2\r\n'),
+        ({"format": "csv", "options": {"append": True}}, '"é",\r\n2,\r\n'),
         ({"format": "text", "text": "=> {{ $json.a }}"}, "> é\n> 2\n"),
     ],
 )
@@ -300,7 +343,7 @@ async def test_items_of_several_files_are_kept_apart() -> None:
     parameters = {"fileName": "={{ $json.to }}", "format": "csv", "options": {"columns": ["n"]}}
     rows = [{"to": "b", "n": 1}, {"to": "a", "n": 2}, {"to": "b", "n": 3}]
     [found] = await run_type(WRITE, parameters, rows, services=services)
-    assert services.files.files == {"b": b"n\r\n1\r\n3\r\n", "a": b"n\r\n2\r\n"}
+    assert services.files.files == {"b": b'"n"\r\n1\r\n3\r\n', "a": b'"n"\r\n2\r\n'}
     assert [item["json"]["n"] for item in found] == [1, 2, 3]
 
 
@@ -317,11 +360,33 @@ async def test_single_items_can_fail() -> None:
     assert (item["pairedItem"], "no binary data" in str(error)) == ({"item": 0}, True)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\ta", "\ra"])
+async def test_a_text_that_is_none_is_not_written() -> None:
+    """Half of a character, which an expression may cut off, is an error of the node."""
+    with pytest.raises(NodeError, match=r"half of a character, \\ud83d"):
+        await run_type(WRITE, {"fileName": "x", "format": "text", "text": "\ud83d"}, [{}], services=services_of({}))
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\ta", "\ra", "\n=1", "\uff1d1"])
 def test_no_text_becomes_a_formula(text: str) -> None:
     """Cells and names of columns that a program would compute begin with an apostrophe; numbers stay numbers."""
     [header, row] = read_csv(write_csv([{text: text, "n": -1}], [], delimiter=",", header=True), Dialect())
     assert (header, row) == ([f"'{text}", "n"], [f"'{text}", "-1"])
+
+
+@pytest.mark.parametrize("text", ["x;=1+1", "x\t=1+1", 'x";"=1+1', "x,=1+1"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_no_text_ends_its_cell(text: str, delimiter: str) -> None:
+    """Each stands in quotes, so that a program that splits at another delimiter finds none within."""
+    written = write_csv([{"a": text, "n": -1.5}], [], delimiter=delimiter, header=False)
+    inner = text.replace('"', '""')
+    assert written == f'"{inner}"{delimiter}-1.5\r\n'
+    assert read_csv(written, Dialect(delimiter)) == [[text, "-1.5"]]
+
+
+def test_what_stands_bare_is_read_back() -> None:
+    """A number with the delimiter in it is quoted; a line of nothing is a record still."""
+    assert read_csv(write_csv([{"a": 1.5, "b": 2}], [], delimiter=".", header=False), Dialect(".")) == [["1.5", "2"]]
+    assert write_csv([{"a": None}, {"a": ""}], [], delimiter=",", header=False) == '""\r\n""\r\n'
 
 
 def test_values_of_every_kind_are_cells() -> None:

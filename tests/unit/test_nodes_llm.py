@@ -10,6 +10,7 @@ import pytest
 
 from headrace.nodes import information_extractor, llm_chat, llm_extract
 from headrace.nodes.base import NodeError
+from headrace.nodes.patterns import weight_of
 from headrace.nodes.schemas import checked, of_attributes, of_example
 from tests.unit.node_calls import FakeServices, jsons, rules, run_type
 
@@ -155,6 +156,8 @@ async def test_the_other_nodes_parameters_are_understood(
         (EXTRACT, {"text": "…", "schema": "={{ $json.schema }}"}, []),
         (EXTRACT, {"text": "…", "attributes": [{"name": "={{ $json.name }}", "type": "x"}]}, []),
         (EXTRACT, {"text": "…", "attributes": [{"name": "a"}, {"name": "a"}]}, [r"attributes: attributes\[1\].name"]),
+        (EXTRACT, {"text": "…", "attributes": {}}, ["attributes: parameters.attributes must be a list"]),
+        (EXTRACT, {"text": "…", "schema": '{"a": 1e999}'}, ["schema: schema is not JSON: a is a number that JSON has"]),
         (OTHER, {"text": "…"}, ["attributes.attributes: attributes must have an entry"]),
         (OTHER, {"text": "…", "schemaType": "zod"}, ["schemaType: must be one of fromAttributes, fromJson, manual"]),
         (OTHER, {"text": "…", "schemaType": "manual"}, ["inputSchema: schema is not JSON"]),
@@ -178,6 +181,7 @@ def test_what_a_model_cannot_be_asked_is_told_before(kind: Any, parameters: Any,
         ({"type": "array"}, r"a\.items must say"),
         ({"type": "object"}, r"a\.properties must name"),
         ({"type": "object", "properties": {"b": TEXT}, "required": ["c"]}, "a.required must be a list"),
+        ({"type": "object", "properties": {"b": TEXT}, "required": [{}]}, "a.required must be a list"),
         ({"type": "object", "properties": {"b": TEXT}, "additionalProperties": TEXT}, "must be true or false"),
         ({"oneOf": [TEXT]}, r"a\.type must be|a\.oneOf"),
         ({"type": "string", "oneOf": [TEXT]}, r"a\.oneOf is not supported here: use anyOf"),
@@ -185,11 +189,28 @@ def test_what_a_model_cannot_be_asked_is_told_before(kind: Any, parameters: Any,
         ({"type": "string", "minimum": 1}, r"a\.minimum is not supported here: leave it out"),
         ({"type": "string", "format": "hostname"}, r"a\.format must be one of date,"),
         ({"type": "string", "pattern": "("}, r"a\.pattern is no regular expression"),
-        ({"type": "string", "pattern": "(?=a)"}, r"a\.pattern must be a regular expression"),
+        (
+            {"type": "string", "pattern": "(?=a)"},
+            r"a\.pattern has '\(\?=a\)' at position 0, which is not taken: no looking",
+        ),
+        ({"type": "string", "pattern": 5}, r"a\.pattern must be a regular expression, got 5"),
+        ({"type": "string", "pattern": "a(?>b)"}, r"has '\(\?>b\)' at position 1"),
+        ({"type": "string", "pattern": "a\\Z"}, r"has '\\\\Z' at position 1"),
+        ({"type": "string", "pattern": "[[]"}, "no sets within sets"),
+        ({"type": "string", "pattern": "x" * 501}, "has more than 500 characters"),
+        ({"type": "string", "pattern": r"(\w{20}-){20}"}, "repeats too much"),
+        ({"type": "string", "pattern": "(" * 60 + "a" + ")" * 60}, "groups within groups"),
+        ({"type": "string", "maxLength": 10**30}, "a.maxLength must be a whole number from 0 to 2147483647"),
         ({"type": "string", "maxLength": -1}, r"a\.maxLength must be a whole number from 0"),
         ({"type": "integer", "minimum": "1"}, r"a\.minimum must be a number"),
+        ({"type": "integer", "minimum": 1.5}, "a.minimum must be a whole number as the type is integer, got 1.5"),
+        ({"type": "integer", "multipleOf": 0.5}, "a.multipleOf must be a whole number"),
+        ({"type": "number", "maximum": 10**400}, r"a\.maximum must be a number from -1e\+300 to 1e\+300"),
         ({"type": "number", "multipleOf": 0}, r"a\.multipleOf must be a number above 0"),
         ({"type": "array", "items": TEXT, "uniqueItems": 1}, r"a\.uniqueItems must be true or false"),
+        ({"type": "string", "description": "a\0"}, r"properties\.a\.description holds a NUL character"),
+        ({"enum": ["\ud800"]}, r"a\.enum\[0\] holds half of a character"),
+        ({"type": "number", "minimum": float("nan")}, "is a number that JSON has not"),
         ({"enum": []}, r"a\.enum must be a list"),
         ({"enum": [1.5]}, r"a\.enum must be a list"),
         ({"anyOf": []}, r"a\.anyOf must be a list"),
@@ -224,6 +245,26 @@ def test_schemas_are_bounded() -> None:
         many["$defs"][str(level)] = {"type": "object", "properties": parts}  # type: ignore[index]
     with pytest.raises(NodeError, match="is too large"):
         checked(many)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "weight"),
+    [
+        (r"^[A-Z]{2}\d{4}$", 2 * 36 + 4 * 60), (r"(?i)a+|\.", 4), (r"(?:\d{1,3}\.){3}\d{1,3}", 4 * 180 + 3 * 2),
+        ("a{2,}", 6), (r"[\w.-]{3}", 3 * 574), (r"(?P<year>\s*).", 37), ("a{0}", 2), ("\\u00e9", 2),
+    ],
+)  # fmt: skip
+def test_patterns_weigh_what_they_are_written_out(pattern: str, weight: int) -> None:
+    """A part counts as often as it may be repeated by number, groups with all that is in them."""
+    assert weight_of(pattern) == weight
+
+
+def test_patterns_of_a_schema_are_weighed_together() -> None:
+    """One may be as heavy as this; four of them are too much for one schema."""
+    heavy = {"type": "string", "pattern": r"\w{100}"}
+    assert checked({"type": "object", "properties": dict.fromkeys("abc", heavy)})
+    with pytest.raises(NodeError, match=r"properties\.d\.pattern is one repetition too many for a schema"):
+        checked({"type": "object", "properties": dict.fromkeys("abcd", heavy)})
 
 
 def test_a_checked_schema_is_plain_and_stays_so() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from headrace.nodes import fields
 from headrace.nodes.base import Fault, Item, Named, NodeError, OneCall, Shape, ours
 from headrace.nodes.binary import DATA, member, without
 from headrace.nodes.checking import is_expression, one_of, unused, written
+from headrace.nodes.json_texts import parsed_json, wrong_part
 from headrace.nodes.parameters import Parameters
 from headrace.nodes.tables import Dialect, as_records, part_of, read_csv
 from headrace.nodes.texts import decoded
@@ -117,18 +117,18 @@ def _value(operation: str, data: bytes, at: Parameters) -> dict[str, Any]:
             raise NodeError(f"a file of {len(data):,} bytes is too large for JSON: at most {MAX_BASE64 >> 20} MiB")
         return fields.put({}, place, base64.b64encode(data).decode())
     text = decoded(data, at.text("options.encoding", "utf8"))
-    return fields.put({}, place, _parsed(text) if operation == "fromJson" else text)
+    found = fields.put({}, place, _parsed(text) if operation == "fromJson" else text)
+    # A plain name adds nothing to what was looked at already.
+    if len(fields.steps_of(place)) > 1 and (wrong := wrong_part(found)):
+        raise NodeError(f"parameters.destinationKey leads too deep: {wrong}: use fewer steps")
+    return found
 
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise NodeError(f"the file is no JSON: {error}") from None
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+        return parsed_json(text)
+    except ValueError as error:
+        raise NodeError(f"the file is no JSON that can be kept: {error}; correct it, or read it as text") from None
 
 
 def _beside(item: Item, at: Parameters, json: dict[str, Any]) -> Item:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headrace.model.errors import HeadraceError
 from headrace.nodes.asking import check_manner, check_text, manner, with_json
 from headrace.nodes.base import Fault, Item, Named, NodeError, OneCall, Shape, ours
 from headrace.nodes.checking import is_expression, written
@@ -54,16 +55,20 @@ def check_schema(parameters: Mapping[str, Any], path: str, make: Any) -> list[Fa
         return []
     try:
         make(Parameters(parameters))
-    except NodeError as error:
+    except HeadraceError as error:
         return [Fault(path, str(error))]
     return []
 
 
 def holds_expression(value: Any) -> bool:
     """Whether something within a value is computed when the node runs."""
-    if isinstance(value, Mapping):
-        return any(holds_expression(one) for one in value.values())
-    return any(holds_expression(one) for one in value) if isinstance(value, list) else is_expression(value)
+    todo = [value]
+    for one in todo:  # which grows
+        if is_expression(one):
+            return True
+        if isinstance(one, Mapping | list):
+            todo += one.values() if isinstance(one, Mapping) else one
+    return False
 
 
 def _schema(at: Parameters) -> Schema:

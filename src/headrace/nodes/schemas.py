@@ -7,17 +7,23 @@ refused by name: a rule that nobody keeps is worse than none.
 
 from __future__ import annotations
 
-import json
-import re
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.nodes.base import NodeError
+from headrace.nodes.json_texts import parsed_json, wrong_part
+from headrace.nodes.patterns import MAX_WEIGHT_OF_ALL, weight_of
 
 Schema = dict[str, Any]
 
-MAX_DEPTH, MAX_PARTS, MAX_PATTERN = 16, 500, 500
+#: A part that may be of several types is one more part for each of them.
+MAX_DEPTH, MAX_PARTS = 16, 1_000
+#: Levels of JSON that the plain form of a schema of that depth may have: four for a property that may be null.
+_PLAIN_LEVELS = 8 * MAX_DEPTH
+#: Of lengths, and of bounds of numbers.
+MAX_COUNT, MAX_NUMBER = 2**31 - 1, 1e300
 FORMATS = ("date", "date-time", "email", "time", "uri", "uuid")
 #: What says something to people alone.
 _NOTES = frozenset(
@@ -41,8 +47,6 @@ _INSTEAD = {
     "patternProperties": "name the properties",
     "prefixItems": "use an object with named properties",
 }
-#: Looking around and back is not for linear matching.
-_NOT_LINEAR = re.compile(r"\(\?(?:[=!]|<[=!]|P=|\()|\\[1-9]")
 _TYPES: Mapping[str, Schema] = {
     "string": {"type": "string"},
     "number": {"type": "number"},
@@ -58,7 +62,8 @@ _TYPES: Mapping[str, Schema] = {
 def checked(value: object) -> Schema:
     """Return a schema of an object in its plain form: references resolved, several types as alternatives.
 
-    `value`: the schema or JSON text of it. Raises NodeError naming the place and what to write instead.
+    `value`: the schema or JSON text of it. Raises NodeError naming the place and what to write instead. A plain form
+    is a schema that is taken, too, and its own plain form.
 
     >>> checked('{"type": "object", "properties": {"a": {"type": ["string", "null"]}}}')["properties"]
     {'a': {'anyOf': [{'type': 'string'}, {'type': 'null'}]}}
@@ -120,9 +125,11 @@ def _like(value: object, path: str, *, all_required: bool) -> Schema:
 def _parsed(value: object, name: str = "schema") -> Schema:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
+            value = parsed_json(value)
+        except ValueError as error:
             raise _wrong(name, f"is not JSON: {error}") from None
+    elif wrong := wrong_part(value, levels=_PLAIN_LEVELS):
+        raise _wrong(name, f"is not JSON: {wrong}")
     if not isinstance(value, Mapping):
         raise _wrong(name, f"must be a JSON object, got {str(value)[:60]!r}")
     return dict(value)
@@ -134,14 +141,14 @@ class _Walk:
 
     root: Schema
     parts: int = 0
+    #: What its patterns weigh.
+    weight: int = 0
     #: The references that are being resolved.
     within: list[str] = field(default_factory=list)
 
     def plain(self, schema: object, path: str, depth: int = 0) -> Schema:
         """Return a part of the schema in its plain form. Raises NodeError."""
-        self.parts += 1
-        if depth > MAX_DEPTH or self.parts > MAX_PARTS:
-            raise _wrong(path, f"is too large: at most {MAX_DEPTH} levels and {MAX_PARTS} parts are taken")
+        self._count(1, path, depth)
         if not isinstance(schema, Mapping):
             raise _wrong(path, "must be an object with a type")
         if "$ref" in schema:
@@ -152,6 +159,11 @@ class _Walk:
         if "enum" in schema or "const" in schema:
             return {"enum": _choices(schema, path), **notes}
         return {**self._of_types(schema, path, depth), **notes}
+
+    def _count(self, parts: int, path: str, depth: int) -> None:
+        self.parts += parts
+        if depth > MAX_DEPTH or self.parts > MAX_PARTS:
+            raise _wrong(path, f"is too large: at most {MAX_DEPTH} levels and {MAX_PARTS:,} parts are taken")
 
     def _resolved(self, schema: Mapping[str, Any], path: str, depth: int) -> Schema:
         _refuse_others(schema, {"$ref"}, path)
@@ -173,7 +185,8 @@ class _Walk:
         options = schema["anyOf"]
         if not isinstance(options, list) or not options:
             raise _wrong(f"{path}.anyOf", "must be a list of schemas")
-        return {"anyOf": [self.plain(one, f"{path}.anyOf[{n}]", depth + 1) for n, one in enumerate(options)]}
+        deep = [depth + _has_levels(one) for one in options]
+        return {"anyOf": [self.plain(one, f"{path}.anyOf[{n}]", deep[n]) for n, one in enumerate(options)]}
 
     def _of_types(self, schema: Mapping[str, Any], path: str, depth: int) -> Schema:
         given = schema.get("type", "object" if "properties" in schema else None)
@@ -183,6 +196,8 @@ class _Walk:
                 raise _wrong(f"{path}.type", f"must be one of {', '.join(_RULES)}, got {name!r}")
         rules = {rule for name in names for rule in _RULES[name]}
         _refuse_others(schema, {"type", "$defs", "definitions"} | rules, path)
+        # As alternatives, which they become, are counted.
+        self._count(len(names) if len(names) > 1 else 0, path, depth)
         kinds = [self._of_type(name, schema, path, depth) for name in names]
         return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
 
@@ -194,9 +209,18 @@ class _Walk:
             rules["items"] = self.plain(rules["items"], f"{path}.items", depth + 1)
         if name == "object":
             return {"type": name, **self._object(rules, path, depth)}
-        for key, value in rules.items():
-            _check_rule(key, value, f"{path}.{key}")
-        return {"type": name, **rules}
+        return {"type": name, **{key: self._rule(name, key, value, f"{path}.{key}") for key, value in rules.items()}}
+
+    def _rule(self, name: str, key: str, value: Any, path: str) -> Any:
+        if key in _BOUNDS:
+            return _bound(name, key, value, path)
+        if key != "pattern":
+            _check_rule(key, value, path)
+            return value
+        self.weight += _weight(value, path)
+        if self.weight > MAX_WEIGHT_OF_ALL:
+            raise _wrong(path, "is one repetition too many for a schema: use smaller numbers, or * and maxLength")
+        return value
 
     def _object(self, rules: Mapping[str, Any], path: str, depth: int) -> Schema:
         properties = rules.get("properties")
@@ -206,7 +230,7 @@ class _Walk:
         if not isinstance(others, bool):
             raise _wrong(f"{path}.additionalProperties", "must be true or false; name the properties")
         required = rules.get("required", [])
-        if not isinstance(required, list) or any(name not in properties for name in required):
+        if not isinstance(required, list) or not all(isinstance(name, str) and name in properties for name in required):
             raise _wrong(f"{path}.required", "must be a list of names of properties")
         parts = {name: self.plain(one, f"{path}.properties.{name}", depth + 1) for name, one in properties.items()}
         return {"properties": parts, "required": required, "additionalProperties": others}
@@ -221,28 +245,44 @@ def _choices(schema: Mapping[str, Any], path: str) -> list[Any]:
     return list(values)
 
 
+def _has_levels(option: object) -> bool:
+    """Whether an alternative is a level of its own: it is one of several again, or stands elsewhere."""
+    if not isinstance(option, Mapping):
+        return False
+    kind = option.get("type")
+    return "anyOf" in option or "$ref" in option or (isinstance(kind, list) and len(kind) > 1)
+
+
+def _bound(name: str, key: str, value: Any, path: str) -> int | float:
+    """Return a bound of a number; that of a whole number is one."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER
+    least = "above 0" if key == "multipleOf" else f"from {-MAX_NUMBER:g} to {MAX_NUMBER:g}"
+    if not number or (key == "multipleOf" and value <= 0):
+        raise _wrong(path, f"must be a number {least}, got {value!r}")
+    if name == "number":
+        return value  # type: ignore[no-any-return]
+    if value != math.floor(value):
+        raise _wrong(path, f'must be a whole number as the type is integer, got {value!r}; or use "type": "number"')
+    return int(value)
+
+
 def _check_rule(key: str, value: object, path: str) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if key in _COUNTS and not (number and isinstance(value, int) and value >= 0):
-        raise _wrong(path, f"must be a whole number from 0, got {value!r}")
-    if key in _BOUNDS and not (number and (key != "multipleOf" or value > 0)):  # type: ignore[operator]
-        raise _wrong(path, f"must be a number{' above 0' if key == 'multipleOf' else ''}, got {value!r}")
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if key in _COUNTS and not (whole and 0 <= value <= MAX_COUNT):  # type: ignore[operator]
+        raise _wrong(path, f"must be a whole number from 0 to {MAX_COUNT}, got {value!r}")
     if key == "uniqueItems" and not isinstance(value, bool):
         raise _wrong(path, f"must be true or false, got {value!r}")
     if key == "format" and value not in FORMATS:
         raise _wrong(path, f"must be one of {', '.join(FORMATS)}, got {value!r}; say others in the description")
-    if key == "pattern":
-        _check_pattern(value, path)
 
 
-def _check_pattern(value: object, path: str) -> None:
-    if not isinstance(value, str) or len(value) > MAX_PATTERN or _NOT_LINEAR.search(value):
-        rule = f"must be a regular expression of at most {MAX_PATTERN} characters that does not look around or back"
-        raise _wrong(path, f"{rule}, got {str(value)[:60]!r}")
+def _weight(value: object, path: str) -> int:
+    if not isinstance(value, str):
+        raise _wrong(path, f"must be a regular expression, got {value!r}")
     try:
-        re.compile(value)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise _wrong(path, f"is no regular expression: {error}") from None
+        return weight_of(value)
+    except ValueError as error:
+        raise _wrong(path, str(error)) from None
 
 
 def _refuse_others(schema: Mapping[str, Any], known: set[str], path: str) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 from headrace.nodes.base import NodeError
 
 MAX_ROWS, MAX_COLUMNS = 200_000, 4_000
-#: Programs that open CSV take a cell that begins so as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: Characters of one cell of CSV: as much as a file may have.
+MAX_CELL = 64 * 1024 * 1024
+#: Programs that open CSV take a cell that begins so as a formula; some of them the wide signs, too.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _RANGE = re.compile(r"\$?([A-Z]{1,3})\$?([1-9][0-9]{0,6}):\$?([A-Z]{1,3})\$?([1-9][0-9]{0,6})")
 
 
@@ -37,6 +39,8 @@ def read_csv(text: str, dialect: Dialect) -> list[list[Any]]:
     >>> read_csv('a,b\\n1,"x, y"\\n', Dialect())
     [['a', 'b'], ['1', 'x, y']]
     """
+    # Of the whole process, and much too low for texts: it is raised, never lowered.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter, strict=not dialect.relaxed)
     rows: list[list[Any]] = []
     bad = 0
@@ -108,34 +112,36 @@ def part_of(rows: list[list[Any]], wanted: str) -> list[list[Any]]:
 
 
 def write_csv(records: Sequence[Mapping[str, Any]], columns: Sequence[str], *, delimiter: str, header: bool) -> str:
-    """Return records as CSV; without `columns` all names that there are. Texts that a program would take as a formula
-    begin with an apostrophe.
+    """Return records as CSV; without `columns` all names that there are. Texts stand in quotes, numbers as they are.
+
+    Texts that a program would take as a formula begin with an apostrophe; and within quotes no sign of theirs begins
+    a cell for a program that splits at another delimiter.
 
     >>> write_csv([{"a": "=1+1", "b": -5}], [], delimiter=",", header=True)
-    "a,b\\r\\n'=1+1,-5\\r\\n"
+    '"a","b"\\r\\n"\\'=1+1",-5\\r\\n'
     """
     names = list(columns) or list(dict.fromkeys(name for record in records for name in record))
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, delimiter=delimiter)
-    if header:
-        writer.writerow([_guarded(name) for name in names])
-    writer.writerows([_text(record.get(name)) for name in names] for record in records)
-    return out.getvalue()
+    lines = [[_quoted(name) for name in names]] if header else []
+    lines += [[_written(record.get(name), delimiter) for name in names] for record in records]
+    # A line of nothing at all is no record.
+    return "".join((delimiter.join(cells) or '""') + "\r\n" for cells in lines)
 
 
-def _text(value: Any) -> str:
+def _written(value: Any, delimiter: str) -> str:
     match value:
         case None:
             return ""
         case bool() | int() | float():
-            return json.dumps(value)
+            number = json.dumps(value)
+            return f'"{number}"' if delimiter in number else number
         case str():
-            return _guarded(value)
-    return _guarded(json.dumps(value, ensure_ascii=False))
+            return _quoted(value)
+    return _quoted(json.dumps(value, ensure_ascii=False))
 
 
-def _guarded(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+def _quoted(text: str) -> str:
+    text = text.replace('"', '""')
+    return f'"\'{text}"' if text.startswith(_FORMULA) else f'"{text}"'
 
 
 def _cell(value: Any) -> Any:

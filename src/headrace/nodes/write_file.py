@@ -13,6 +13,7 @@ from headrace.nodes.binary import DATA, member
 from headrace.nodes.checking import one_of, written
 from headrace.nodes.parameters import Parameters
 from headrace.nodes.tables import write_csv
+from headrace.nodes.texts import encoded
 
 _FORMATS = ("binary", "json", "csv", "text")
 
@@ -83,7 +84,7 @@ async def _write(call: Call, group: list[int]) -> str:
         wanted = member(call.items[group[0]], at.text("dataPropertyName") or DATA)
         data = await call.services.files.get(wanted)
     else:
-        data = _text(kind, call, group, append=append).encode()
+        data = encoded(_text(kind, call, group, append=append))
     await call.services.files.write(name, data, append=append)
     return name
 

@@ -62,6 +62,8 @@ class Folder:
         parts = self._parts(pattern)
         # Alone at the end it means the files there, too.
         parts += ["*"] if parts[-1] == "**" else []
+        # Any folders below any folders are any folders.
+        parts = [part for number, part in enumerate(parts) if part != "**" or parts[number - 1 : number] != ["**"]]
         if "{" in pattern:
             raise NodeError(f"{pattern!r}: alternatives in braces are not supported; use one node for each")
         with _told(f"{pattern} below {self._root}", "looked for"):
@@ -81,8 +83,9 @@ class Folder:
     def _parts(self, path: str) -> list[str]:
         """Return the steps of a path from the folder down. Raises NodeError for one that could lead out of it."""
         root = str(self._root)
-        if "\0" in path or "\\" in path or len(path) > _MAX_PATH:
-            raise NodeError(f"{path[:80]!r} is no path: no NUL, no backslash, at most {_MAX_PATH} characters")
+        if "\0" in path or "\\" in path or len(path) > _MAX_PATH or _is_broken(path):
+            rule = f"no NUL, no backslash, no half of a character, at most {_MAX_PATH} characters"
+            raise NodeError(f"{path[:80]!r} is no path: {rule}")
         inside = path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
         parts = [part for part in inside.split("/") if part not in ("", ".")]
         if ".." in parts or (inside is path and path.startswith(("/", "~"))):
@@ -123,6 +126,8 @@ class _Search:
         done = set(todo)
         for folder, left in todo:  # which grows
             for path, rest, is_folder in self._ways(folder, left):
+                if is_folder == bool(rest) and _is_broken(path):
+                    raise NodeError(f"{path!r} has a name in another encoding than UTF-8: rename it")
                 if not rest and not is_folder:
                     found.add(path)
                 elif rest and is_folder and (f"{path}/", rest) not in done:
@@ -157,6 +162,14 @@ def _steps(parts: tuple[str, ...], name: str) -> Iterator[tuple[str, ...]]:
         parts = parts[1:]
     if parts and _fits(name, parts[0]):
         yield parts[1:]
+
+
+def _is_broken(name: str) -> bool:
+    """Whether a name cannot be written down: it holds bytes that are no UTF-8, or half of a character."""
+    try:
+        return not name.isascii() and not name.encode()
+    except UnicodeEncodeError:
+        return True
 
 
 def _fits(name: str, part: str) -> bool:
