@@ -234,6 +234,34 @@ async def test_redirects_are_followed_within_an_origin_with_all_headers() -> Non
     assert (here.asked[1].body, here.asked[1].headers["authorization"]) == (b"data", "hush")
 
 
+@pytest.mark.parametrize(("location", "code"), [("/café?q=é", "utf-8"), ("/café?q=é", "latin-1")])
+async def test_a_redirect_to_a_path_beyond_ascii(location: str, code: str) -> None:
+    """A path that is not encoded is taken as UTF-8 if it is that, else as Latin-1, and asked for as browsers do."""
+    async with site(to(location).decode().encode(code), OK) as here:
+        await client("127.0.0.1").send(get(f"http://127.0.0.1:{here.port}/"))
+    assert here.asked[1].line == f"GET {location.replace('é', '%C3%A9')} HTTP/1.1"
+
+
+async def test_a_file_name_beyond_ascii() -> None:
+    """Names of files are read as UTF-8, too."""
+    told = 'content-disposition: attachment; filename="Prüfung €.pdf"'
+    async with site(with_body(b"x", told)) as here:
+        answer = await client("127.0.0.1").send(get(f"http://127.0.0.1:{here.port}/"))
+    assert answer.headers["content-disposition"] == 'attachment; filename="Prüfung €.pdf"'
+
+
+@pytest.mark.parametrize("query", [(("a", "\ud800"),), (("\udc00", "a"),)])
+async def test_halves_of_surrogate_pairs_are_not_sent(query: tuple[tuple[str, str], ...]) -> None:
+    """Neither in the query nor in a header, and the error does not show the value."""
+    async with site() as here:
+        url = f"http://127.0.0.1:{here.port}/"
+        with pytest.raises(InvalidInputError, match="query must have no halves of surrogate pairs"):
+            await client("127.0.0.1").send(get(url, query=query))
+        with pytest.raises(InvalidInputError, match=r"headers\.X-A must have no line breaks or control"):
+            await client("127.0.0.1").send(get(url, headers=(("X-A", "a\ud800"),)))
+    assert here.connections == 0
+
+
 @pytest.mark.parametrize(
     ("status", "method", "after"),
     [(301, "POST", "GET"), (302, "POST", "GET"), (303, "POST", "GET"), (303, "PUT", "GET"), (303, "HEAD", "HEAD"),

@@ -1,10 +1,10 @@
-"""Seeds in blocks: files of tests are spread over processes, so the 1,000 seeds of `make test` lie in two files."""
+"""Seeds in blocks: files of tests are spread over processes, so the 600 seeds of `make test` lie in two files."""
 
 from __future__ import annotations
 
 from headrace.testing.simulation import run_seeds
 
-SEEDS = 1_000
+SEEDS = 600
 BLOCK = 100
 
 FIRST_SEEDS = range(1, SEEDS + 1, BLOCK)

@@ -175,6 +175,22 @@ def test_every_entry_refuses_bad_syntax(use: Any) -> None:
     assert isinstance(caught.value, InvalidInputError)
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["encodeURIComponent($json.s)", "$json.s.base64Encode()", "decodeURIComponent($json.s)", "$json.s.toDateTime()"],
+)
+def test_halves_of_surrogate_pairs_are_an_error_of_the_expression(source: str) -> None:
+    """What cannot become bytes is told as such, with its place."""
+    with pytest.raises(ExpressionError, match="is wrong at character"):
+        evaluate(f"={{{{ {source} }}}}", Scope(item={"json": {"s": "a\ud800"}}))
+
+
+def test_halves_of_surrogate_pairs_are_measured() -> None:
+    """A large result with one is measured like any other."""
+    scope = Scope(item={"json": {"s": "ä\ud800" * 30_000}})
+    assert evaluate("={{ [$json.s] }}", scope) == ["ä\ud800" * 30_000]
+
+
 def test_data_that_is_no_json_does_not_come_out() -> None:
     """A number that JSON does not have is refused where it is a result."""
     for source in ("$json.n", "[$json.n]", "$json.n + 1", "'abc'[$json.n]", "[$json.n].sort()", "`${$json.n}`"):

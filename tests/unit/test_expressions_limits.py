@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.unit.expression_attacks import (
     run_attacks,
     timed,
 )
+from tests.unit.expression_large import FREE, LARGE, large_scope
 
 NESTED: Any = []
 for _ in range(200):
@@ -31,6 +33,7 @@ DATA = {
     "rows": [{"n": n} for n in range(5_000)],
     "text": "word " * 40_000,
     "many": list(range(400_000)),
+    "ids": [f"id{n:06}" for n in range(20_000)],
 }
 SCOPE = Scope(item={"json": DATA})
 
@@ -104,6 +107,8 @@ def test_a_value_beyond_a_limit_is_not_made(source: str, message: str) -> None:
         ("($json" + "?.a" * 60 + ")", None),
         ("'a' < 'b' && " * 60 + "true", True),
         ("$json.text.slice(0, 4)", "word"),
+        ("$json.ids.includes('id019999')", True),
+        ("$json.text.includes('none') || $json.text == $json.text + ''", True),
     ],
 )
 def test_honest_work_fits_in(source: str, expected: Any) -> None:
@@ -162,12 +167,70 @@ def test_time_of_others_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
             run.step()
 
 
+def test_long_steps_count_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps of 28 ms are too long, as many short ones are."""
+    clock = [0.0]
+    monkeypatch.setattr(budget, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(budget, "thread_time", lambda: clock[0])
+    run = Run(SCOPE)
+    clock[0] += 0.028
+    run.step()
+    clock[0] += 0.028
+    with pytest.raises(LimitFault, match="longer than 40 ms"):
+        run.step()
+
+
+def test_collecting_garbage_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector works for the whole process: an expression is not late because of it."""
+    clock = [0.0]
+    monkeypatch.setattr(budget, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(budget, "thread_time", lambda: clock[0])
+    run = Run(SCOPE)
+
+    def slowly(phase: str, facts: object) -> None:
+        clock[0] += 1.0 if phase == "stop" else 0.0
+
+    gc.callbacks.insert(0, slowly)
+    try:
+        gc.collect()
+    finally:
+        gc.callbacks.remove(slowly)
+    assert clock[0] >= 1.0
+    run.step()
+
+
 def test_hostile_expressions_break_no_rule() -> None:
     """Three thousand of them end as plain data or as an error of expressions, in 50 ms and 1 MB."""
     tally = run_attacks(3_000, seed=11)
     assert tally.broken == []
     assert set(tally.outcomes) == {"value", "expression", "expr_limit"}
     assert min(tally.outcomes.values()) > 100
+
+
+@pytest.fixture(scope="module")
+def large() -> Scope:
+    """Return items with texts of 60 MB and lists of a million."""
+    return large_scope()
+
+
+def test_large_data_breaks_no_rule(large: Scope) -> None:
+    """What is large before an expression sees it is not gone through for longer than 50 ms, nor copied."""
+    tally = Tally()
+    for source in LARGE:
+        tally.add(f"={{{{ {source} }}}}", large, shown=False)
+    assert tally.broken == []
+    assert tally.outcomes["other"] == 0
+    assert tally.outcomes["expr_limit"] > 50
+    peaks = {source: peak_of(f"={{{{ {source} }}}}", large) for source in LARGE}
+    assert {source: peak for source, peak in peaks.items() if peak > MAX_BYTES + TRACE_MARGIN} == {}
+
+
+@pytest.mark.parametrize("source", FREE)
+def test_large_data_can_be_passed_on(source: str, large: Scope) -> None:
+    """A path, a length, an element and a beginning of what is large are free."""
+    _, outcome, _ = timed(f"={{{{ {source} }}}}", large)
+    assert outcome == "value"
+    assert peak_of(f"={{{{ {source} }}}}", large) < TRACE_MARGIN
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from headrace.model.expressions.errors import ExpressionError
 from headrace.model.expressions.evaluation import check, evaluate, node_names, uses_now
 from headrace.model.expressions.scope import NodeView, Scope
 
@@ -25,6 +26,8 @@ def find(name: str) -> NodeView:
     """Return what there is of other nodes."""
     if name == "Lost":
         return NodeView(name, OTHER, None, "the item came from several")
+    if name == "One":
+        return NodeView(name, ({"json": {"x": 7}},), None, "the item came from several")
     if name != "Other":
         raise LookupError(f"the node {name!r} has not run")
     return NodeView(name, OTHER, OTHER[1])
@@ -168,9 +171,10 @@ ROOTS = [
     ("$input.all().length", 2),
     ("$input.all()[1].json.price", 6),
     ("$input.all().pluck('json.price').sum()", 10),
-    ("$node['Other'].json.x", 2),
-    ('$node["Other"].binary', {}),
-    ("$node.Other.json.x", 2),
+    ("$node['One'].json.x", 7),
+    ("$node.One.json.x", 7),
+    ("$node['Other'].item.json.x", 2),
+    ("$('Other').json.x", 2),
     ("$('Other').item.json.x", 2),
     ("$('Other').first().json.x", 1),
     ("$('Other').first().binary.b.id", "f1"),
@@ -202,6 +206,20 @@ def test_an_expression_has_its_value(source: str, expected: Any) -> None:
     """Each source gives its value, of the very type that JSON would have."""
     found = value(source)
     assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(("index", "x", "binary"), [(0, 1, {"b": {"id": "f1"}}), (1, 2, {})])
+def test_a_node_in_brackets_has_the_item_of_the_same_number(index: int, x: int, binary: dict[str, Any]) -> None:
+    """`$node["X"]` goes by the number of the current item, `$('X').item` by where that came from."""
+    scope = Scope(item=ITEMS[0], index=index, items=ITEMS, node=find)
+    texts = ["={{ $node['Other'].json.x }}", '={{ $node["Other"].binary }}', "={{ $('Other').item.json.x }}"]
+    assert evaluate(texts, scope) == [x, binary, 2]
+
+
+def test_a_node_in_brackets_without_an_item_of_the_number_is_told() -> None:
+    """Nothing is guessed where another node has fewer items, but for a single one."""
+    with pytest.raises(ExpressionError, match=r"'Other' has 2 items, and this is item 3, .* use \$\('Other'\)\.item"):
+        value("$node['Other'].json.x")
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,7 @@ def test_how_the_other_flow_is_run() -> None:
         (wait.TYPE, {"resume": "specificTime", "dateTime": "2026-03-05"}, None),
         (wait.TYPE, {"resume": "form"}, 'resume: "form" is not supported: use "webhook"'),
         (wait.TYPE, {"unit": "weeks"}, "unit: must be one of seconds"),
+        (wait.TYPE, {"unit": ["days"]}, "unit: must be one of seconds"),
         (wait.TYPE, {"resume": "specificTime"}, "dateTime: must be a time such as"),
         (
             wait.TYPE,

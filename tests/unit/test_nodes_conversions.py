@@ -43,6 +43,7 @@ def test_numbers(value: Any, expected: Any) -> None:
     ("value", "expected"),
     [
         *(("a", "a"), (5, "5"), (5.0, "5"), (0.1, "0.1"), (1e21, "1e+21"), (True, "true"), (None, "null")),
+        *((10**400, "1" + "0" * 400), (-(10**30), "-1e+30"), ([10**400], f"[{10**400}]")),
         *(([1.0, "ä"], '[1,"ä"]'), ({"a": {"b": 2.0}}, '{"a":{"b":2}}')),
     ],
 )
@@ -51,7 +52,16 @@ def test_texts(value: Any, expected: str) -> None:
     assert conversions.text_of(value) == expected
 
 
-@pytest.mark.parametrize("text", ["", "[1", "NaN", "[Infinity]", "[" * 100_000, "{'a': 'it's'}", "1"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 10**5000], ids=["infinite", "none", "long"])
+def test_numbers_that_cannot_be_written(value: float) -> None:
+    """What JSON does not have, or nobody can read, is an error of input and nothing else."""
+    with pytest.raises(InvalidInputError, match="must be a number that can be written"):
+        conversions.text_of(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1", "NaN", "[Infinity]", "[1e999]", '{"a": -1e999}', "[" * 100_000, "{'a': 'it's'}", "1"]
+)
 @pytest.mark.parametrize("kind", [list, dict])
 def test_texts_that_are_no_json(text: str, kind: type) -> None:
     """They are no list and no object, whatever they are, and no trouble."""

@@ -172,7 +172,9 @@ def test_read_date(text: str, pattern: str, expected: str) -> None:
         ("05.03.", "dd.MM.", "there is no date"),
         ("2026", "yyyy.MM", "does not have the form"),
         ("2026", "yyyyQ", "'Q' means nothing"),
-        ("x", "yyyy yyyy'", "does not have the form"),
+        ("x", "yyyy 'at'", "does not have the form"),
+        ("2026", "yyyy yyyy", "'yyyy' stands there twice"),
+        ("1" * 90 + "x", "d''" * 60, "'d' stands there twice"),
         ("9" * 500, "y" * 500, "means nothing"),
     ],
 )

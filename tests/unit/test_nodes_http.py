@@ -14,9 +14,12 @@ import pytest
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.http import HttpAnswer, HttpError, HttpRequest
+from headrace.model.targets import TargetRules
 from headrace.nodes.base import Items, NodeError
 from headrace.nodes.http_request import TYPE
+from headrace.nodes.http_secrets import Secrets
 from headrace.nodes.services import Credential
+from headrace.outbound.hop import Hop
 from tests.unit.node_calls import FakeServices, MemoryFiles, rules, run_type
 
 URL = "https://api.example/v1/things?page=1"
@@ -386,6 +389,15 @@ async def test_a_secret_that_an_answer_repeats_is_not_shown(web: Web, kind: str)
     assert kind != "httpBasicAuth" or PAIR not in shown
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["own/s3 cret+=", "own%2Fs3+cret%2B%3D", "own/s3%20cret%2B%3D", "own%2Fs3%20cret%2B%3D"],
+)
+def test_all_forms_of_a_secret_are_hidden(form: str) -> None:
+    """As it is, as a value of a query and as a part of a path."""
+    assert Secrets(hidden=("own/s3 cret+=",)).without(f"<{form}>") == "<***>"
+
+
 ANSWERS: dict[str, tuple[Web, dict[str, Any], list[Any]]] = {
     "an object": (Web(b'{"a": 1}'), {}, [{"a": 1}]),
     "a list": (Web(b'[{"a": 1}, {"b": 2}]'), {}, [{"a": 1}, {"b": 2}]),
@@ -436,7 +448,68 @@ async def test_answers_of_the_first_versions(web: Web, parameters: dict[str, Any
     assert [item["json"] for item in await run(parameters, web, version=2)] == items
 
 
+def nested(levels: int) -> bytes:
+    """Return JSON of lists within each other."""
+    return b"[" * levels + b"]" * levels
+
+
+KEPT: dict[str, tuple[Web, Any]] = {
+    "NUL in JSON": (Web(b'{"a\\u0000": ["x\\u0000y"]}'), {"a": ["xy"]}),
+    "half a pair in JSON": (Web(b'{"a": "x\\ud83d", "\\udc00": 1}'), {"a": "x\ufffd", "\ufffd": 1}),
+    "a whole pair in JSON": (Web(b'{"a": "\\ud83d\\ude00"}'), {"a": "😀"}),
+    "NUL in a text": (Web(b"a\0b", "text/plain"), {"data": "ab"}),
+    "as deep as it may be": (Web(b'{"a": %b}' % nested(55)), None),
+    "large whole numbers": (Web(b'{"a": %b}' % (b"9" * 400)), {"a": int("9" * 400)}),
+}
+
+
+@pytest.mark.parametrize(("web", "value"), KEPT.values(), ids=list(KEPT))
+async def test_answers_are_what_a_store_can_keep(web: Web, value: Any) -> None:
+    """NUL characters are left out, halves of surrogate pairs replaced."""
+    (made,) = await run({}, web)
+    json.dumps(made, ensure_ascii=False).encode()
+    assert value is None or made["json"] == value
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b'{"a": 1e999}', "1e999 is too large a number"),
+        (b"-1e999", "too large a number"),
+        (b'{"a": %b}' % nested(56), "nested more than 56 levels deep"),
+        (nested(900), "nested more than 56 levels deep"),
+        (nested(100_000), "nested too deeply"),
+        (b"9" * 5_000, "a number has too many digits"),
+    ],
+)
+async def test_answers_that_no_store_can_keep_fail_their_item(body: bytes, why: str) -> None:
+    """The error says what is wrong with them; `neverError` makes them nothing."""
+    with pytest.raises(NodeError, match=rf"the answer is no JSON that can be kept .*{why}.*: choose .text."):
+        await run({}, Web(body))
+    (made,) = await run({"options": {"response": {"response": {"neverError": True}}}}, Web(body))
+    assert made["json"] == {}
+
+
+async def test_errors_and_headers_are_what_a_store_can_keep() -> None:
+    """The body of an error and the headers have no NUL either."""
+    with pytest.raises(NodeError) as caught:
+        await run({}, Web(b"a\0b", "text/plain", 404))
+    assert caught.value.details["body"] == "ab"
+    (made,) = await run(
+        {"options": {"response": {"response": {"fullResponse": True}}}},
+        Web(b"{}", headers={"x": "a\0b"}, reason="O\0K"),
+    )
+    assert (made["json"]["headers"]["x"], made["json"]["statusMessage"]) == ("ab", "OK")
+
+
 FILES = {
+    "an encoded name": (
+        Web(b"x", "application/pdf",
+            headers={"content-disposition": "attachment; filename=\"cafe.pdf\"; filename*=UTF-8''caf%C3%A9.pdf"}),
+        "https://a.example/get", "café.pdf", "application/pdf"),
+    "half a pair in a name": (
+        Web(b"x", "application/pdf", headers={"content-disposition": 'attachment; filename="a\ud800.pdf"'}),
+        "https://a.example/get", "a\ufffd.pdf", "application/pdf"),
     "an image": (Web(b"\x89P", "image/png"), "https://a.example/x/my%20logo.png?s=1", "my logo.png", "image/png"),
     "a name that is said": (
         Web(b"x", "application/pdf", headers={"content-disposition": 'attachment; filename="../../r.pdf"; x=1'}),
@@ -485,6 +558,7 @@ async def test_what_the_client_raises_goes_on() -> None:
         await run({}, Web(error=HttpError("https://api.example cannot be reached", transient=True)))
 
 
+_BODY = {"method": "POST", "sendBody": True, "specifyBody": "json"}
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no URL": ({"url": "={{ $json.nothing }}"}, "parameters.url must be a URL such as"),
     "a number for a URL": ({"url": "={{ 5 }}"}, "parameters.url must be a URL such as .* got '5'"),
@@ -500,6 +574,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
                 "no binary data 'data'"),
     "no rows": ({"sendQuery": True, "queryParameters": {"parameters": ["a"]}}, "must be a list of objects"),
     "a method that is none": ({"method": "={{ 'CONNECT' }}"}, "parameters.method must be one of GET"),
+    "half a pair in JSON": ({**_BODY, "jsonBody": "={{ {a: $json.half} }}"}, "has a half of a surrogate pair"),
+    "half a pair in a form": ({**_BODY, "contentType": "form-urlencoded", "specifyBody": "keypair",
+                               "bodyParameters": rows(a="={{ $json.half }}")}, "has a half of a surrogate pair"),
+    "half a pair in parts": ({**_BODY, "contentType": "multipart-form-data",
+                              "bodyParameters": rows(a="={{ $json.half }}")}, "has a half of a surrogate pair"),
+    "half a pair in a text": ({**_BODY, "contentType": "raw", "body": "={{ $json.half }}"},
+                              "has a half of a surrogate pair"),
     "too long a time": ({"options": {"timeout": "={{ 10**9 }}"}}, "parameters.options.timeout must be a whole number"),
 }  # fmt: skip
 
@@ -509,7 +590,7 @@ async def test_parameters_that_are_wrong_for_an_item(parameters: dict[str, Any],
     """They fail the item, naming parameter, rule and value, and nothing is sent."""
     web = Web()
     with pytest.raises((NodeError, InvalidInputError), match=words):
-        await run(parameters, web)
+        await run(parameters, web, item={"id": 7, "half": "a\ud800"})
     assert web.sent == []
 
 
@@ -535,6 +616,7 @@ FAULTS: dict[str, tuple[dict[str, Any], float, str]] = {
     "no credential": ({"authentication": "genericCredentialType", "genericAuthType": "httpHeaderAuth"}, 4.2,
                       'credentials: must name the credential: "credentials": {"httpHeaderAuth"'),
     "a body of no kind": ({"sendBody": True, "contentType": "xml"}, 4.2, "contentType: must be one of json, form"),
+    "a body of a list": ({"sendBody": True, "contentType": ["json"]}, 4.2, "contentType: must be one of json, form"),
     "JSON of a form": ({"sendBody": True, "contentType": "form-urlencoded", "specifyBody": "json"}, 4.2, "specifyBod"),
     "a query of no kind": ({"sendQuery": True, "specifyQuery": "xml"}, 4.2, "specifyQuery: must be one of"),
     "a format": ({"options": {"response": {"response": {"responseFormat": "xml"}}}}, 4.2, "responseFormat: must be"),
@@ -559,3 +641,14 @@ def test_what_cannot_be_done_is_said_before(parameters: dict[str, Any], version:
 def test_options_that_ask_for_nothing_are_fine(options: dict[str, Any]) -> None:
     """What is switched off is no reason to refuse a flow."""
     assert rules(TYPE, {"url": URL, "options": options}) == []
+
+
+def test_secrets_do_not_show_where_objects_are_printed() -> None:
+    """What is printed of a request, of its way, its answer and its credential has no header, query or body."""
+    told = "s3cret"
+    request = HttpRequest("POST", f"{URL}&k={told}", (("X-Key", told),), (("key", told),), told.encode())
+    target = TargetRules().parse(f"https://api.example/?key={told}")
+    shown = [request, target, Hop.first(request, target), HttpAnswer(200, "OK", {"x": told}, told.encode(), told)]
+    shown.append(Secrets((("X-Key", told),), (("key", told),), (told,)))
+    assert [repr(one) for one in shown if told in repr(one)] == []
+    assert repr(request).startswith("HttpRequest(method='POST'")

@@ -145,6 +145,10 @@ async def test_a_branch_that_there_is_not_is_refused() -> None:
     """The error says how many there are."""
     with pytest.raises(InvalidInputError, match="useDataOfInput must be a whole number from 1 to 2"):
         await merged({"mode": "chooseBranch", "useDataOfInput": 3}, PEOPLE, CITIES)
+    with pytest.raises(InvalidInputError, match="output must be one of specifiedInput, input1, input2, empty"):
+        await merged({"mode": "chooseBranch", "output": "={{ 'both' }}"}, PEOPLE, CITIES)
+    with pytest.raises(InvalidInputError, match="output must be one of input1, input2"):
+        await merged({"mode": "passThrough", "output": "input3"}, PEOPLE, CITIES, version=1)
 
 
 KEYS = {"propertyName1": "id", "propertyName2": "id"}
@@ -213,6 +217,8 @@ async def test_what_is_overwritten_in_the_first_version(overwrite: str, expected
     [
         (3.2, {"mode": "combineBySql", "query": "SELECT 1"}, 'mode: "combineBySql" is not supported: use mode combine'),
         (3, {"mode": "zip"}, "mode: must be one of append, combine, chooseBranch"),
+        (3, {"mode": "chooseBranch", "output": "both"}, "output: must be one of specifiedInput, input1, input2, empty"),
+        (2, {"mode": "combine", "mergeByFields": {"values": ["a"]}}, "mergeByFields.values: must be pairs"),
         (3, {"numberInputs": 11}, "numberInputs: must be a whole number from 2 to 10"),
         (3, by("Name"), "combineBy: must be one of combineByFields"),
         (2, {"mode": "combine", "combinationMode": "combineAll"}, "combinationMode: must be one of mergeByFields"),

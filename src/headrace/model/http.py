@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headrace.model.errors import HeadraceError
@@ -11,13 +11,13 @@ from headrace.model.errors import HeadraceError
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request to an address that a user wrote."""
+    """A request to an address that a user wrote; what may hold a secret is not shown."""
 
     method: str
-    url: str
-    headers: tuple[tuple[str, str], ...] = ()
-    query: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
+    url: str = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes | None = field(default=None, repr=False)
     timeout: timedelta = timedelta(seconds=300)
     #: Redirects that are followed at most; each target is checked like the first.
     max_redirects: int = 21
@@ -30,9 +30,10 @@ class HttpAnswer:
 
     status: int
     reason: str
-    headers: Mapping[str, str]
-    body: bytes
-    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    #: With the query, where secrets may stand.
+    url: str = field(repr=False)
 
 
 class HttpError(HeadraceError):

@@ -49,8 +49,8 @@ class Target:
     #: In lower case, without brackets and without a dot at its end.
     host: str
     port: int
-    #: Path and query.
-    path: str = "/"
+    #: Path and query; not shown, secrets may stand there.
+    path: str = field(default="/", repr=False)
 
     @property
     def address(self) -> Address | None:
@@ -109,8 +109,8 @@ class TargetRules:
 
         Raises ForbiddenTargetError.
 
-        >>> TargetRules().parse("https://Example.com/a b?q=1#top")
-        Target(scheme='https', host='example.com', port=443, path='/a%20b?q=1')
+        >>> TargetRules().parse("https://Example.com/a b?q=1#top").url
+        'https://example.com/a%20b?q=1'
         """
         target = _parsed(url, field)
         local = target.host == "localhost" or target.host.endswith(".localhost")

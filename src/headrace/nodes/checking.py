@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.nodes.base import Fault
-from headrace.nodes.parameters import Parameters
+from headrace.nodes.parameters import Parameters, whole_text
+
+_SHOWN = 80
 
 
 def is_expression(value: object) -> bool:
@@ -16,6 +18,19 @@ def is_expression(value: object) -> bool:
     (True, False)
     """
     return isinstance(value, str) and value.startswith("=")
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, shortened; whatever JSON it is, there is a text for it.
+
+    >>> shown("a"), len(shown("a" * 1_000))
+    ("'a'", 80)
+    """
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def written(parameters: Mapping[str, Any], path: str, default: Any = None) -> Any:
@@ -41,7 +56,7 @@ def one_of(
         return [Fault(path, f'"{value}" is not supported: {instead[value]}')]
     if is_expression(value):
         return [Fault(path, f"must be written out, not computed: one of {', '.join(allowed)}")]
-    return [Fault(path, f"must be one of {', '.join(allowed)}, got {value!r}")]
+    return [Fault(path, f"must be one of {', '.join(allowed)}, got {shown(value)}")]
 
 
 def unused(parameters: Mapping[str, Any], path: str, message: str) -> list[Fault]:
@@ -54,12 +69,12 @@ def whole(parameters: Mapping[str, Any], path: str, *, least: int, most: int = 2
     value = written(parameters, path)
     if value is None or is_expression(value):
         return []
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) <= 12:
+    if isinstance(value, str) and whole_text(value):
         value = int(value)
     fits = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
     if fits and least <= value <= most:
         return []
-    return [Fault(path, f"must be a whole number from {least} to {most}, got {value!r}")]
+    return [Fault(path, f"must be a whole number from {least} to {most}, got {shown(value)}")]
 
 
 def named(parameters: Mapping[str, Any], path: str, what: str) -> list[Fault]:
@@ -69,4 +84,4 @@ def named(parameters: Mapping[str, Any], path: str, what: str) -> list[Fault]:
         return []
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         return []
-    return [Fault(path, f"must name {what}, got {value!r}")]
+    return [Fault(path, f"must name {what}, got {shown(value)}")]

@@ -10,7 +10,7 @@ from typing import Any
 from headrace.model.errors import InvalidInputError
 from headrace.model.expressions.values import truthy
 from headrace.nodes.base import Fault
-from headrace.nodes.checking import is_expression
+from headrace.nodes.checking import is_expression, shown
 from headrace.nodes.conversions import number_of, same, text_of
 from headrace.nodes.moments import moment_of
 from headrace.nodes.operations import NO_REGEX, Test
@@ -146,7 +146,7 @@ def check_rule(kind: str, rule: Any, path: str) -> list[Fault]:
     if isinstance(name, str) and name in _TESTS[kind]:
         return []
     how = "must be written out, not computed: " if is_expression(name) else "must be "
-    return [Fault(f"{path}.operation", f"{how}one of {', '.join(_TESTS[kind])}, got {name!r}")]
+    return [Fault(f"{path}.operation", f"{how}one of {', '.join(_TESTS[kind])}, got {shown(name)}")]
 
 
 def _each(conditions: Mapping[str, Any], field: str) -> Iterator[tuple[str, Any, str]]:

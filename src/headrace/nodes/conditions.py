@@ -15,7 +15,7 @@ from headrace.model.errors import InvalidInputError
 from headrace.model.expressions.scope import Scope
 from headrace.model.expressions.values import truthy
 from headrace.nodes.base import Fault
-from headrace.nodes.checking import is_expression
+from headrace.nodes.checking import is_expression, shown
 from headrace.nodes.conversions import number_of, parsed, text_of, truth_of
 from headrace.nodes.moments import moment_of
 from headrace.nodes.operations import OPERATIONS, fault_of
@@ -84,7 +84,7 @@ def check(conditions: Any, path: str) -> list[Fault]:
     faults = (
         []
         if combinator in _COMBINATORS
-        else [Fault(f"{path}.combinator", f'must be "and" or "or", got {combinator!r}')]
+        else [Fault(f"{path}.combinator", f'must be "and" or "or", got {shown(combinator)}')]
     )
     for number, one in enumerate(found):
         wrong = _fault(one)

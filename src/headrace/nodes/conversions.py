@@ -9,9 +9,12 @@ from typing import Any
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.expressions.budget import MAX_DEPTH
+from headrace.model.expressions.errors import Fault
 from headrace.model.expressions.values import EXACT, MAX_DIGITS, is_number, kind, number_text
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+#: Python writes no more digits than it reads, which are 4300.
+_MAX_BITS = 14_000
 _OTHER_BASE = re.compile(r"0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+")
 
 
@@ -24,8 +27,18 @@ def text_of(value: Any) -> str:
     if isinstance(value, str):
         return value
     if is_number(value):
-        return number_text(value)
+        return _digits(value)
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _digits(value: float) -> str:
+    """Return a number as text: whole ones beyond those of JavaScript with all their digits."""
+    try:
+        return number_text(value)
+    except Fault:
+        if isinstance(value, int) and value.bit_length() < _MAX_BITS:
+            return str(value)
+    raise InvalidInputError("value", "must be a number that can be written", kind(value))
 
 
 def number_of(value: Any) -> int | float | None:
@@ -87,7 +100,7 @@ def parsed(text: str, wanted: type) -> Any:
     """
     for written in (text, text.replace("'", '"')):
         try:
-            found = json.loads(written, parse_constant=_no_constant)
+            found = json.loads(written, parse_constant=_no_constant, parse_float=_finite)
         except (ValueError, RecursionError):
             continue
         return found if isinstance(found, wanted) else None
@@ -96,6 +109,13 @@ def parsed(text: str, wanted: type) -> Any:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return value
 
 
 def same(one: Any, other: Any) -> bool:

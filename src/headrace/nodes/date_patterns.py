@@ -67,6 +67,9 @@ def _compiled(pattern: str) -> tuple[str, list[str]]:
         letters = _SAME.get(found[2], found[2]) * len(found.group()) if found[2] else ""
         if not letters:
             shape += re.escape(found[1] if found[1] is not None else found.group())
+        elif letters in _LETTERS and _LETTERS[letters][1] in parts:
+            # Digits that several parts share could be split in more ways than can be tried.
+            raise NodeError(f"options.fromFormat: {found.group()[:20]!r} stands there twice, or in another form")
         elif letters in _LETTERS:
             shape += _LETTERS[letters][0]
             parts.append(_LETTERS[letters][1])

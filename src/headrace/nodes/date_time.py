@@ -7,6 +7,7 @@ zone is meant in the zone of the flow. formatDate leaves a date in the zone it i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
@@ -27,6 +28,7 @@ from headrace.nodes.date_spans import UNITS, duration_text, time_between
 from headrace.nodes.moments import moment_of
 from headrace.nodes.parameters import Parameters
 
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?|-?\.[0-9]+")
 _PARTS = ("year", "month", "week", "day", "hour", "minute", "second")
 #: Numbers below are seconds, others milliseconds.
 _MILLISECONDS_FROM = 10**12
@@ -72,7 +74,7 @@ def date_of(value: Any, zone: tzinfo, field: str) -> datetime:
     '2026-03-05T10:00:00+00:00'
     """
     number = value
-    if isinstance(value, str) and len(value) <= 20 and value.strip().lstrip("-").replace(".", "", 1).isdecimal():
+    if isinstance(value, str) and len(value) <= 20 and _NUMBER.fullmatch(value.strip()):
         # Four digits are a year, not the first hour of 1970.
         number = float(value) if len(value.strip()) > 4 else value
     if isinstance(number, int | float) and not isinstance(number, bool):

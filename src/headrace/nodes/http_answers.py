@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from headrace.model.http import HttpAnswer
 from headrace.nodes.base import Item, NodeError, OneCall
 from headrace.nodes.binary import stored
+from headrace.nodes.http_kept import kept, kept_text
 from headrace.nodes.http_secrets import Secrets
 from headrace.nodes.http_values import parse_json
 from headrace.nodes.parameters import Parameters
@@ -25,6 +26,7 @@ _CHARSETS = re.compile(
     r"utf-?(8|16|32)(-?[bl]e)?|(us-)?ascii|latin-?1|iso-8859-\d{1,2}|windows-\d{3,4}|koi8-[ru]|gbk|gb2312|gb18030|big5"
     r"|shift_jis|euc-(jp|kr)"
 )
+_ENCODED_NAME = re.compile(r"filename\*\s*=\s*utf-8'[\w-]*'([^\s;]+)", re.IGNORECASE)
 _SHOWN, _KEPT = 200, 2_000
 
 
@@ -67,14 +69,13 @@ async def items_of(answer: HttpAnswer, reading: Reading, secrets: Secrets, call:
     """Return the items of an answer. Raises NodeError for a status that is an error, and for what is no JSON."""
     if not reading.never_error and not 200 <= answer.status <= 299:
         raise _refused(answer, secrets)
-    headers = {name: secrets.without(value) for name, value in answer.headers.items()}
-    about = {"headers": headers, "statusCode": answer.status, "statusMessage": answer.reason} if reading.full else {}
+    about = _about(answer, secrets) if reading.full else {}
     kind = _kind(answer) if reading.format == "autodetect" else reading.format
     if kind == "file":
         return [await _file(answer, reading.output, about, call)]
     text = secrets.without(_text(answer))
     if kind == "text":
-        return [{"json": {reading.output: text, **about}}]
+        return [{"json": {reading.output: kept_text(text), **about}}]
     value = _json(text, reading.never_error)
     if reading.full:
         return [{"json": {"body": value, **about}}]
@@ -82,9 +83,14 @@ async def items_of(answer: HttpAnswer, reading: Reading, secrets: Secrets, call:
     return [{"json": one if isinstance(one, dict) else {"data": one}} for one in values]
 
 
+def _about(answer: HttpAnswer, secrets: Secrets) -> dict[str, Any]:
+    headers = {name: kept_text(secrets.without(value)) for name, value in answer.headers.items()}
+    return {"headers": headers, "statusCode": answer.status, "statusMessage": kept_text(answer.reason)}
+
+
 def _refused(answer: HttpAnswer, secrets: Secrets) -> NodeError:
-    body = secrets.without(_text(answer), least=1).strip()
-    shown = " ".join(body.split())[:_SHOWN] or answer.reason
+    body = kept_text(secrets.without(_text(answer), least=1)).strip()
+    shown = " ".join(body.split())[:_SHOWN] or kept_text(answer.reason)
     error = NodeError(f"{answer.status} - {shown}", details={"status": answer.status, "body": body[:_KEPT]})
     # Too early, too many at once, or the server's own failure.
     error.transient = answer.status in (408, 425, 429) or answer.status >= 500
@@ -115,12 +121,13 @@ def _json(text: str, lenient: bool) -> Any:
     if not text.strip():
         return {}
     try:
-        return parse_json(text)
+        return kept(parse_json(text))
     except ValueError as error:
         if lenient:
             return {}
         fix = 'choose "text" as the format of the answer'
-        raise NodeError(f"the answer is no JSON ({error}): {fix}", details={"body": text[:_KEPT]}) from None
+        why = f"the answer is no JSON that can be kept ({error})"
+        raise NodeError(f"{why}: {fix}", details={"body": kept_text(text[:_KEPT])}) from None
 
 
 async def _file(answer: HttpAnswer, output: str, about: dict[str, Any], call: OneCall) -> Item:
@@ -130,8 +137,11 @@ async def _file(answer: HttpAnswer, output: str, about: dict[str, Any], call: On
 
 
 def _name(answer: HttpAnswer) -> str:
-    """Return how the file is called: as the answer says, or as the URL ends."""
-    found = re.search(r'filename="?([^";]+)', answer.headers.get("content-disposition", ""))
-    written = found[1] if found else unquote(urlsplit(answer.url).path)
-    name = re.sub(r"[\x00-\x1f\x7f]", "", re.split(r"[/\\]", written)[-1]).strip(" .")
+    """Return how the file is called: as the answer says, in UTF-8 or plainly, or as the URL ends."""
+    told = answer.headers.get("content-disposition", "")
+    encoded, plainly = _ENCODED_NAME.search(told), re.search(r'filename="?([^";]+)', told)
+    written = unquote(encoded[1] if encoded else urlsplit(answer.url).path)
+    if plainly and not encoded:
+        written = plainly[1]
+    name = re.sub(r"[\x00-\x1f\x7f]", "", re.split(r"[/\\]", kept_text(written))[-1]).strip(" .")
     return name[-120:] or "file"

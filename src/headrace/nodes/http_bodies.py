@@ -57,6 +57,14 @@ class _Part:
 
 async def body_of(call: OneCall, method: str) -> Body:
     """Return the body that the parameters describe. Raises NodeError, InvalidInputError."""
+    try:
+        return await _body(call, method)
+    except UnicodeEncodeError:
+        rule = "has a half of a surrogate pair, which is no character and cannot be sent: take it out before"
+        raise NodeError(f"the body of the request {rule}") from None
+
+
+async def _body(call: OneCall, method: str) -> Body:
     if call.version < 3:
         return await _first_body(call) if method in _WITH_BODY else Body()
     at = call.parameters

@@ -143,7 +143,8 @@ def _check_forms(parameters: Mapping[str, Any]) -> list[Fault]:
             found += checking.one_of(parameters, f"specify{what}", ("keypair", "json"), default="keypair", instead={})
     if checking.written(parameters, "sendBody"):
         found += checking.one_of(parameters, "contentType", _BODIES, default="json", instead={})
-        other = {"json": "json", "form-urlencoded": "string"}.get(checking.written(parameters, "contentType", "json"))
+        kind = checking.written(parameters, "contentType", "json")
+        other = {"json": "json", "form-urlencoded": "string"}.get(kind) if isinstance(kind, str) else None
         if other:
             found += checking.one_of(parameters, "specifyBody", ("keypair", other), default="keypair", instead={})
     within = "options.response.response.responseFormat"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -39,9 +39,9 @@ _LEAST = 8
 class Secrets:
     """What a credential adds to a request."""
 
-    headers: tuple[tuple[str, str], ...] = ()
-    query: tuple[tuple[str, str], ...] = ()
-    hidden: tuple[str, ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    hidden: tuple[str, ...] = field(default=(), repr=False)
 
     def added(self, headers: Pairs) -> tuple[tuple[str, str], ...]:
         """Return headers with those of the credential, which win."""
@@ -62,6 +62,7 @@ class Secrets:
                     json.dumps(secret)[1:-1],
                     quote_plus(secret),
                     quote(secret),
+                    quote(secret, safe=""),
                 ):
                     text = text.replace(form, "***")
         return text

@@ -23,6 +23,7 @@ _MODES = ("append", "combine", "chooseBranch")
 _NO_SQL = {"combineBySql": "use mode combine with combineBy combineByFields, then set, filter, sort and aggregate"}
 _JOINS = ("keepMatches", "keepNonMatches", "keepEverything", "enrichInput1", "enrichInput2")
 _FROM = ("both", "input1", "input2")
+_OUTPUTS = ("specifiedInput", "input1", "input2", "empty")
 _MULTIPLE = ("all", "first")
 _MAX_INPUTS = 10
 _MAX_ITEMS = 1_000_000
@@ -79,7 +80,7 @@ def _how(at: Parameters) -> How:
     """Return how items are compared. Raises NodeError where no field is named."""
     if _has_pairs(at.raw):
         pairs = [
-            (str(pair.get("field1", "")), str(pair.get("field2", ""))) for pair in at.listed("mergeByFields.values")
+            (str(pair.get("field1", "")), str(pair.get("field2", ""))) for pair in at.objects("mergeByFields.values")
         ]
     else:
         pairs = [(name, name) for name in at.names("fieldsToMatchString")]
@@ -138,10 +139,11 @@ def _chosen(at: Parameters, sources: Sources) -> Items:
     """Return the items of one input, or one empty item, if both of the first two inputs have some."""
     if not all(sources[:2]):
         return []
-    output = at.text("output", "specifiedInput")
+    output = at.one_of("output", _OUTPUTS, _OUTPUTS[0])
     if output == "empty":
         return [{"json": {}, "pairedItem": [source.pair for each in sources[:2] for source in each]}]
-    number = int(output[-1]) if output in _FROM else at.whole("useDataOfInput", 1, least=1, most=len(sources))
+    named = {"input1": 1, "input2": 2}.get(output)
+    number = named or at.whole("useDataOfInput", 1, least=1, most=len(sources))
     return [source.passed() for source in sources[number - 1]]
 
 
@@ -174,7 +176,10 @@ class MergeType(Named):
         faults = checking.one_of(parameters, "mode", _MODES, default="append", instead=_NO_SQL)
         if version >= 3:
             faults += checking.whole(parameters, "numberInputs", least=2, most=_MAX_INPUTS)
-        if faults or written(parameters, "mode", "append") != "combine":
+        mode = written(parameters, "mode", "append")
+        if mode == "chooseBranch":
+            faults += _check_output(parameters)
+        if faults or mode != "combine":
             return faults
         path, words, usual = _combine_by(version)
         faults += checking.one_of(parameters, path, words, default=usual, instead={})
@@ -192,6 +197,12 @@ class MergeType(Named):
             return [_BY_MODE[mode](at, sources)]
         path, words, usual = _combine_by(call.version)
         return [_COMBINE[at.one_of(path, words, usual)](at, sources)]
+
+
+def _check_output(parameters: Mapping[str, Any]) -> list[Fault]:
+    if checking.is_expression(written(parameters, "output")):
+        return []
+    return checking.one_of(parameters, "output", _OUTPUTS, default=_OUTPUTS[0], instead={})
 
 
 def _check_fields(parameters: Mapping[str, Any]) -> list[Fault]:

@@ -38,7 +38,8 @@ def _all_pairs(at: Parameters, left: Side, right: Side) -> Items:
 
 
 def _passed_through(at: Parameters, left: Side, right: Side) -> Items:
-    return [source.passed() for source in (left if at.text("output", "input1") == "input1" else right)]
+    first = at.one_of("output", ("input1", "input2"), "input1") == "input1"
+    return [source.passed() for source in (left if first else right)]
 
 
 def _one_empty(at: Parameters, left: Side, right: Side) -> Items:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.nodes.base import Call, Fault, Item
-from headrace.nodes.checking import written
+from headrace.nodes.checking import shown, written
 from headrace.nodes.parameters import Parameters
 
 #: What cannot be, or is not, in an object: `undefined`.
@@ -83,10 +83,10 @@ def check_clash(parameters: Mapping[str, Any], inputs: int) -> list[Fault]:
     allowed = ("addSuffix", "preferLast", *(f"preferInput{number + 1}" for number in range(inputs)))
     faults = []
     if word not in ("", *allowed):
-        faults.append(Fault(f"{_CLASH}.resolveClash", f"must be one of {', '.join(allowed)}, got {word!r}"))
+        faults.append(Fault(f"{_CLASH}.resolveClash", f"must be one of {', '.join(allowed)}, got {shown(word)}"))
     mode = written(parameters, f"{_CLASH}.mergeMode", _MODES[0])
     if mode not in _MODES:
-        faults.append(Fault(f"{_CLASH}.mergeMode", f"must be one of {', '.join(_MODES)}, got {mode!r}"))
+        faults.append(Fault(f"{_CLASH}.mergeMode", f"must be one of {', '.join(_MODES)}, got {shown(mode)}"))
     return faults
 
 

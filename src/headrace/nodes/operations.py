@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.nodes.checking import shown
 from headrace.nodes.conversions import same
 
 #: Whether a condition holds for its left and its right value.
@@ -137,10 +138,10 @@ def fault_of(kind: object, name: object) -> str | None:
     'must be one of exists, notExists, empty, notEmpty, equals, notEquals, gt, gte, lt, lte for number, got "larger"'
     """
     if not isinstance(kind, str) or kind not in OPERATIONS:
-        return f"must have a type of {', '.join(OPERATIONS)}, got {kind!r}"
+        return f"must have a type of {', '.join(OPERATIONS)}, got {shown(kind)}"
     if name in ("regex", "notRegex") and kind == "string":
         return NO_REGEX
     if not isinstance(name, str) or name not in OPERATIONS[kind]:
-        shown = f'"{name}"' if isinstance(name, str) else repr(name)
-        return f"must be one of {', '.join(OPERATIONS[kind])} for {kind}, got {shown}"
+        told = f'"{name}"' if isinstance(name, str) else shown(name)
+        return f"must be one of {', '.join(OPERATIONS[kind])} for {kind}, got {told}"
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +11,21 @@ from typing import Any
 from headrace.model.errors import InvalidInputError
 from headrace.model.expressions.evaluation import evaluate
 from headrace.model.expressions.scope import Scope
+from headrace.nodes.conversions import text_of
 
 _MISSING = object()
+_WHOLE = re.compile(r"-?[0-9]{1,12}")
+#: What Python reads as a number, and people do not write: digits of other scripts, 1_000, nan.
+_NO_NUMBER = re.compile(r"[^0-9eE+. -]")
+
+
+def whole_text(value: object) -> bool:
+    """Whether a value is a text of digits that stands for a whole number.
+
+    >>> whole_text(" -7 "), whole_text("--7"), whole_text("²")
+    (True, False, False)
+    """
+    return isinstance(value, str) and _WHOLE.fullmatch(value.strip()) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +51,14 @@ class Parameters:
     def text(self, path: str, default: str = "") -> str:
         """Return a text; numbers and truth values become one. Raises InvalidInputError."""
         value = self.get(path, default)
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, int | float | str):
-            return str(value)
+        if isinstance(value, bool | int | float | str):
+            return text_of(value)
         return default if value is None else self._refuse(path, "must be a text", value)
 
     def whole(self, path: str, default: int, least: int = 0, most: int = 2**31 - 1) -> int:
         """Return a whole number within bounds; a text of digits is one. Raises InvalidInputError."""
         value = self.get(path, default)
-        if isinstance(value, str) and value.strip().lstrip("-").isdigit() and len(value) <= 12:
+        if whole_text(value):
             value = int(value)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -58,7 +71,9 @@ class Parameters:
         value = self.get(path, default)
         try:
             if not isinstance(value, bool) and isinstance(value, int | float | str):
-                return float(value)
+                found = math.nan if isinstance(value, str) and _NO_NUMBER.search(value) else float(value)
+                if math.isfinite(found):
+                    return found
         except (ValueError, OverflowError):
             pass
         return float(self._refuse(path, "must be a number", value))
@@ -81,6 +96,13 @@ class Parameters:
         if value is None:
             return []
         return value if isinstance(value, list) else list(self._refuse(path, "must be a list", value))
+
+    def objects(self, path: str) -> list[dict[str, Any]]:
+        """Return a list of objects; nothing written is an empty one. Raises InvalidInputError."""
+        found = self.listed(path)
+        if not all(isinstance(one, dict) for one in found):
+            self._refuse(path, "must be a list of objects", found)
+        return found
 
     def members(self, path: str) -> dict[str, Any]:
         """Return an object; nothing written is an empty one. Raises InvalidInputError."""

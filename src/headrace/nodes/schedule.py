@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from headrace.model.errors import InvalidInputError
+from headrace.nodes import checking
 from headrace.nodes.base import Call, Fault, Items, Named, Shape, ours
 from headrace.nodes.parameters import Parameters
 from headrace.nodes.schedule_rules import rule_cron, rule_entries
@@ -90,7 +91,7 @@ def moment_fields(moment: datetime) -> dict[str, str]:
 
 
 def _fault(error: InvalidInputError) -> Fault:
-    return Fault(error.field.removeprefix("parameters."), f"{error.rule}, got {error.value!r}")
+    return Fault(error.field.removeprefix("parameters."), f"{error.rule}, got {checking.shown(error.value)}")
 
 
 TYPE = ScheduleType(

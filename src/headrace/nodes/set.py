@@ -61,7 +61,7 @@ def _check_json(parameters: Mapping[str, Any]) -> list[Fault]:
         return []
     if isinstance(value, str) and parsed(value, dict) is not None:
         return []
-    return [Fault("jsonOutput", f"must be the JSON of an object, got {value!r:.60}")]
+    return [Fault("jsonOutput", f"must be the JSON of an object, got {checking.shown(value)}")]
 
 
 def _entries(parameters: Mapping[str, Any], version: float) -> tuple[str, list[Any]]:
@@ -76,8 +76,9 @@ def _check_fields(parameters: Mapping[str, Any], version: float) -> list[Fault]:
     for number, entry in enumerate(entries):
         kind = entry.get("type", "stringValue") if isinstance(entry, Mapping) else None
         if not isinstance(kind, str) or kind.removesuffix("Value") not in KINDS:
-            message = f"must be one of {', '.join(KINDS)}, got {kind!r}: binary data is kept or left out as a whole"
-            faults.append(Fault(f"{path}[{number}].type", message))
+            message = f"must be one of {', '.join(KINDS)}, got {checking.shown(kind)}"
+            fix = "binary data is kept or left out as a whole"
+            faults.append(Fault(f"{path}[{number}].type", f"{message}: {fix}"))
     return faults
 
 
@@ -140,7 +141,7 @@ def _made_first(item: Item, at: Parameters, version: float) -> Item:
     dots = at.flag("options.dotNotation", True)
     json: dict[str, Any] = {} if alone else dict(item["json"])
     for kind, usual in _FIRST.items():
-        for entry in at.listed(f"values.{kind}"):
+        for entry in at.objects(f"values.{kind}"):
             name = text_of(entry.get("name", _FIRST_NAME))
             json = fields.put(json, name, first_value(entry.get("value", usual), kind, version), dots=dots)
     return _with_binary({"json": json}, item, keep=not alone)

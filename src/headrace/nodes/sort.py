@@ -32,7 +32,7 @@ class SortType(Named):
             return found
         rows = checking.written(parameters, _ROWS)
         if not isinstance(rows, list) or not rows:
-            return [Fault(_ROWS, f"must name the fields to sort by, got {rows!r}")]
+            return [Fault(_ROWS, f"must name the fields to sort by, got {checking.shown(rows)}")]
         return [fault for index, row in enumerate(rows) for fault in _check_row(row, f"{_ROWS}[{index}]")]
 
     def run(self, call: Call) -> list[Items]:
@@ -49,11 +49,11 @@ class SortType(Named):
 
 def _check_row(row: object, path: str) -> list[Fault]:
     if not isinstance(row, dict) or not isinstance(row.get("fieldName"), str) or not row["fieldName"]:
-        return [Fault(path, f"must have a fieldName, got {row!r}")]
+        return [Fault(path, f"must have a fieldName, got {checking.shown(row)}")]
     order = row.get("order", _ORDERS[0])
     if order in _ORDERS or checking.is_expression(order):
         return []
-    return [Fault(f"{path}.order", f"must be one of {', '.join(_ORDERS)}, got {order!r}")]
+    return [Fault(f"{path}.order", f"must be one of {', '.join(_ORDERS)}, got {checking.shown(order)}")]
 
 
 def _by_field(items: Items, order: list[int], at: Parameters, row: Mapping[str, Any]) -> list[int]:

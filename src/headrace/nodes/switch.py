@@ -114,7 +114,7 @@ def _fitting(at: Parameters, version: float, count: int) -> list[int]:
     path = _RULES[int(version)]
     several = version >= 3 and at.flag("options.allMatchingOutputs")
     found: list[int] = []
-    for number, rule in enumerate(at.listed(path)):
+    for number, rule in enumerate(at.objects(path)):
         where = f"{path}[{number}]"
         if not _fits(at, rule, where, version):
             continue

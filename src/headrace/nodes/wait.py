@@ -108,7 +108,8 @@ async def _until(call: Call, at: Parameters, path: str) -> timedelta:
     now = await call.services.now()
     moment = moment_of(at.get(path), call.zone)
     if moment is None:
-        raise NodeError(f"parameters.{path} must be a time such as 2026-03-05T12:30:00, got {at.get(path)!r}")
+        told = checking.shown(at.get(path))
+        raise NodeError(f"parameters.{path} must be a time such as 2026-03-05T12:30:00, got {told}")
     if moment - now > _LONGEST:
         raise NodeError(f"parameters.{path} must be within {_LONGEST.days} days, got {moment.isoformat()}")
     return max(moment - now, timedelta())
@@ -116,16 +117,16 @@ async def _until(call: Call, at: Parameters, path: str) -> timedelta:
 
 def _check_unit(parameters: Mapping[str, Any], path: str) -> list[Fault]:
     value = checking.written(parameters, path, "hours")
-    if value in _UNITS or checking.is_expression(value):
+    if checking.is_expression(value):
         return []
-    return [Fault(path, f"must be one of {', '.join(_UNITS)}, got {value!r}")]
+    return checking.one_of(parameters, path, _UNITS, default="hours", instead={})
 
 
 def _check_time(parameters: Mapping[str, Any], path: str) -> list[Fault]:
     value = checking.written(parameters, path)
     if checking.is_expression(value) or moment_of(value, UTC) is not None:
         return []
-    return [Fault(path, f"must be a time such as 2026-03-05T12:30:00, got {value!r}")]
+    return [Fault(path, f"must be a time such as 2026-03-05T12:30:00, got {checking.shown(value)}")]
 
 
 def _check_limit(parameters: Mapping[str, Any]) -> list[Fault]:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import urlencode
 
 from headrace.model.durations import format_duration
+from headrace.model.errors import InvalidInputError
 from headrace.model.http import HttpAnswer, HttpError, HttpRequest
 from headrace.model.targets import Target, TargetRules
 from headrace.outbound.hop import REDIRECTS, Hop
@@ -42,7 +43,7 @@ class OutboundClient:
 
         Raises ForbiddenTargetError, HttpError, and InvalidInputError for a request that cannot be sent.
         """
-        target = self._rules.parse(request.url).with_query(urlencode(request.query))
+        target = self._rules.parse(request.url).with_query(_encoded(request))
         hop = Hop.first(request, target)
         try:
             async with asyncio.timeout(request.timeout.total_seconds()):
@@ -83,3 +84,12 @@ class OutboundClient:
         if not found:
             raise HttpError(f"the host {target.host} has no address", code="http_unreachable")
         return self._rules.check(target, found)
+
+
+def _encoded(request: HttpRequest) -> str:
+    """Return the query as it is sent. Raises InvalidInputError, never with a value: it may be a secret."""
+    try:
+        return urlencode(request.query)
+    except UnicodeEncodeError:
+        rule = "must have no halves of surrogate pairs, which are no characters"
+        raise InvalidInputError("query", rule, "a text with one") from None

@@ -74,7 +74,7 @@ async def exchange(hop: Hop, addresses: Sequence[str], max_bytes: int, tls: ssl.
                 await response.aclose()
     finally:
         await backend.aclose()
-    reason = response.extensions["reason_phrase"].decode("latin-1")
+    reason = _text(response.extensions["reason_phrase"])
     return HttpAnswer(response.status, reason, headers, body, hop.target.url)
 
 
@@ -94,9 +94,17 @@ def _texts(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return headers by their names in lower case; those of one name are joined."""
     texts: dict[str, str] = {}
     for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        name, value = _text(raw_name).lower(), _text(raw_value)
         texts[name] = f"{texts[name]}, {value}" if name in texts else value
     return texts
+
+
+def _text(raw: bytes) -> str:
+    """Return what a header says: UTF-8 where it is that, as many servers send it, else Latin-1, as HTTP had it."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
 @contextmanager

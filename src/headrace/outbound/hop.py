@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.http import HttpRequest
@@ -21,7 +21,7 @@ _OURS = frozenset(
 #: All that another origin is told: any other header may hold a secret.
 _FOR_ANYBODY = frozenset({"accept", "accept-language", "content-language", "content-type", "user-agent"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_UNSAFE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_UNSAFE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -32,8 +32,8 @@ class Hop:
 
     method: str
     target: Target
-    headers: Headers = ()
-    body: bytes | None = None
+    headers: Headers = field(default=(), repr=False)
+    body: bytes | None = field(default=None, repr=False)
 
     @classmethod
     def first(cls, request: HttpRequest, target: Target) -> Hop:

@@ -6,8 +6,10 @@ is why memory is counted in full while a part is made, and given back down to th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import gc
+from collections.abc import Iterable, Iterator, Mapping
 from sys import getsizeof
+from threading import local
 from time import perf_counter, thread_time
 from typing import Any, TypeVar
 
@@ -22,14 +24,37 @@ MAX_DEPTH = 64
 MAX_SIZE = 1_000_000
 #: Time of the processor; parsing, which comes before, has bounds of its own and takes some milliseconds at most.
 MAX_SECONDS = 0.04
-#: No step takes longer: the rest of such a time was a pause of the process, to collect its garbage for one.
-PAUSE = 0.005
 #: Characters of one expression, and of all those in one text.
 MAX_SOURCE, MAX_SOURCES = 4_096, 16_384
 #: Elements of a list that count as one step.
 PORTION = 32
 
 _T = TypeVar("_T")
+
+
+class _Collected(local):
+    """How long the collector of garbage has worked in this thread: time of the whole process, not of an expression."""
+
+    began = 0.0
+    seconds = 0.0
+
+    def note(self, phase: str, facts: Mapping[str, int]) -> None:
+        """Count one run of the collector. Those of the youngest objects are short, and an expression's own doing."""
+        if facts["generation"] == 0:
+            return
+        if phase == "start":
+            self.began = thread_time()
+        else:
+            self.seconds += thread_time() - self.began
+
+
+_collected = _Collected()
+gc.callbacks.append(_collected.note)
+
+
+def _worked() -> float:
+    """Return the time of the processor that this thread has used, but for collecting garbage."""
+    return thread_time() - _collected.seconds
 
 
 class Run:
@@ -42,7 +67,7 @@ class Run:
         self.steps = 0
         self.used = 0
         self._spent = 0.0
-        self._began = thread_time()
+        self._began = _worked()
         self._last = perf_counter()
 
     def step(self, count: int = 1) -> None:
@@ -51,15 +76,14 @@ class Run:
         if self.steps > MAX_STEPS:
             raise LimitFault(f"it takes more than {MAX_STEPS} steps: work on smaller lists, or in several nodes")
         now = perf_counter()
-        spent = now - self._last
+        self._spent += now - self._last
         self._last = now
-        self._spent += spent if spent < PAUSE else PAUSE
         if self._spent > MAX_SECONDS:
             self._overdue()
 
     def _overdue(self) -> None:
         """Fail unless this thread merely waited for its turn: time that others used does not count."""
-        self._spent = thread_time() - self._began
+        self._spent = _worked() - self._began
         if self._spent > MAX_SECONDS:
             raise LimitFault(f"it takes longer than {MAX_SECONDS * 1000:.0f} ms: work on smaller values")
 

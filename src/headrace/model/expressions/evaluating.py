@@ -10,6 +10,7 @@ from headrace.model.expressions.errors import Fault
 from headrace.model.expressions.functions.dates import MEMBERS
 from headrace.model.expressions.moments import Moment
 from headrace.model.expressions.operators import OPERATORS, UNARY
+from headrace.model.expressions.searching import check_size
 from headrace.model.expressions.syntax import (
     Binary,
     Call,
@@ -75,7 +76,7 @@ def _root(run: Run, part: Root) -> Any:
 
 
 def _other_node(run: Run, part: OtherNode) -> Any:
-    return OtherItems(part.name)
+    return OtherItems(part.name, part.numbered)
 
 
 def _place(fault: Fault, part: Part, name: str = "") -> None:
@@ -140,6 +141,7 @@ def _at_key(run: Run, value: Any, key: Any) -> Any:
     if type(key) is not str and not is_number(key):
         raise Fault(f"what stands in [ ] has to be a name or a number, got {kind(key)}")
     name = to_text(run, key)
+    check_size(name)
     return value.get(name) if type(value) is dict else _special(run, value, name)
 
 

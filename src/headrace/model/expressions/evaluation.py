@@ -99,6 +99,9 @@ def _evaluated(text: str, scope: Scope, field: str) -> Any:
         return _value(Run(scope), template_of(text))
     except Fault as fault:
         raise fault.error(field, text) from None
+    except UnicodeError:
+        rule = "cannot be evaluated: a text has a half of a surrogate pair, which is no character"
+        raise ExpressionError(field, rule, text) from None
     except ArithmeticError:
         raise ExpressionError(field, "cannot be evaluated: a number is out of range", text) from None
     except (RecursionError, MemoryError):

@@ -32,7 +32,7 @@ class Operands(Reading):
             raise SyntaxFault(self._no_operand(token), token.start)
         return reader(token)
 
-    def _leaf(self, kind: type[Literal] | type[Root] | type[OtherNode], token: Token, value: object) -> Part:
+    def _leaf(self, kind: type[Literal] | type[Root], token: Token, value: object) -> Part:
         return self.sized(kind(token.start, token.end, 0, value), 0, token.start)  # type: ignore[arg-type]
 
     def _no_operand(self, token: Token) -> str:
@@ -110,7 +110,8 @@ class Operands(Reading):
             self.take()
             if self.token.kind != "name":
                 raise SyntaxFault(_NODE_NAME, self.token.start)
-            return self._leaf(OtherNode, token, self.take().text)
+            name = self.take()
+            return self.sized(OtherNode(token.start, name.end, 0, name.text, numbered=True), 0, token.start)
         first, last = ("[", "]") if token.text == "$node" else ("(", ")")
         self.expect(first, _NODE_NAME)
         name = self.token
@@ -120,7 +121,7 @@ class Operands(Reading):
         if token.text == "$items":
             self._skip_zeros()
         end = self.expect(last, _NODE_NAME).end
-        node = self.sized(OtherNode(token.start, end, 0, name.text), 0, token.start)
+        node = self.sized(OtherNode(token.start, end, 0, name.text, token.text == "$node"), 0, token.start)
         return self.all_of(node, token.start, end) if token.text == "$items" else node
 
     def _skip_zeros(self) -> None:

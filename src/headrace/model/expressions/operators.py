@@ -11,6 +11,7 @@ from headrace.model.expressions.budget import MAX_DEPTH, Run
 from headrace.model.expressions.clock import zone_of
 from headrace.model.expressions.errors import Fault, LimitFault
 from headrace.model.expressions.moments import Moment, moment_or_none
+from headrace.model.expressions.searching import check_comparison, check_equality, check_size
 from headrace.model.expressions.values import described, kind, number, number_or_none, to_number, width
 from headrace.model.expressions.writing import to_text
 
@@ -68,8 +69,8 @@ def same(run: Run, left: Any, right: Any, depth: int = 0) -> bool:
         )
     if type(left) is not type(right) and not (type(left) in (int, float) and type(right) in (int, float)):
         return False
-    if type(left) is str and len(left) > 1_000:
-        run.work(len(left) / 1_000)
+    if type(left) is str and len(left) == len(right):
+        check_equality(run, left)
     return bool(left == right)
 
 
@@ -93,7 +94,7 @@ def order(run: Run, sign: str, left: Any, right: Any) -> tuple[Any, Any] | None:
     if left is None or right is None:
         return None
     if type(left) is str and type(right) is str:
-        run.work(min(len(left), len(right)) / 1_000)
+        check_comparison(run, left, right)
         return left, right
     if Moment in (type(left), type(right)) and str in (type(left), type(right)):
         zone = zone_of(run)
@@ -120,7 +121,9 @@ def has_member(run: Run, left: Any, right: Any) -> bool:
     if type(right) is not dict:
         hint = ": use list.includes(value)" if type(right) is list else ""
         raise Fault(f"`in` looks for a member of an object, got {kind(right)}{hint}")
-    return to_text(run, left) in right
+    name = to_text(run, left)
+    check_size(name)
+    return name in right
 
 
 OPERATORS: dict[str, Callable[[Run, Any, Any], Any]] = {

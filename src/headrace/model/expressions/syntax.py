@@ -36,6 +36,8 @@ class OtherNode(Part):
     """Another node of the flow: `$('X')`, `$node["X"]`."""
 
     name: str
+    #: Whether its `json` and `binary` are those of the item of the same number: `$node["X"]`.
+    numbered: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -49,14 +49,16 @@ class InputView:
 
 @dataclass(frozen=True, slots=True)
 class OtherItems:
-    """`$('X')`: the items of another node."""
+    """`$('X')`, and `$node["X"]`: the items of another node."""
 
     node: str
+    #: Whether `json` and `binary` are those of the item with the number of the current one: `$node["X"]`.
+    numbered: bool = False
 
     @property
     def name(self) -> str:
         """How it is written."""
-        return f"$('{self.node}')"
+        return f'$node["{self.node}"]' if self.numbered else f"$('{self.node}')"
 
     def member(self, run: Run, name: str) -> Any:
         """Return its item that the current one came from, or a part of that, or whether it ran at all."""
@@ -65,9 +67,9 @@ class OtherItems:
         if name == "item":
             return plain(run, self._item(run))
         if name == "json":
-            return plain(run, self._item(run).get("json", {}))
+            return plain(run, self._meant(run).get("json", {}))
         if name == "binary":
-            return plain(run, self._item(run).get("binary", {}))
+            return plain(run, self._meant(run).get("binary", {}))
         raise Fault(f"{self.name} has no `{name}`; it has item, json, binary, isExecuted, first(), last() and all()")
 
     def method(self, run: Run, name: str, arguments: list[Any]) -> Any:
@@ -94,6 +96,19 @@ class OtherItems:
             why = view.why or "it is not known which of its items the current one came from"
             raise Fault(f"{why}: use {self.name}.first(), .last() or .all()")
         return view.item
+
+    def _meant(self, run: Run) -> Item:
+        return self._at_number(run) if self.numbered else self._item(run)
+
+    def _at_number(self, run: Run) -> Item:
+        """Return the item with the number of the current one; the only one there is stands for all."""
+        items, index = self._view(run).items, run.scope.index
+        if len(items) == 1:
+            return items[0]
+        if index >= len(items):
+            rule = f"has {len(items)} items, and this is item {index}, counted from 0"
+            raise Fault(f"the node {self.node!r} {rule}: use $('{self.node}').item for the one that it came from")
+        return items[index]
 
     def _ran(self, run: Run) -> bool:
         try:

@@ -70,7 +70,7 @@ def check_json_size(run: Run, value: Any) -> None:
 
     def write(piece: str) -> None:
         nonlocal left
-        left -= len(piece) if piece.isascii() else len(piece.encode())
+        left -= len(piece) if piece.isascii() else len(piece.encode("utf-8", "surrogatepass"))
         if left < 0:
             raise LimitFault(f"the result has more than {MAX_SIZE // 1_000_000} MB: work on smaller values")
 

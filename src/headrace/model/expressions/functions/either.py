@@ -10,6 +10,7 @@ from headrace.model.expressions.functions.listing import Table
 from headrace.model.expressions.functions.lists import new_list
 from headrace.model.expressions.moments import Moment
 from headrace.model.expressions.operators import same
+from headrace.model.expressions.searching import check_search
 from headrace.model.expressions.values import kind, need_text, text_size, to_whole, truthy, width
 from headrace.model.expressions.writing import to_text
 
@@ -34,8 +35,8 @@ def includes(run: Run, value: Any, other: Any) -> bool:
     """Return whether it is in there."""
     if type(_row(value)) is list:
         return _position(run, value, other) >= 0
-    run.work(len(value) / 1_000)
-    return need_text(other) in value
+    check_search(run, value, need_text(other))
+    return other in value
 
 
 @EITHER.listed(
@@ -45,8 +46,8 @@ def index_of(run: Run, value: Any, other: Any) -> int:
     """Return the first position."""
     if type(_row(value)) is list:
         return _position(run, value, other)
-    run.work(len(value) / 1_000)
-    return int(value.find(need_text(other)))
+    check_search(run, value, need_text(other))
+    return int(value.find(other))
 
 
 @EITHER.listed("lastIndexOf", "The last position of a text or of an element; -1.", ("'a.b.c'.lastIndexOf('.')", 3))
@@ -56,8 +57,8 @@ def last_index_of(run: Run, value: Any, other: Any) -> int:
         new_list(run, len(value))
         behind = _position(run, value[::-1], other)
         return -1 if behind < 0 else len(value) - 1 - behind
-    run.work(len(value) / 1_000)
-    run.charge(text_size(value) + text_size(need_text(other)))
+    check_search(run, value, need_text(other))
+    run.charge(text_size(value) + text_size(other))
     behind = value[::-1].find(other[::-1])
     return -1 if behind < 0 else len(value) - behind - len(other)
 

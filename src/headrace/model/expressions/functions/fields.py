@@ -7,6 +7,7 @@ from typing import Any
 from headrace.model.expressions.budget import Run
 from headrace.model.expressions.errors import Fault
 from headrace.model.expressions.moments import Moment
+from headrace.model.expressions.searching import check_size
 from headrace.model.expressions.values import is_number, kind, need_text, number
 from headrace.model.expressions.writing import json_text
 
@@ -47,4 +48,6 @@ def identity(run: Run, value: Any) -> Any:
     if type(value) is list or type(value) is dict:
         # Members in another order are the same object.
         return kind(value), json_text(run, value, ordered=True)
+    if type(value) is str:
+        check_size(value)
     return kind(value), value.iso if type(value) is Moment else value

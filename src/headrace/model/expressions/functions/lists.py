@@ -102,6 +102,7 @@ def flat(run: Run, values: Any, depth: Any = 1) -> list[Any]:
             run.work(len(more) / 4)
             made += more
         values = made
+    new_list(run, len(values))
     return list(values)
 
 

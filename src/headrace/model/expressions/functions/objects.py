@@ -10,6 +10,7 @@ from headrace.model.expressions.budget import Run
 from headrace.model.expressions.errors import Fault
 from headrace.model.expressions.functions.listing import Table
 from headrace.model.expressions.functions.lists import new_list
+from headrace.model.expressions.searching import check_size
 from headrace.model.expressions.values import EXACT, need_object, need_text, number, to_whole, width
 from headrace.model.expressions.writing import json_text
 
@@ -60,15 +61,23 @@ def merge(run: Run, value: Any, other: Any) -> dict[str, Any]:
     return {**value, **added}
 
 
-def _names(names: tuple[Any, ...]) -> set[str]:
+def _name(value: Any) -> str:
+    """Return the name of a member. Raises Fault."""
+    name = need_text(value)
+    check_size(name)
+    return name
+
+
+def _names(run: Run, names: tuple[Any, ...]) -> set[str]:
     given = names[0] if len(names) == 1 and type(names[0]) is list else names
-    return {need_text(one) for one in given}
+    run.charge(216 + 80 * len(given))
+    return {_name(one) for one in run.each(given)}
 
 
 @OBJECTS.listed("pick", "The object with some of its members alone.", ("({a: 1, b: 2}).pick('a')", {"a": 1}))
 def pick(run: Run, value: Any, *names: Any) -> dict[str, Any]:
     """Return some members."""
-    chosen = _names(names)
+    chosen = _names(run, names)
     _new_object(run, 2 * len(need_object(value)))
     return {name: one for name, one in run.each(value.items()) if name in chosen}
 
@@ -78,7 +87,7 @@ def pick(run: Run, value: Any, *names: Any) -> dict[str, Any]:
 )
 def omit(run: Run, value: Any, *names: Any) -> dict[str, Any]:
     """Return the other members."""
-    left_out = _names(names)
+    left_out = _names(run, names)
     _new_object(run, 2 * len(need_object(value)))
     return {name: one for name, one in run.each(value.items()) if name not in left_out}
 
@@ -86,7 +95,7 @@ def omit(run: Run, value: Any, *names: Any) -> dict[str, Any]:
 @OBJECTS.listed("has", "Whether an object has a member of a name.", ("({a: null}).has('a')", True), also=("hasField",))
 def has(run: Run, value: Any, name: Any) -> bool:
     """Return whether it has one."""
-    return need_text(name) in need_object(value)
+    return _name(name) in need_object(value)
 
 
 @OBJECTS.listed(
@@ -111,6 +120,7 @@ def stringify(run: Run, value: Any, replacer: Any = None, indent: Any = 0) -> st
 def parse(run: Run, text: Any) -> Any:
     """Return what is written as JSON. Its size is estimated first, from above, by the signs in it."""
     text = need_text(text)
+    check_size(text)
     run.charge(_estimate(text))
     run.work(len(text) / 8)
     try:

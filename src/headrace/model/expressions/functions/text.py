@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote_to_bytes
 from headrace.model.expressions.budget import Run
 from headrace.model.expressions.errors import Fault
 from headrace.model.expressions.functions.listing import Table
+from headrace.model.expressions.searching import check_comparison, check_search, check_size
 from headrace.model.expressions.values import need_text, text_size, to_whole, width
 from headrace.model.expressions.writing import to_text
 
@@ -94,9 +95,9 @@ def split(run: Run, text: Any, separator: Any = None, most: Any = None) -> list[
     """Return its parts."""
     if separator is None:
         return [need_text(text)]
-    separator = need_text(separator)
-    count = need_text(text).count(separator) + 1
-    run.work(count + len(text) / 1_000)
+    check_search(run, need_text(text), need_text(separator))
+    count = text.count(separator) + 1
+    run.work(count)
     run.charge(56 + 84 * count + len(text) * width(text))
     parts = text.split(separator) if separator else list(text)
     return parts if most is None else parts[: max(0, to_whole(most))]
@@ -105,20 +106,26 @@ def split(run: Run, text: Any, separator: Any = None, most: Any = None) -> list[
 @TEXT.listed("startsWith", "Whether a text begins with another.", ("'flow.json'.startsWith('flow')", True))
 def starts_with(run: Run, text: Any, other: Any) -> bool:
     """Return whether it begins so."""
-    return need_text(text).startswith(need_text(other))
+    check_comparison(run, need_text(text), need_text(other))
+    return bool(text.startswith(other))
 
 
 @TEXT.listed("endsWith", "Whether a text ends with another.", ("'flow.json'.endsWith('.json')", True))
 def ends_with(run: Run, text: Any, other: Any) -> bool:
     """Return whether it ends so."""
-    return need_text(text).endswith(need_text(other))
+    check_comparison(run, need_text(text), need_text(other))
+    return bool(text.endswith(other))
 
 
 def _replaced(run: Run, text: Any, old: Any, new: Any, most: int) -> str:
     whole, searched, added = need_text(text), need_text(old), need_text(new)
+    check_search(run, whole, searched, added)
     count = whole.count(searched) if most < 0 else 1
-    run.work(count + len(whole) / 1_000)
-    run.charge(80 + (len(whole) + count * max(0, len(added) - len(searched))) * width(whole, added))
+    run.work(count)
+    wide = width(whole, added)
+    # What is searched is made as wide as what is put in.
+    copied = 0 if wide == width(whole) else len(whole)
+    run.charge(80 + (copied + len(whole) + count * max(0, len(added) - len(searched))) * wide)
     return whole.replace(searched, added, most)
 
 
@@ -217,7 +224,14 @@ def as_text(run: Run, value: Any) -> str:
 def encode_uri(run: Run, text: Any) -> str:
     """Return it with % signs."""
     run.work(len(need_text(text)) / 2)
-    return _by_portions(run, text, lambda part: quote(part, safe=_UNRESERVED))
+    return _by_portions(run, text, lambda part: quote(_encoded(part), safe=_UNRESERVED))
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise Fault("needs a text without halves of surrogate pairs, which are no characters") from None
 
 
 def _by_portions(run: Run, text: str, make: Callable[[str], str]) -> str:
@@ -239,10 +253,11 @@ def _by_portions(run: Run, text: str, make: Callable[[str], str]) -> str:
 def decode_uri(run: Run, text: Any) -> str:
     """Return it without % signs."""
     whole = need_text(text)
+    check_size(whole)
     run.work(whole.count("%") * 2)
     run.charge(whole.count("%") * 140 + 8 * text_size(whole))
     try:
-        return unquote_to_bytes(whole).decode()
+        return unquote_to_bytes(_encoded(whole)).decode()
     except UnicodeDecodeError:
         raise Fault("needs a text whose % signs make up UTF-8") from None
 
@@ -251,7 +266,7 @@ def decode_uri(run: Run, text: Any) -> str:
 def base64_encode(run: Run, text: Any) -> str:
     """Return it in Base64."""
     run.charge(4 * len(need_text(text)) * width(text))
-    return base64.b64encode(text.encode()).decode()
+    return base64.b64encode(_encoded(text)).decode()
 
 
 @TEXT.listed("base64Decode", "The text whose UTF-8 bytes in Base64 are given.", ("'aGk='.base64Decode()", "hi"))
