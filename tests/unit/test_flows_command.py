@@ -19,6 +19,7 @@ from headrace.apps.flows.opening import flows_app
 from headrace.apps.flows.starting import items_of, variables_of
 from headrace.cli.loading import load_app
 from headrace.model.run import NodeState
+from headrace.nodes.registry import Broken
 from tests.unit.cli_runner import CommandLine, command_line, working
 from tests.unit.flow_making import flow, node
 from tests.waiting import wait_until_sync
@@ -299,6 +300,20 @@ def test_validate_looks_at_whole_folders(headrace: CommandLine, tmp_path: Path) 
     assert "note: flow.settings.errorWorkflow: names the error workflow 'Alarm', which is not there" in text
     (tmp_path / "d.json").write_text("[", encoding="utf-8")
     assert headrace("flows", "validate", tmp_path).exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["nodes", "validate", "import"])
+def test_packages_whose_node_types_cannot_be_used_are_told(
+    headrace: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """A flow that needs one is told that there is no such type: this says why."""
+    broken = Broken("invoices", "acme-nodes", "acme:TYPES fails with RuntimeError: no licence")
+    monkeypatch.setattr("headrace.apps.flows.commands.telling.broken_entries", lambda: (broken,))
+    words = [command] if command == "nodes" else [command, write(tmp_path / "a.json", flow([GO], name="A"))]
+    said = "note: the node types of invoices, of the package acme-nodes, cannot be used: acme:TYPES fails with"
+    assert said in headrace.text("flows", *words)
+    expected = {"entry": "invoices", "package": "acme-nodes", "why": broken.why}
+    assert headrace.json("flows", *words)["broken"] == [expected]
 
 
 def test_show_draws_files_stored_flows_and_runs(headrace: CommandLine, tmp_path: Path) -> None:

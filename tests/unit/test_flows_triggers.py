@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 
-from headrace import App
+from headrace import App, Context
 from headrace.apps.flows import alarms, schedules
 from headrace.apps.flows.form import parse_flow
 from headrace.apps.flows.naming import workflow_name
@@ -144,6 +145,8 @@ def alarm(*more: dict[str, Any]) -> dict[str, Any]:
 
 
 START = {"items": [{"json": {}}], "trigger": "Go", "mode": "webhook", "vars": {}}
+#: Of a task that belongs to no run.
+CONTEXT = Context(uuid4(), "t", "q", 1, datetime.now(UTC), cast(Any, None))
 TRIGGER = {"name": "Error", "type": "headrace.errorTrigger", "version": 1, "parameters": {}}
 
 
@@ -166,7 +169,7 @@ async def test_the_error_trigger_tells_which_run_failed_where_and_why() -> None:
     async with app.worker():
         view = await failed_run(app, await put(app, failing()))
         report = {"workflow": view.workflow, "run_id": str(view.id), "error": {"kind": "x", "message": "y"}}
-        start = await alarms.begun(app, report, TRIGGER)
+        start = await alarms.begun(app, CONTEXT, report, TRIGGER)
         [item] = start["items"]
         execution = item["json"]["execution"]
         assert execution.pop("error")["message"] == "no more tea"
@@ -196,14 +199,15 @@ async def test_a_report_of_a_run_that_is_gone_or_of_no_flow_is_told_as_far_as_it
         assert (await alarms.payload_of(app, {**report, "error": None}))["execution"]["error"]["message"] == ""
 
 
-async def test_other_triggers_and_other_inputs_are_let_be() -> None:
+async def test_a_report_begins_no_other_trigger_and_other_inputs_are_let_be() -> None:
     """Only an error trigger reads reports, and only reports are read."""
     app = flows_app()
     async with app:
         report = {"workflow": "w", "run_id": "x", "error": None}
-        assert await alarms.begun(app, report, {**TRIGGER, "type": "headrace.manual"}) is report
+        manual = {**TRIGGER, "type": "headrace.manual", "entry": True}
+        assert await alarms.begun(app, CONTEXT, report, manual) == {"items": [], "trigger": None}
         for start in (None, START, {**report, "more": 1}):
-            assert await alarms.begun(app, start, TRIGGER) is start
+            assert await alarms.begun(app, CONTEXT, start, TRIGGER) is start
 
 
 @pytest.mark.parametrize(("path", "name"), [("loop[2]/inner[0]/deep", "Deep"), ("loop[2]/other", "Loop"), ("x", "x")])
@@ -216,7 +220,9 @@ def test_the_node_within_a_loop_is_named(path: str, name: str) -> None:
 
 async def test_an_error_workflow_runs_when_a_run_fails_and_not_when_it_fails_itself() -> None:
     """It begins with the failure; one that fails is followed by nothing."""
-    follows = alarm(node("Fail", "stopAndError", {"errorMessage": "={{ $json.execution.lastNodeExecuted }}"}))
+    follows = alarm(
+        node("Fail", "stopAndError", {"errorMessage": "={{ $json.execution.lastNodeExecuted }}, {{ $execution.mode }}"})
+    )
     follows["settings"] = {"errorWorkflow": "Alarm"}
     app = flows_app()
     async with app.worker():
@@ -229,7 +235,7 @@ async def test_an_error_workflow_runs_when_a_run_fails_and_not_when_it_fails_its
 
         [view] = await wait_until(alarmed)
         assert view.error is not None
-        assert "Stop it" in view.error.message
+        assert "Stop it, error" in view.error.message
         # What follows a failure is inserted with its end: where nothing waits nothing is to come.
         assert not any((await app.runtime.stores.inspect.live_jobs("nodes")).values())
         assert len(await runs.list_runs(workflow=workflow_name("Alarm"))) == 1

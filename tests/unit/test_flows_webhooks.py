@@ -123,8 +123,12 @@ async def test_requests_that_are_refused(headers: dict[str, str], content: bytes
         ({**LAST, "responseData": "noData"}, 200, ""),
         ({"options": {"responseData": "thanks"}}, 200, "thanks"),
         ({"options": {"noResponseBody": True}}, 200, ""),
+        ({"responseCode": 204}, 204, ""),
+        ({**LAST, "responseCode": 205}, 205, ""),
+        ({**LAST, "responseCode": 304, "options": {"responseHeaders": {"entries": [{"name": "etag", "value": "1"}]}}},
+         304, ""),
     ],
-)
+)  # fmt: skip
 async def test_what_is_answered(parameters: dict[str, Any], status: int, answer: Any) -> None:
     """The first item of the last node, all of them or nothing; or a text that is written in the node."""
     document = hooked(**parameters)
@@ -236,3 +240,35 @@ async def test_a_request_with_a_key_begins_one_run() -> None:
         assert (other.status_code, code_of(other)) == (409, "idempotency_conflict")
         [run] = (await client.get("/api/v1/runs")).json()["runs"]
         assert run["key"] == "webhook:k"
+
+
+@pytest.mark.parametrize("level", ["workflow_level", "node_level"])
+async def test_a_request_that_is_sent_again_begins_nothing_whatever_its_headers(level: str) -> None:
+    """Senders change headers at each try; its run has those of the first, by whichever name of this host it came."""
+    document = hooked(path="orders/:id", **LAST) | {"settings": {"headrace": {"level": level}}}
+    async with listening(document) as client:
+        headers = {"Idempotency-Key": "k", "X-Try": "1"}
+        first = await client.post("/webhook/orders/7?a=1", json={"n": 1, "m": 2}, headers=headers)
+        assert first.json()["headers"]["x-try"] == "1"
+        tried = {**headers, "X-Try": "2", "User-Agent": "new", "Host": "127.0.0.1:8400"}
+        again = await client.post("/webhook/orders/7?a=1", json={"n": 1, "m": 2}, headers=tried)
+        assert (again.status_code, again.json()) == (200, first.json())
+        for path, body in (("7?a=1", {"n": True, "m": 2}), ("7?a=2", {"n": 1, "m": 2}), ("8?a=1", {"n": 1, "m": 2})):
+            answer = await client.post(f"/webhook/orders/{path}", json=body, headers=tried)
+            assert (answer.status_code, code_of(answer)) == (409, "idempotency_conflict"), path
+        [run] = (await client.get("/api/v1/runs")).json()["runs"]
+        assert run["metadata"]["webhook_request"]["headers"]["x-try"] == "1"
+
+
+async def test_a_webhook_without_its_request_is_given_the_input_as_it_is() -> None:
+    """Whoever starts it by another route and says nothing of a request has none of its members."""
+    async with listening(hooked()) as client:
+        given = {"items": [{"json": {"body": 7}}], "trigger": "Hook", "mode": "webhook", "vars": {}}
+        body = {"workflow": "flow.orders", "input": given, "metadata": {"webhook_request": 7}}
+        run = (await client.post("/api/v1/runs", json=body)).json()["run"]
+
+        async def output() -> list[Any]:
+            return (await client.get(f"/api/v1/runs/{run}")).json()["output"]  # type: ignore[no-any-return]
+
+        [item] = await wait_until(output)
+        assert item["json"] == {"body": 7}

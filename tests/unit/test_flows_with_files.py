@@ -57,8 +57,9 @@ async def test_rows_of_files_are_asked_about_and_written(level: Level, root: Pat
         async with app.worker():
             run = await start_flow(app, FLOW, [{}], level=level)
             found: list[dict[str, Any]] = await run.result("20s")
-            assert (root / "out/Oslo.csv").read_text() == "id,text\n1,Ada lives in Oslo.\n3,Cy lives in Oslo.\n"
-            assert (root / "out/Bergen.csv").read_text() == "id,text\n2,Bo lives in Bergen.\n"
+            oslo = (root / "out/Oslo.csv").read_text()
+            assert oslo == '"id","text"\n"1","Ada lives in Oslo."\n"3","Cy lives in Oslo."\n'
+            assert (root / "out/Bergen.csv").read_text() == '"id","text"\n"2","Bo lives in Bergen."\n'
             for path in [*root.glob("in/*"), *root.glob("out/*")]:
                 path.unlink()
             again = await run.rerun("rows")

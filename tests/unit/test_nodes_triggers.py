@@ -38,6 +38,7 @@ async def test_error_trigger() -> None:
     [[example]] = await run_type(error_trigger.TYPE, {})
     assert set(example["json"]["execution"]) == {"id", "url", "retryOf", "error", "lastNodeExecuted", "mode"}
     assert set(example["json"]["workflow"]) == {"id", "name"}
+    assert await run_type(error_trigger.TYPE, {}, given=[{}]) == [[example]]
 
 
 async def test_schedule_tells_the_time_of_the_flow() -> None:
@@ -195,6 +196,54 @@ def test_hooks(parameters: dict[str, Any], expected: webhook.Hook) -> None:
     """What the service has to listen for and to answer is read from the parameters of each version."""
     assert rules(webhook.TYPE, parameters) == []
     assert webhook.hook_of(parameters) == expected
+
+
+def answers(*headers: tuple[str, Any], status: Any = None, custom: Any = None) -> dict[str, Any]:
+    """Return parameters of a webhook that answers so."""
+    entries = [{"name": name, "value": value} for name, value in headers]
+    chosen = {"responseCode": "customCode" if custom is not None else status, "customCode": custom}
+    options = {"responseHeaders": {"entries": entries}, "responseCode": {"values": chosen}}
+    return {"path": "o", "options": options}
+
+
+HEADER = "options.responseHeaders.entries[1]"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"path": "o", "responseCode": 100}, "responseCode: must be a whole number from 200 to 599, got 100"),
+        ({"path": "o", "responseCode": "yes"}, "responseCode: must be a whole number from 200 to 599, got 'yes'"),
+        (answers(status=101), "options.responseCode.values.responseCode: must be a whole number from 200"),
+        (answers(custom=600), "options.responseCode.values.customCode: must be a whole number from 200 to 599"),
+        ({"path": "o", "options": {"noResponseBody": "maybe"}}, "options.noResponseBody: must be true or false"),
+        (answers(("a", "b"), ("x y", "1")), f"{HEADER}.name: must be the name of a header"),
+        (answers(("a", "b"), ("x\r\ny", "1")), f"{HEADER}.name: must be the name of a header"),
+        (answers(("a", "b"), ("é", "1")), f"{HEADER}.name: must be the name of a header"),
+        (answers(("a", "b"), ("Content-Length", "3")), f"{HEADER}.name: must not be one that says how an answer is"),
+        (answers(("a", "b"), ("transfer-encoding", "chunked")), f"{HEADER}.name: must not be one that says how"),
+        (answers(("a", "b"), ("x", "1\r\nset-cookie: a=b")), f"{HEADER}.value: must be Latin-1 text"),
+        (answers(("a", "b"), ("x", "a\0b")), f"{HEADER}.value: must be Latin-1 text"),
+        (answers(("a", "b"), ("x", "€")), f"{HEADER}.value: must be Latin-1 text"),
+        (answers(("a", "b"), ("x", [1])), f"{HEADER}.value: must be a text"),
+        ({"path": "o", "options": {"responseHeaders": {"entries": [7]}}},
+         "options.responseHeaders.entries[0]: must be an object"),
+    ],
+)  # fmt: skip
+def test_answers_that_http_cannot_carry(parameters: dict[str, Any], expected: str) -> None:
+    """They are told before anything listens, and what was stored before is not listened to."""
+    [found] = rules(webhook.TYPE, parameters)
+    assert found.startswith(expected)
+    with pytest.raises(InvalidInputError):
+        webhook.hook_of(parameters)
+
+
+def test_headers_that_http_can_carry() -> None:
+    """Spaces around a value are none of it; numbers are texts."""
+    parameters = answers(("X-Kind", " thé\t"), ("x-count", 7), status=404)
+    assert rules(webhook.TYPE, parameters) == []
+    made = webhook.hook_of(parameters)
+    assert (made.status, made.headers) == (404, (("X-Kind", "thé"), ("x-count", "7")))
 
 
 def typed(*rows: tuple[str, str], **options: Any) -> dict[str, Any]:

@@ -102,7 +102,19 @@ async def test_addresses(client: httpx2.AsyncClient, method: str, path: str, sta
     """Ids, names, filters, pages and methods that there are not."""
     answer = await client.request(method, path, headers=JSON)
     assert (answer.status_code, code_of(answer)) == (status, code)
-    assert status != 405 or answer.headers["allow"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("DELETE", RUNS, "GET, POST"), ("PUT", f"{RUN}/cancel", "POST"), ("POST", "/api/v1/workflows", "GET")],
+)
+async def test_methods_that_are_not_for_an_address(
+    client: httpx2.AsyncClient, method: str, path: str, allowed: str
+) -> None:
+    """All that there are instead are named, in the text and in the header."""
+    answer = await client.request(method, path, headers=JSON)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    assert answer.json()["detail"] == f"{method} is not for {path}: use {allowed}"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +124,12 @@ async def test_addresses(client: httpx2.AsyncClient, method: str, path: str, sta
         ({"host": "localhost.evil.example:8400"}, 403, "forbidden_host"),
         ({"host": "10.0.0.7"}, 403, "forbidden_host"),
         ({"host": ""}, 403, "forbidden_host"),
+        ({"host": "[::1].evil.example"}, 403, "forbidden_host"),
+        ({"host": "[::1]8400"}, 403, "forbidden_host"),
+        ({"host": "localhost:80@evil.example"}, 403, "forbidden_host"),
+        ({"host": "localhost:x"}, 403, "forbidden_host"),
+        ({"host": "LOCALHOST:8400"}, 201, ""),
+        ({"host": "localhost:"}, 201, ""),
         ({"host": "[::1]:8400"}, 201, ""),
         ({"host": "127.0.0.1:8400"}, 201, ""),
         ({"origin": "http://evil.example"}, 403, "forbidden_origin"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from headrace.nodes.base import Call, Items, Named, Shape, ours
 
+#: What a run begins with that nobody gave anything.
+_BY_HAND: tuple[Items, ...] = ([], [{"json": {}}])
 #: What an error workflow is given when it is started by hand, so that it can be tried.
 _EXAMPLE = {
     "execution": {
@@ -23,7 +25,7 @@ class ErrorTriggerType(Named):
 
     def run(self, call: Call) -> list[Items]:
         """Return one item."""
-        return [call.given or [{"json": _EXAMPLE}]]
+        return [[{"json": _EXAMPLE}] if call.given in _BY_HAND else call.given]
 
 
 TYPE = ErrorTriggerType(

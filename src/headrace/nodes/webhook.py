@@ -10,6 +10,7 @@ from typing import Any
 from headrace.nodes import checking
 from headrace.nodes.base import Call, Fault, Items, Named, Shape, ours
 from headrace.nodes.parameters import Parameters
+from headrace.nodes.webhook_answers import faults_of, headers_of, status_of
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 #: A part that is only dots would lead elsewhere.
@@ -23,6 +24,10 @@ _LOGINS = {
     "n8nOAuth2": 'use "headerAuth" or "basicAuth"',
 }
 _DATA = {"firstEntryBinary": 'use "allEntries" or "firstEntryJson", and writeFile for the file'}
+#: Parameters of answers.
+_ANSWERS = (
+    "responseCode", "options.responseCode", "options.responseHeaders", "options.responseData", "options.noResponseBody",
+)  # fmt: skip
 #: Options that change what is done with a request, and what to do instead.
 _OPTIONS = {
     "binaryData": "is not supported: send the text of a file as JSON, or read the file with readFile",
@@ -81,8 +86,8 @@ def hook_of(parameters: Mapping[str, Any]) -> Hook:
         authentication=at.text("authentication", "none"),
         answers=at.text("responseMode", "onReceived"),
         data=at.text("responseData", "firstEntryJson"),
-        status=_status(at),
-        headers=tuple(_headers(at)),
+        status=status_of(at),
+        headers=headers_of(at),
         body="" if at.flag("options.noResponseBody") else at.get("options.responseData"),
     )
 
@@ -95,7 +100,7 @@ def _check_request(parameters: Mapping[str, Any]) -> list[Fault]:
     path = checking.written(parameters, "path")
     if not isinstance(path, str) or not _PATH.fullmatch(path):
         rule = "must be a path, written out, of letters, digits and - _ . ~ between slashes, such as orders/new"
-        found.append(Fault("path", f"{rule}, got {path!r}"))
+        found.append(Fault("path", f"{rule}, got {checking.shown(path)}"))
     logins = ("none", "headerAuth", "basicAuth")
     return found + checking.one_of(parameters, "authentication", logins, default="none", instead=_LOGINS)
 
@@ -106,10 +111,9 @@ def _check_answer(parameters: Mapping[str, Any]) -> list[Fault]:
     kinds = ("firstEntryJson", "allEntries", "noData")
     found += checking.one_of(parameters, "responseData", kinds, default=kinds[0], instead=_DATA)
     at = Parameters(parameters)
-    for path in ("responseCode", "options.responseCode", "options.responseHeaders", "options.responseData"):
-        if _computed(at.get(path)):
-            found.append(Fault(path, "must be written out: it is answered before anything is computed"))
-    return found
+    rule = "must be written out: it is answered before anything is computed"
+    computed = [Fault(path, rule) for path in _ANSWERS if _computed(at.get(path))]
+    return found + (computed or faults_of(at))
 
 
 def _computed(value: object) -> bool:
@@ -118,22 +122,6 @@ def _computed(value: object) -> bool:
     if isinstance(value, list):
         return any(_computed(one) for one in value)
     return checking.is_expression(value)
-
-
-def _status(at: Parameters) -> int:
-    """Version 1 has a number, version 2 a choice with one of its own beside it."""
-    chosen = at.get("options.responseCode.values.responseCode")
-    if chosen == "customCode":
-        return at.whole("options.responseCode.values.customCode", 200, least=100, most=599)
-    if chosen is not None:
-        return at.whole("options.responseCode.values.responseCode", 200, least=100, most=599)
-    return at.whole("responseCode", 200, least=100, most=599)
-
-
-def _headers(at: Parameters) -> list[tuple[str, str]]:
-    found = at.listed("options.responseHeaders.entries")
-    entries = [Parameters(one) for one in found if isinstance(one, dict)]
-    return [(entry.text("name"), entry.text("value")) for entry in entries if entry.text("name")]
 
 
 TYPE = WebhookType(

@@ -7,6 +7,7 @@ host by a name of its own (DNS rebinding), nor send what browsers send without a
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,6 +20,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Requests below it are written by programs that were told how, and may have other bodies than JSON.
 WEBHOOKS = "/webhook/"
 JSON = "application/json"
+_AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 #: What browsers say of requests of the service's own pages, and of addresses that people typed.
 _OWN_SITES = ("same-origin", "none")
 
@@ -81,14 +83,13 @@ def check_host(headers: Headers) -> None:
 
 
 def host_of(authority: str) -> str:
-    """Return a host without its port.
+    """Return a host without its port, in lower case; an empty text for what is no host and port.
 
-    >>> host_of("localhost:8400"), host_of("[::1]:8400")
-    ('localhost', '::1')
+    >>> host_of("localhost:8400"), host_of("[::1]:8400"), host_of("localhost:80@evil.example")
+    ('localhost', '::1', '')
     """
-    if authority.startswith("["):
-        return authority[1:].partition("]")[0]
-    return authority.partition(":")[0].lower()
+    found = _AUTHORITY.fullmatch(authority)
+    return (found["address"] or found["name"]).lower() if found else ""
 
 
 def is_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from headrace.model.errors import (
     BlobStoreError,
@@ -37,6 +38,8 @@ HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
 }
+#: Methods that addresses may have.
+METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 #: When it is worth trying again.
 RETRY_AFTER = {"retry-after": "1"}
 
@@ -126,10 +129,20 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
     if found.status_code == 404:
         return problem(404, NotFoundError.code, f"there is nothing at {request.url.path}")
     if found.status_code == 405:
-        allowed = (found.headers or {}).get("allow", "")
+        allowed = _allowed(request)
         detail = f"{request.method} is not for {request.url.path}: use {allowed}"
-        return problem(405, "method_not_allowed", detail, headers=found.headers)
+        return problem(405, "method_not_allowed", detail, headers={"allow": allowed})
     return problem(found.status_code, "http_error", str(found.detail), headers=found.headers)
+
+
+def _allowed(request: Request) -> str:
+    """Return the methods that there are for an address: the framework names those of one route alone."""
+    found = []
+    for method in METHODS:
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            found.append(method)
+    return ", ".join(found)
 
 
 async def _on_surprise(request: Request, error: Exception) -> JSONResponse:

@@ -23,6 +23,7 @@ from headrace.model.errors import (
 )
 from headrace.model.names import check_key
 from headrace.nodes.webhook import Hook
+from headrace.nodes.webhook_answers import BODILESS
 from headrace.runs import Run
 from headrace.service.problems import RequestError, problem
 from headrace.service.served import Served
@@ -54,7 +55,7 @@ async def webhook(request: Request, path: str, app: Served) -> Response:
         body_of(request.headers.get("content-type", ""), await request.body()), params,
     )  # fmt: skip
     try:
-        run = await webhooks.begin(app, listener, given.item(secret), _key(request))
+        run = await webhooks.begin(app, listener, given, secret=secret, key=_key(request))
     except WorkflowNotActiveError:
         raise _nobody_listens(path) from None
     return await _answer(listener, run)
@@ -125,8 +126,10 @@ async def _answer(listener: webhooks.Listener, run: Run) -> Response:
 
 def _made(hook: Hook, content: Any) -> Response:
     """Return the answer with the status and the headers of the webhook: text as it is, the rest as JSON."""
-    kind = PlainTextResponse if isinstance(content, str) else JSONResponse
-    answer = kind(content, hook.status)
+    if hook.status in BODILESS:
+        answer = Response(status_code=hook.status)
+    else:
+        answer = (PlainTextResponse if isinstance(content, str) else JSONResponse)(content, hook.status)
     for name, value in hook.headers:
         answer.headers[name] = value
     return answer

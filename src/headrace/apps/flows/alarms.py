@@ -11,14 +11,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from headrace import App
+from headrace import App, Context
 from headrace.apps.flows.form import Flow, parse_flow
 from headrace.apps.flows.naming import ids_of
+from headrace.apps.flows.requests import with_request
+from headrace.apps.flows.triggers import ERROR_TRIGGER
 from headrace.model.run import NodeEnding, NodeState, RunView
 from headrace.nodes.base import Shape
 from headrace.nodes.registry import find_type
 
-ERROR_TRIGGER = "errorTrigger"
 #: The mode of runs that follow a failure.
 MODE = "error"
 _REPORT = frozenset({"workflow", "run_id", "error"})
@@ -33,13 +34,16 @@ def is_report(start: Any) -> bool:
     return isinstance(start, dict) and start.keys() == _REPORT
 
 
-async def begun(app: App, start: Any, node: Mapping[str, Any]) -> Any:
-    """Return the input of a run as its trigger `node` is to see it: that of a report, if it is an error trigger."""
+async def begun(app: App, context: Context, start: Any, node: Mapping[str, Any]) -> Any:
+    """Return the input of a run as its trigger `node` is to see it.
+
+    A report begins error triggers and no others; a webhook is given the whole of its request.
+    """
     if not is_report(start):
-        return start
+        return with_request(context, start, node["name"])
     kind = find_type(node["type"], node.get("parameters", {}))
     if kind is None or kind.name != ERROR_TRIGGER:
-        return start
+        return {"items": [], "trigger": None}
     return {"items": [{"json": await payload_of(app, start)}], "trigger": node["name"], "mode": MODE, "vars": {}}
 
 

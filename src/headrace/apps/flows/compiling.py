@@ -124,6 +124,9 @@ class _Compiler:
     def _given(self, block: Block, name: str) -> dict[str, Any]:
         """Return the template of what the tasks of a node are given: see `calls.Given`."""
         around: dict[str, Any] = {"vars": {"$run": ["input", "vars"]}, "mode": self._mode}
+        if not self._inner_flow:
+            # Members of the engine's report of a failure, which says no mode.
+            around["failed"] = [{"$run": ["input", "workflow"]}, {"$run": ["input", "run_id"]}]
         if block.header is not None:
             around["round"] = {"$index": True}
         given = {

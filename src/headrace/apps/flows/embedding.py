@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from headrace import App, Run, Workflow
-from headrace.apps.flows.checks import Checked, check_flow
+from headrace.apps.flows.checks import Checked, Find, check_flow
 from headrace.apps.flows.form import Flow, parse_flow
 from headrace.apps.flows.naming import workflow_name
-from headrace.apps.flows.reading import read_json
+from headrace.apps.flows.reading import FlowError, read_json
+from headrace.apps.flows.running import sent_by
+from headrace.apps.flows.starting import alarm_of
 from headrace.apps.flows.storing import finder, graph_of, input_of
 from headrace.apps.flows.tasks import register
 
@@ -46,8 +48,9 @@ class AddedFlow:
 def add_flow(app: App, source: Source, *, others: Sequence[Source] = ()) -> AddedFlow:
     """Declare a flow with an app; its workers then run it.
 
-    `source`: its JSON, or a file that has it; `others`: flows that it runs. Raises FlowError with the first reason why
-    it cannot run.
+    `source`: its JSON, or a file that has it; `others`: flows that it runs, and the one that follows its failures
+    (`settings.errorWorkflow`). Those that are started by their names, the error workflow and flows that nobody waits
+    for, are declared too. Raises FlowError with the first reason why one of them cannot run.
 
     >>> from headrace import App
     >>> app = App("memory://")
@@ -61,12 +64,27 @@ def add_flow(app: App, source: Source, *, others: Sequence[Source] = ()) -> Adde
     """
     if app.registry.get("flows.node") is None:
         register(app)
-    known = [_flow(one) for one in others]
-    checked = check_flow(_flow(source), finder({one.name: one for one in known}))
-    alarm = checked.flow.error_flow
-    found = None if alarm is None else next((one for one in known if alarm in (one.name, one.id)), None)
-    workflow = app.workflow(workflow_name(checked.flow.name), graph_of(checked, alarm=found))
-    return AddedFlow(app, checked, workflow)
+    flow = _flow(source)
+    find = finder({one.name: one for one in [*map(_flow, others), flow]})
+    made: dict[str, AddedFlow] = {}
+    todo = [flow]
+    for one in todo:  # which grows
+        if one.name not in made:
+            made[one.name], behind = _declare(app, one, find)
+            todo += behind
+    return made[flow.name]
+
+
+def _declare(app: App, flow: Flow, find: Find) -> tuple[AddedFlow, list[Flow]]:
+    """Declare one flow; return it, and those that its runs start by their names. Raises FlowError."""
+    checked = check_flow(flow, find)
+    alarm, why = alarm_of(flow, find)
+    if why and checked.runs:
+        rule = f"of flow {flow.name!r} {why}; give others= a flow that begins with an errorTrigger"
+        raise FlowError("flow.settings.errorWorkflow", rule, flow.error_flow)
+    workflow = app.workflow(workflow_name(flow.name), graph_of(checked, alarm=alarm))
+    assert checked.plan is not None
+    return AddedFlow(app, checked, workflow), [*sent_by(checked.plan), *([] if alarm is None else [alarm])]
 
 
 def _flow(source: Source) -> Flow:

@@ -69,6 +69,12 @@ class Given:
         """The zone of the flow's clocks."""
         return ZoneInfo(self.node.get("timezone", "UTC"))
 
+    @property
+    def _mode(self) -> str:
+        """How the run was started: as its input says, or, where that is the report of a failure, by that."""
+        told: str | None = self.around.get("mode")
+        return told or ("error" if all(self.around.get("failed") or [None]) else "manual")
+
     def scope_of(self, index: int, port: int = 0) -> Scope:
         """Return what expressions see at an item of an input port."""
         items = self.inputs[port] if port < len(self.inputs) else []
@@ -78,7 +84,7 @@ class Given:
             item=item, index=index, items=items, node=self._finder({} if item is None else self.traces[port][index]),
             variables=self.around.get("vars") or {},
             now=None if self.now is None else self.now.astimezone(self.zone),
-            execution={"id": self.run_id, "mode": self.around.get("mode") or "manual"},
+            execution={"id": self.run_id, "mode": self._mode},
             workflow={"name": node.get("flow", "")}, previous={"name": node.get("before", "")},
             round=self.around.get("round") or 0,
         )  # fmt: skip

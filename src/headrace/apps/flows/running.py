@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from headrace.apps.flows.reading import FlowError
 from headrace.apps.flows.sources import beside, either, read_flow
 from headrace.apps.flows.starting import alarm_of, variables_of
 from headrace.apps.flows.storing import finder, graph_of, input_of, load_flow, store_flow, stored_flows
+from headrace.model.graph.nodes import Graph
 from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE, Level, NodeState
 from headrace.nodes.execute_workflow import waits
 from headrace.runs import start_options
@@ -84,11 +85,9 @@ async def start_flow(app: App, asked: Asked) -> Started:
     notes = [str(note) for note in checked.notes]
     name, graph = workflow_name(flow.name), None
     if is_file(asked.flow) or asked.level is not None:
-        alarm, why = alarm_of(flow, find)
-        notes += [f"flow {why}"] if why else []
-        graph = graph_of(checked, level=asked.level, alarm=alarm)
-        notes += await _store_others(app, checked, alarm, find)
         name = f"draft.{slug(flow.name)}"
+        graph, said = await _draft(app, checked, asked.level, find)
+        notes += said
     run_id = await app.run_service.start(name, graph, given, start_options(None, None, None, None))
     return Started(app.find_run(run_id), checked, notes)
 
@@ -110,10 +109,21 @@ async def _found(app: App, text: str) -> tuple[Flow, Find]:
     return read_flow(path), either(beside(path), stored)
 
 
+async def _draft(app: App, checked: Checked, level: Level | None, find: Find) -> tuple[Graph, list[str]]:
+    """Return the graph of a flow that is run and not stored under its name, and what to know of the run."""
+    flow = checked.flow
+    alarm, why = alarm_of(flow, find)
+    notes = [f"flow {why}"] if why else []
+    graph = graph_of(checked, level=level, alarm=alarm)
+    if alarm is flow:
+        graph, alarm = replace(graph, on_failure=f"draft.{slug(flow.name)}"), None
+    return graph, notes + await _store_others(app, checked, alarm, find)
+
+
 async def _store_others(app: App, checked: Checked, alarm: Flow | None, find: Find) -> list[str]:
     """Store the flows that are started by their names and are not stored yet; return what to know of those that are."""
     assert checked.plan is not None
-    others = {flow.name: flow for flow in [*_sent(checked.plan), *([alarm] if alarm else [])]}
+    others = {flow.name: flow for flow in [*sent_by(checked.plan), *([alarm] if alarm else [])]}
     stored, notes = await stored_flows(app), []
     for flow in others.values():
         known = stored.get(workflow_name(flow.name))
@@ -125,12 +135,12 @@ async def _store_others(app: App, checked: Checked, alarm: Flow | None, find: Fi
     return notes
 
 
-def _sent(plan: Plan) -> list[Flow]:
-    """Return the flows that nodes start without waiting for them."""
+def sent_by(plan: Plan) -> list[Flow]:
+    """Return the flows that nodes of a flow, and of those that it runs, start without waiting for them."""
     found: list[Flow] = []
     for name, inner in plan.inner.items():
         found += [] if waits(plan.flow.nodes[name].parameters) else [inner.flow]
-        found += _sent(inner)
+        found += sent_by(inner)
     return found
 
 

@@ -11,7 +11,10 @@ from headrace import InvalidInputError
 from headrace.apps.flows.checks import Find, check_flow
 from headrace.apps.flows.form import Flow
 from headrace.apps.flows.reading import parse_json, read_json
+from headrace.apps.flows.triggers import ERROR_TRIGGER, triggers_of
 
+#: What exports say where no error workflow was chosen.
+_NONE_CHOSEN = (None, "DEFAULT")
 _MEMBERS = frozenset({"json", "binary", "pairedItem", "error"})
 
 
@@ -61,14 +64,26 @@ def variables_of(settings: Mapping[str, Any], given: Any) -> dict[str, Any]:
 
 
 def alarm_of(flow: Flow, find: Find) -> tuple[Flow | None, str]:
-    """Return the flow that follows a failure of this one; where it names one that cannot follow, why not."""
+    """Return the flow that follows a failure of this one; where it names one that cannot follow, why not.
+
+    One that names none follows itself, if it has an error trigger. The engine follows no run that follows a failure.
+    """
     name = flow.error_flow
-    if name is None:
-        return None, ""
-    found = find(name)
+    if name in _NONE_CHOSEN:
+        return (flow if _follows(flow) else None), ""
+    assert name is not None
+    found = flow if name in (flow.name, flow.id) else find(name)
     if found is None:
         return None, f"names the error workflow {name!r}, which is not there: nothing follows when a run fails"
-    problems = check_flow(found, find).problems
+    if not _follows(found):
+        rest = "which has no errorTrigger that is switched on: nothing follows when a run fails; add one to it"
+        return None, f"names the error workflow {found.name!r}, {rest}"
+    problems = [] if found is flow else check_flow(found, find).problems
     if problems:
         return None, f"names the error workflow {found.name!r}, which cannot run: {problems[0]}"
     return found, ""
+
+
+def _follows(flow: Flow) -> bool:
+    """Whether a flow can begin with a failure."""
+    return any(kind.name == ERROR_TRIGGER for _, kind in triggers_of(flow))

@@ -54,7 +54,7 @@ def _register_nodes(app: App) -> None:
     ) -> dict[str, Any]:  # fmt: skip
         """Call a node for all of its items."""
         given = Given.of({"node": node, "inputs": inputs, "refs": refs, "around": around}, _run_id(ctx), _vars(app))
-        return await call_node(given, FlowServices(app, ctx), ctx, await begun(app, start, node))
+        return await call_node(given, FlowServices(app, ctx), ctx, await begun(app, ctx, start, node))
 
     @_task(app, compiling.RESOLVE_TASK)
     async def flows_resolve(given: dict[str, Any], ctx: Context) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from headrace.model.run import StoredWorkflow
 from headrace.nodes.base import NodeType, Shape
 from headrace.nodes.registry import find_type
 
+#: The type that begins error workflows.
+ERROR_TRIGGER = "errorTrigger"
+
 
 async def active_flows(app: App) -> dict[str, Flow]:
     """Return the latest version of each flow whose triggers are listened to, by the name of its workflow."""

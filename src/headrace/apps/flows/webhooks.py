@@ -13,6 +13,7 @@ from typing import Any
 
 from headrace import App, InvalidInputError, Run
 from headrace.apps.flows.form import Flow, Node
+from headrace.apps.flows.requests import MODE, apart
 from headrace.apps.flows.triggers import active_flows, start_of, triggers_of
 from headrace.nodes.services import Credential
 from headrace.nodes.webhook import Hook, WebhookType, hook_of
@@ -64,19 +65,15 @@ class Request:
     body: Any
     params: Mapping[str, str] = field(default_factory=dict)
 
-    def item(self, secret: str) -> dict[str, Any]:
-        """Return the item that the webhook puts out. `secret`: another header that is left out."""
+    def item(self) -> dict[str, Any]:
+        """Return the item that the webhook puts out, without what is told apart."""
+        told = {"params": dict(self.params), "query": dict(self.query), "body": self.body}
+        return {"json": {**told, "executionMode": "production"}}
+
+    def apart(self, secret: str) -> dict[str, Any]:
+        """Return what is told of the request apart from the item. `secret`: another header that is left out."""
         hidden = {*SECRET_HEADERS, secret.lower()}
-        return {
-            "json": {
-                "headers": {name: value for name, value in self.headers.items() if name not in hidden},
-                "params": dict(self.params),
-                "query": dict(self.query),
-                "body": self.body,
-                "webhookUrl": self.url,
-                "executionMode": "production",
-            }
-        }
+        return apart({name: value for name, value in self.headers.items() if name not in hidden}, self.url)
 
 
 def listeners_of(workflow: str, flow: Flow) -> list[Listener]:
@@ -184,10 +181,11 @@ def _equal(given: str, secret: str) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), secret.encode()) and secret != ""
 
 
-async def begin(app: App, listener: Listener, item: Mapping[str, Any], key: str | None) -> Run:
-    """Start the run of a request. Raises what `app.start` does."""
-    start = start_of(app, listener.node, item, "webhook")
-    return await app.start(listener.workflow, start, key=None if key is None else KEY_PREFIX + key)
+async def begin(app: App, listener: Listener, request: Request, *, secret: str, key: str | None) -> Run:
+    """Start the run of a request, or return that of its key. Raises what `app.start` does."""
+    start = start_of(app, listener.node, request.item(), MODE)
+    own = None if key is None else KEY_PREFIX + key
+    return await app.start(listener.workflow, start, key=own, metadata=request.apart(secret))
 
 
 def answer_of(hook: Hook, items: Sequence[Mapping[str, Any]]) -> Any:

@@ -7,10 +7,18 @@ from typing import Any
 import click
 
 from headrace import NotFoundError
-from headrace.apps.flows.commands.telling import json_option, shorten, tell, tell_json, tell_table
+from headrace.apps.flows.commands.telling import (
+    broken_types,
+    json_option,
+    shorten,
+    tell,
+    tell_broken,
+    tell_json,
+    tell_table,
+)
 from headrace.nodes.base import NodeType, Shape
 from headrace.nodes.hints import hint_of
-from headrace.nodes.registry import all_types, broken_entries
+from headrace.nodes.registry import all_types
 
 
 @click.command()
@@ -31,12 +39,10 @@ def nodes(kind: str | None, as_json: bool) -> None:
         return
     types = all_types()
     if as_json:
-        broken = [{"entry": one.name, "package": one.package, "why": one.why} for one in broken_entries()]
-        tell_json({"types": [_document(one) for one in types], "broken": broken})
+        tell_json({"types": [_document(one) for one in types], "broken": broken_types()})
         return
     tell_table(("NODE", "SHAPE", "TYPES", "VERSIONS", "WHAT IT DOES"), [_row(one) for one in types])
-    for one in broken_entries():
-        tell(f"cannot be used: {one.name} of the package {one.package}: {one.why}")
+    tell_broken()
 
 
 def _types_of(kind: str) -> list[NodeType]:

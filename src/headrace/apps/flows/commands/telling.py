@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from headrace import ConfigError
+from headrace.nodes.registry import broken_entries
 
 #: Tables that are not read on a terminal are not cut to its width.
 _WIDE = 1_000
@@ -51,6 +52,17 @@ def tell_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None
         table.add_row(*(Text(plain(str(value))) for value in row))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
     Console(highlight=False, markup=False, emoji=False, width=width).print(table)
+
+
+def broken_types() -> list[dict[str, str]]:
+    """Return the entry points of packages whose node types cannot be used, for machines."""
+    return [{"entry": one.name, "package": one.package, "why": one.why} for one in broken_entries()]
+
+
+def tell_broken() -> None:
+    """Write the entry points of packages whose node types cannot be used."""
+    for one in broken_entries():
+        tell(f"note: the node types of {one.name}, of the package {one.package}, cannot be used: {one.why}")
 
 
 def plain(text: str) -> str:

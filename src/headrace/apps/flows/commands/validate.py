@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from headrace.apps.flows.checks import Checked, check_flow
-from headrace.apps.flows.commands.telling import json_option, tell, tell_json
+from headrace.apps.flows.commands.telling import broken_types, json_option, tell, tell_broken, tell_json
 from headrace.apps.flows.importing import unstorable
 from headrace.apps.flows.opening import flows_app
 from headrace.apps.flows.sources import Source, Sources, either, read_sources
@@ -74,9 +74,9 @@ def document_of(source: Source, checked: Checked | None, alarm: str) -> dict[str
 
 
 def others_of(sources: Sources) -> dict[str, Any]:
-    """Return what is told of files that hold no flows."""
+    """Return what is told of files that hold no flows, and of packages whose node types cannot be used."""
     unreadable = [{"file": place, "message": message} for place, message in sources.unreadable]
-    return {"not_flows": list(sources.passed_over), "unreadable": unreadable}
+    return {"not_flows": list(sources.passed_over), "unreadable": unreadable, "broken": broken_types()}
 
 
 def _tell(documents: Sequence[dict[str, Any]], sources: Sources) -> None:
@@ -92,8 +92,9 @@ def _tell(documents: Sequence[dict[str, Any]], sources: Sources) -> None:
 
 
 def tell_others(sources: Sources) -> None:
-    """Write the files that hold no flows."""
+    """Write the files that hold no flows, and packages whose node types cannot be used."""
     for place, message in sources.unreadable:
         tell(f"{place}: cannot be read: {message}")
     for place in sources.passed_over:
         tell(f"{place}: no flow, passed over")
+    tell_broken()
