@@ -43,7 +43,10 @@ async def run(scenario: str, calls: int, *, beside: bool = False, arm: str = "ca
 
 @pytest.mark.parametrize(
     ("scenario", "beside", "arm"),
-    [("requests, burst 1 s", False, "jobs"), ("tokens, burst 1 s", True, "calls")],
+    [
+        pytest.param("requests, burst 1 s", False, "jobs", marks=pytest.mark.slow),
+        ("tokens, burst 1 s", True, "calls"),
+    ],
 )
 async def test_processes_share_a_quota_that_they_know(scenario: str, beside: bool, arm: str) -> None:
     """It is used, nothing is refused, and nothing is paid twice."""

@@ -40,6 +40,7 @@ def _call(given: Given, services: Services, *, strict: bool = True) -> Call:
 
 
 def not_run(given: Given) -> dict[str, Any]:
+    """Return what a node puts out that was given no items, or did not begin this run."""
     ports = given.node["outputs"] + (given.policy is Policy.OUTPUT)
     return {"out": [[] for _ in range(ports)], "ran": False}
 

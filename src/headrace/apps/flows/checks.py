@@ -92,6 +92,8 @@ def check_flow(flow: Flow, find: Find = lambda _: None) -> Checked:
 
 
 class _Checker:
+    """Looks at one flow."""
+
     def __init__(self, flow: Flow, find: Find, around: tuple[str, ...], seen: Counter[str]) -> None:
         """`around`: the flows that it stands in. `seen`: "nodes" that were looked at, in all of them."""
         self._flow, self._find, self._around, self._seen = flow, find, around, seen

@@ -73,6 +73,8 @@ def compile_plan(plan: Plan, *, mode: str | None = None) -> Graph:
 
 
 class _Compiler:
+    """Makes the graph of one flow."""
+
     def __init__(self, plan: Plan, mode: str | None) -> None:
         self._plan = plan
         self._mode: Any = {"$run": ["input", "mode"]} if mode is None else mode

@@ -115,6 +115,7 @@ def view_of(name: str, ports: Sequence[Items], items: Items, trace: Trace) -> No
 
 
 def flat(sources: Sequence[Items | None]) -> Items:
+    """Return the items of several connections as one list; a node that was passed over gave none."""
     return [item for items in sources for item in items or ()]
 
 

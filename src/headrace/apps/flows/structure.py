@@ -68,6 +68,8 @@ def _begins(flow: Flow, name: str, kind: NodeType) -> bool:
 
 
 class _Arranger:
+    """Finds the blocks of a flow, and what cannot be arranged."""
+
     def __init__(self, flow: Flow, types: Mapping[str, NodeType]) -> None:
         self._flow, self._types = flow, types
         self.links = [
