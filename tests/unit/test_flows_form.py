@@ -103,8 +103,8 @@ def test_a_connection_to_no_node_is_told_and_one_from_none_has_no_effect() -> No
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
-        ('{"a": NaN}', "NaN is no number"),
+        ('{"a": 1, "a": 2}', "the key 'a' stands twice"),
+        ('{"a": NaN}', "NaN is not JSON"),
         ('{"a": 1,}', "line 1, column"),
         ("[" * 100_000, "nested"),
         ("", "line 1"),

@@ -235,7 +235,7 @@ async def test_a_file_becomes_one_value(operation: str, data: bytes, value: Any)
     ("data", "words"),
     [
         (b"{", "Expecting property name"),
-        (b"[NaN]", "NaN is no number of JSON"),
+        (b"[NaN]", "NaN is not JSON"),
         (b"[" * 100_000, "nested deeper than 56 levels"),
         (b"[" * 57 + b"]" * 57, r"kept: (\[0\])+… is nested deeper than 56 levels"),
         (b"\xff", "the file is no text"),

@@ -565,7 +565,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no JSON": ({"method": "POST", "sendBody": True, "specifyBody": "json", "jsonBody": "{a}"},
                 "parameters.jsonBody must be JSON .* got '{a}'"),
     "numbers that JSON has not": ({"method": "POST", "sendBody": True, "specifyBody": "json", "jsonBody": "[NaN]"},
-                                  "parameters.jsonBody must be JSON .NaN is no JSON"),
+                                  "parameters.jsonBody must be JSON .NaN is not JSON"),
     "JSON without end": ({"method": "POST", "sendBody": True, "specifyBody": "json", "jsonBody": "[" * 100_000},
                          "parameters.jsonBody must be JSON .nested too deeply"),
     "no object": ({"sendQuery": True, "specifyQuery": "json", "jsonQuery": "[1]"},

@@ -16,6 +16,7 @@ from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
 from headrace.model.names import check_name
 from headrace.model.priority import parse_priority
+from headrace.model.strict_json import refuse_constant, unique_members
 
 _NEGATIVE = re.compile(r"-[0-9.]")
 #: No more digits than any number that is meant: int() of a million takes a while.
@@ -175,7 +176,7 @@ def parse_json(text: str) -> Any:
     {'page': [7]}
     """
     try:
-        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=unique_members, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise InvalidInputError("json", f"must be JSON ({error.msg} at {where})", text) from None
@@ -198,15 +199,3 @@ class JsonType(_CheckedType):
             except UnicodeDecodeError as error:
                 raise InvalidInputError("json", f"must be JSON in UTF-8 ({error})", "-") from None
         return parse_json(text)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return found
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")

@@ -11,6 +11,7 @@ from headrace.model.errors import InvalidInputError
 from headrace.model.expressions.budget import MAX_DEPTH
 from headrace.model.expressions.errors import Fault
 from headrace.model.expressions.values import EXACT, MAX_DIGITS, is_number, kind, number_text
+from headrace.model.strict_json import finite_number, refuse_constant
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 #: Python writes no more digits than it reads, which are 4300.
@@ -100,22 +101,11 @@ def parsed(text: str, wanted: type) -> Any:
     """
     for written in (text, text.replace("'", '"')):
         try:
-            found = json.loads(written, parse_constant=_no_constant, parse_float=_finite)
+            found = json.loads(written, parse_constant=refuse_constant, parse_float=finite_number)
         except (ValueError, RecursionError):
             continue
         return found if isinstance(found, wanted) else None
     return None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise ValueError(f"{digits[:20]} is too large a number")
-    return value
 
 
 def same(one: Any, other: Any) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: Levels of an answer: it stands within an item, and that within what the run stores.
-MAX_DEPTH = 56
+from headrace.nodes.json_texts import MAX_LEVELS
+
 _HALVES = re.compile(r"[\ud800-\udfff]")
 
 
@@ -29,8 +29,8 @@ def kept(value: Any, depth: int = 1) -> Any:
         return kept_text(value)
     if not isinstance(value, dict | list):
         return value
-    if depth > MAX_DEPTH:
-        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+    if depth > MAX_LEVELS:
+        raise ValueError(f"it is nested more than {MAX_LEVELS} levels deep")
     if isinstance(value, list):
         return [kept(one, depth + 1) for one in value]
     return {kept_text(name): kept(one, depth + 1) for name, one in value.items()}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from headrace.model.strict_json import finite_number, refuse_constant
 from headrace.nodes.base import NodeError
 from headrace.nodes.parameters import Parameters
 
@@ -45,24 +45,13 @@ def parse_json(text: str) -> Any:
     [1]
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=refuse_constant, parse_float=finite_number)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except ValueError as error:
         if "int_max_str_digits" in str(error):
             raise ValueError("a number has too many digits") from None
         raise
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise ValueError(f"{digits[:20]} is too large a number")
-    return value
 
 
 def json_at(at: Parameters, path: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.model.payload import MAX_DEPTH
+from headrace.model.strict_json import refuse_constant
 
 #: Levels that values may have: stores take so many with what is around an item.
 MAX_LEVELS = MAX_DEPTH - 8
@@ -22,7 +23,7 @@ def parsed_json(text: str) -> Any:
     {'a': [1]}
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=refuse_constant)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {MAX_LEVELS} levels") from None
     if wrong := wrong_part(value):
@@ -85,7 +86,3 @@ def _why_no_text(text: Any) -> str:
     except UnicodeEncodeError as error:
         return f"holds half of a character, \\u{ord(text[error.start]):04x} (position {error.start})"
     return ""
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")

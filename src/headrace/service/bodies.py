@@ -10,6 +10,7 @@ from starlette.types import Message, Receive
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.payload import encode_json
+from headrace.model.strict_json import refuse_constant, unique_members
 from headrace.service.problems import RequestError
 
 #: Bytes of one body, and seconds that it may take to arrive.
@@ -74,7 +75,7 @@ def parse_json(body: bytes) -> Any:
     if not body:
         return None
     try:
-        value = json.loads(body.decode(), object_pairs_hook=_without_duplicates, parse_constant=_refuse)
+        value = json.loads(body.decode(), object_pairs_hook=unique_members, parse_constant=refuse_constant)
         encode_json(value, field="the body", most=4 * MOST_BYTES)
     except UnicodeDecodeError:
         raise _not_json("it is not UTF-8") from None
@@ -91,15 +92,3 @@ def parse_json(body: bytes) -> Any:
 
 def _not_json(why: str) -> RequestError:
     return RequestError(400, "invalid_json", f"the body is not JSON that can be taken: {why}")
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
-    return found
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number of JSON")

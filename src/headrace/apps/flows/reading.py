@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import InvalidInputError
+from headrace.model.strict_json import refuse_constant, unique_members
 
 #: A flow with pinned data may be larger than the graph it becomes.
 MAX_FLOW_BYTES = 16 * 1024 * 1024
@@ -34,26 +35,13 @@ def read_json(path: Path) -> Any:
 def parse_json(content: str, field: str) -> Any:
     """Return the JSON of a text. Raises FlowError with the line and column of a fault."""
     try:
-        return json.loads(content, parse_constant=_refuse_constant, object_pairs_hook=_no_duplicates)
+        return json.loads(content, parse_constant=refuse_constant, object_pairs_hook=unique_members)
     except RecursionError:
         raise FlowError(field, "must not be nested so deeply", "JSON") from None
     except json.JSONDecodeError as error:
         raise FlowError(field, "must be JSON", f"{error.msg} in line {error.lineno}, column {error.colno}") from None
     except ValueError as error:
         raise FlowError(field, "must be JSON", str(error)) from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} is there twice")
-    return found
 
 
 def members(value: Any, field: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from headrace.model.expressions import words
 from headrace.model.expressions.errors import SyntaxFault
 from headrace.model.expressions.functions.table import FUNCTIONS, NAMESPACES, VALUES
@@ -134,9 +136,9 @@ class Operands(Reading):
                 )
             self.take()
 
+    @abstractmethod
     def all_of(self, node: Part, start: int, end: int) -> Part:
         """Return the node for all items of another node."""
-        raise NotImplementedError
 
     def _brackets(self, token: Token) -> Part:
         self.take()

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from headrace.model.expressions.syntax import Part
 from headrace.model.expressions.tokens import Token, Tokens
 
 
-class Reading:
+class Reading(ABC):
     """The state of a parser, and the steps that all its parts take."""
 
     text: str
     tokens: Tokens
     token: Token
 
+    @abstractmethod
     def expression(self, least: int = 0) -> Part:
         """Return the expression that begins here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sized(self, part: Part, below: int, start: int) -> Part:
         """Return a node with its height over those below it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self) -> Token:
         """Return the current token, and go on to the next."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at(self, sign: str) -> bool:
         """Whether the current token is this sign."""
-        raise NotImplementedError
 
+    @abstractmethod
     def expect(self, sign: str, rule: str) -> Token:
         """Return the current token if it is this sign."""
-        raise NotImplementedError
 
     def several(self, last: str) -> list[Part]:
         """Return expressions with commas between them, up to the sign that ends them, which is taken."""
