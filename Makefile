@@ -12,7 +12,7 @@ CHECKED := src tests tools benchmarks examples
 
 export PYTHON
 
-.PHONY: help setup runtime demo bench growth test test-all faults simulate check lint types layers sql lua words docs reference fix requirements clean
+.PHONY: help setup runtime demo bench prefect growth test test-all faults simulate check lint types layers sql lua words docs reference fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ demo: runtime ## run the main job on the embedded default and say where its resu
 bench: ## measure Headrace beside the raw SQL and other job systems (ARGS="--quick"), in .venv-bench
 	@sh tools/setup.sh bench
 	@.venv-bench/bin/headrace bench $(ARGS)
+
+prefect: ## build .venv-prefect: Headrace beside a Prefect server, for the tests of its integration
+	@sh tools/setup.sh prefect
 
 growth: setup ## measure what a million jobs and steady work cost (ARGS=claims, ARGS="soak 600 500")
 	@$(BIN)/python benchmarks/growth.py $(or $(ARGS),latency)
@@ -87,7 +90,7 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 	$(if $(UPGRADE),$(if $(filter 1,$(UPGRADE)),--upgrade,--upgrade-package $(UPGRADE)))
 
 # All but litellm: it is 200 MB, and only its own test needs it, in an environment of its own.
-EXTRAS := flows otel papers redis s3 service testing
+EXTRAS := flows kafka otel papers redis s3 service testing
 
 requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UPGRADE=name)
 	cd requirements && ../$(PIN) bootstrap.in --output-file bootstrap.txt
@@ -99,9 +102,11 @@ requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UP
 		--output-file requirements/litellm.txt
 	$(PIN) pyproject.toml requirements/bench.in --group build --constraints requirements/runtime.txt \
 		--output-file requirements/bench.txt
+	$(PIN) pyproject.toml requirements/prefect.in --group build --constraints requirements/runtime.txt \
+		--output-file requirements/prefect.txt
 	$(subst 3.11,3.12,$(PIN)) requirements/bench-oban.in --constraints requirements/bench.txt \
 		--output-file requirements/bench-oban.txt
 
 clean: ## remove .venv and everything the tools left
-	rm -rf .venv .venv-bench build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-bench .venv-prefect build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

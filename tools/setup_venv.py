@@ -1,6 +1,7 @@
 """Build or refresh `.venv`: runs with the plain Python that tools/setup.sh found, needs nothing but it.
 
-`bench` is another one, `.venv-bench`: it holds the job systems that the benchmark measures beside Headrace.
+Two kinds have one of their own: `bench` (`.venv-bench`) holds the job systems that the benchmark measures beside
+Headrace, and `prefect` (`.venv-prefect`) a server of Prefect, which needs an older FastAPI than ours.
 Everything comes from the pinned files in requirements/, checked against their hashes. `uv` installs them where it can;
 where it cannot, pip does, which also reads the index settings that only pip knows. Running it again costs nothing when
 the pins did not change, and repairs what an interrupted run left behind.
@@ -20,7 +21,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-VENV = Path(".venv-bench" if sys.argv[1:2] == ["bench"] else ".venv")
+#: The kinds that share no environment with others.
+APART = ("bench", "prefect")
+VENV = Path(f".venv-{sys.argv[1]}" if sys.argv[1:] and sys.argv[1] in APART else ".venv")
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
 STAMP = VENV / "headrace-setup.json"
@@ -30,6 +33,7 @@ KINDS = {
     "runtime": ["runtime.txt", "local-model.txt"],
     "dev": ["dev.txt", "local-model.txt"],
     "bench": ["bench.txt"],
+    "prefect": ["prefect.txt"],
 }
 #: What has to be compiled, with the tools the environment holds already; without it the environment is complete.
 OPTIONAL = {"bench": "bench-oban.txt"}
@@ -75,7 +79,7 @@ def is_fresh(kind: str) -> bool:
         stamp = json.loads(STAMP.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    kinds = [kind] if kind == "bench" else [kind, "dev"]
+    kinds = [kind] if kind in APART else [kind, "dev"]
     return has_right_python() and stamp.get("kind") in kinds and stamp.get("pins") == digest(stamp["kind"])
 
 

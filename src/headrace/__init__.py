@@ -14,11 +14,14 @@ from headrace.model.error_class import ErrorClass
 from headrace.model.errors import (
     BlobStoreError,
     BreakerOpenError,
+    BusUnavailableError,
     ConfigError,
     ConflictError,
     DrainStoppedError,
     ExecutorCrashedError,
     FenceLostError,
+    HandleCancelledError,
+    HandleExpiredError,
     HeadraceError,
     InvalidInputError,
     JobCancelledError,
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
         when,
     )
     from headrace.canvas.workflow import Workflow
+    from headrace.engine.events.waiting import DeadRequest, Resumed
     from headrace.llm.forecasting import Forecast
     from headrace.llm.items import ItemResult, Items
     from headrace.llm.results import Completion, Extraction, Provenance
@@ -86,8 +90,10 @@ if TYPE_CHECKING:
         RateLimitedError,
         RefusedError,
     )
+    from headrace.model.resume_handle import new_token
     from headrace.model.run import NodeState, RunState
     from headrace.model.usage import Usage
+    from headrace.resume_handles import ResumeHandle
     from headrace.runs import Run
 
 __all__ = [
@@ -101,6 +107,7 @@ __all__ = [
     "BreakerOpenError",
     "Budget",
     "BudgetView",
+    "BusUnavailableError",
     "Cancel",
     "Canvas",
     "ClosePolicy",
@@ -109,6 +116,7 @@ __all__ = [
     "ConflictError",
     "Context",
     "ContextTooLongError",
+    "DeadRequest",
     "Done",
     "DrainStoppedError",
     "ErrorClass",
@@ -118,6 +126,8 @@ __all__ = [
     "FenceLostError",
     "Forecast",
     "GatherContext",
+    "HandleCancelledError",
+    "HandleExpiredError",
     "HeadraceError",
     "InvalidInputError",
     "InvalidRequestError",
@@ -149,6 +159,8 @@ __all__ = [
     "Reference",
     "RefusedError",
     "ResultTimeoutError",
+    "ResumeHandle",
+    "Resumed",
     "Retry",
     "Run",
     "RunCancelledError",
@@ -175,6 +187,7 @@ __all__ = [
     "input_",
     "loop",
     "map_",
+    "new_token",
     "pause",
     "ref",
     "run_",
@@ -189,6 +202,10 @@ __version__ = "0.1.0"
 
 #: Where the names lie that only who asks a model or writes a workflow needs; every other one is an error of providers.
 _LATE = {
+    "DeadRequest": "headrace.engine.events.waiting",
+    "ResumeHandle": "headrace.resume_handles",
+    "Resumed": "headrace.engine.events.waiting",
+    "new_token": "headrace.model.resume_handle",
     "Canvas": "headrace.canvas",
     "Reference": "headrace.canvas",
     "Signature": "headrace.canvas",

@@ -18,6 +18,7 @@ from headrace.engine.draining import drain_queue, resume_queue
 from headrace.engine.operations import find_queue, set_queue_paused
 from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
+from headrace.event_verbs import EventVerbs
 from headrace.handles import JobHandle
 from headrace.limits import Limits
 from headrace.model.backlog import Backlog, Drained, OnFull
@@ -36,10 +37,13 @@ if TYPE_CHECKING:
     from headrace.budgets import Budgets
     from headrace.canvas import Workflow
     from headrace.dead_letters import DeadLetters
+    from headrace.engine.events.host import EventHost
+    from headrace.engine.events.parts import EventParts
     from headrace.engine.worker import Worker
     from headrace.files import Files
     from headrace.llm.dedupe import NameBook, Rule, Scorer
     from headrace.llm.gateway import LLM
+    from headrace.model.event import Outgoing
     from headrace.model.schedule import CatchUp, Declaration
     from headrace.runtime import Runtime
     from headrace.schedules import ScheduleDef
@@ -68,7 +72,7 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
-class App(WorkflowVerbs):
+class App(WorkflowVerbs, EventVerbs):
     """Tasks and the store they run on.
 
     `url`: "postgresql://…", or "memory://" for tests; without it `HEADRACE_URL`, headrace.toml, or an embedded
@@ -106,7 +110,7 @@ class App(WorkflowVerbs):
         self._specs: dict[str, tuple[TaskDef, JobSpec]] = {}
         #: Whoever opens the app at the same moment shares one store.
         self._opening = asyncio.Lock()
-        #: Queues to hint when a transaction begun by `transaction` commits, by the connection's identity.
+        #: What to hint when a transaction begun by `transaction` commits, by the connection's identity.
         self._transactions: dict[int, list[str]] = {}
 
     @cached_property
@@ -325,19 +329,22 @@ class App(WorkflowVerbs):
         running handlers may end within `grace` (default `[worker] shutdown_grace`); the rest is released, uncharged.
         """
         from headrace.wiring import make_worker
+        from headrace.wiring.events import make_event_host
 
         wait = self.settings.worker.shutdown_grace if grace is None else parse_duration(grace, field="grace")
         async with self, AsyncExitStack() as stack:
             resources = await stack.enter_async_context(self.lifespan(self)) if self.lifespan is not None else None
             slots = self._slots(queues, self.settings.worker.concurrency if concurrency is None else concurrency)
             worker = make_worker(self, slots, resources)
+            host = make_event_host(self, resources, telemetry=worker.telemetry)
             try:
                 await worker.start()
+                await host.start()
                 await self.warn_of_followers()
                 yield worker
             finally:
                 with self.runtime.jobs_leave():
-                    await worker.stop(wait)
+                    await asyncio.gather(host.stop(wait), worker.stop(wait))
 
     def _slots(self, queues: Mapping[str, int] | Iterable[str] | None, default: int) -> dict[str, int]:
         if isinstance(queues, str):
@@ -450,11 +457,30 @@ class App(WorkflowVerbs):
             raise NotFoundError(f"no task {name!r} in this app; it has: {known}")
         return Task(self, definition)
 
+    @asynccontextmanager
+    async def event_host(
+        self, parts: EventParts, *, grace: float | str | timedelta | None = None
+    ) -> AsyncIterator[EventHost]:
+        """Open the app and do a part of the work with events until the block ends; for `headrace relay` and others."""
+        from headrace.wiring.events import make_event_host
+
+        wait = self.settings.worker.shutdown_grace if grace is None else parse_duration(grace, field="grace")
+        async with self, AsyncExitStack() as stack:
+            resources = None
+            if self.lifespan is not None and parts.agents != ():
+                resources = await stack.enter_async_context(self.lifespan(self))
+            host = make_event_host(self, resources, parts)
+            try:
+                await host.start()
+                yield host
+            finally:
+                await host.stop(wait)
+
     # The caller's transaction
 
     @asynccontextmanager
     async def transaction(self, connection: Any) -> AsyncIterator[Any]:
-        """Begin a transaction on the caller's connection; jobs enqueued on it inside are hinted after its commit.
+        """Begin a transaction on the caller's connection; jobs and events of it are hinted after its commit.
 
         `connection`: of asyncpg, psycopg (async) or SQLAlchemy (async). One inside another is a savepoint: the
         outermost hints. Raises InvalidInputError for any other connection.
@@ -464,22 +490,29 @@ class App(WorkflowVerbs):
             async with block:
                 yield connection
             return
-        queues = self._transactions[id(connection)] = []
+        topics = self._transactions[id(connection)] = []
         try:
             async with block:
                 yield connection
         finally:
             del self._transactions[id(connection)]
-        for queue in dict.fromkeys(queues):
-            self.runtime.stores.notifier.hint(f"queue:{queue}")
+        for topic in dict.fromkeys(topics):
+            self.runtime.stores.notifier.hint(topic)
 
     async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[UUID]:
         """Insert jobs inside the caller's transaction (see `Task.options(connection=)`)."""
-        queues = self._transactions.get(id(connection))
-        ids = await self.runtime.client.enqueue_on(connection, jobs, hint=queues is None)
-        if queues is not None:
-            queues.extend({job.spec.queue for job in jobs})
+        topics = self._transactions.get(id(connection))
+        ids = await self.runtime.client.enqueue_on(connection, jobs, hint=topics is None)
+        if topics is not None:
+            topics.extend({f"queue:{job.spec.queue}" for job in jobs})
         return ids
+
+    async def emit_on(self, connection: Any, events: Sequence[Outgoing]) -> None:
+        """Put events into the outbox inside the caller's transaction (see `emit(connection=)`)."""
+        topics = self._transactions.get(id(connection))
+        await self.runtime.client.emit_on(connection, events, hint=topics is None)
+        if topics is not None:
+            topics.append("events")
 
     # Others
 

@@ -150,6 +150,7 @@ class Child:
             deadline=deadline, steps=LazySteps(self, app, job, message["session"]),
             resources=self.resources.get(id(app)), batch_id=job.batch_id, index=job.ordinal, run=job.run,
             on_activity=lambda: self.send(b'{"activity":true}\n'), in_thread=in_thread,
+            emission=app.emission,
         )  # fmt: skip
         call = Call(
             job=job, session=message["session"], timeout=message["timeout"], target=message["target"],

@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from headrace.event_settings import EventSettings, check_events
 from headrace.flow_settings import CredentialSettings, FlowSettings, check_flows
 from headrace.model.durations import format_duration, parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError
@@ -103,6 +104,12 @@ class WorkerSettings:
     node_processor_enabled: bool = True
     #: false leaves runs at workflow level to other workers
     workflow_processor_enabled: bool = True
+    #: false leaves taking events from the outbox to the bus to `headrace relay` and other workers
+    relay_enabled: bool = True
+    #: false leaves the agents of the app to `headrace agent` and other workers
+    agents_enabled: bool = True
+    #: false leaves waking what waits for events to `headrace callback` and other workers
+    callback_enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +190,7 @@ class Settings:
     limits: LimitsSettings = LimitsSettings()
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     flows: FlowSettings = field(default_factory=FlowSettings)
+    events: EventSettings = field(default_factory=EventSettings)
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
 
@@ -512,6 +520,7 @@ def _check_rules(settings: Settings) -> None:
     check_scheduler(settings.scheduler)
     check_blobs(settings.blob_storage)
     check_flows(settings.flows)
+    check_events(settings.events)
     endpoint = settings.telemetry.endpoint
     rule = "must be a URL such as http://127.0.0.1:4318"
     _require(not endpoint or endpoint.startswith(("http://", "https://")), "telemetry.endpoint", rule, repr(endpoint))

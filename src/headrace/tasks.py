@@ -67,7 +67,9 @@ class Task(Generic[P, R]):
         Raises InvalidInputError for arguments that do not fit or are not JSON, PayloadTooLargeError above 256 KiB,
         StoreUnavailableError.
         """
-        return await _enqueue(self, self.app.spec_of(self.definition), args, kwargs)
+        app, definition = self.app, self.definition
+        job = NewJob(app.spec_of(definition), definition.codec.encode(args, kwargs))
+        return JobHandle(app, await app.runtime.client.enqueue(job), definition)
 
     async def enqueue_many(
         self, items: Iterable[Any] | AsyncIterable[Any], *, spread: bool = False
@@ -158,9 +160,16 @@ class TaskCall(Generic[P, R]):
         spec = self.task.app.spec_of(self.task.definition)
         return with_changes(spec, dict(self.changes)) if self.changes else spec
 
+    def new_job(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewJob:
+        """Return the job of this call, not stored yet. Raises InvalidInputError, PayloadTooLargeError."""
+        definition = self.task.definition
+        text = definition.codec.encode(args, kwargs)
+        body_hash = hash_text(definition.name, text) if self.key else ""
+        return NewJob(self.spec(), text, run_at=self.run_at, key=self.key, body_hash=body_hash)
+
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Make a durable job of this call; see `Task.enqueue`."""
-        return await _enqueue(self.task, self.spec(), args, kwargs, self)
+        return await _enqueue(self, args, kwargs)
 
     async def enqueue_many(
         self, items: Iterable[Any] | AsyncIterable[Any], *, spread: bool = False
@@ -186,19 +195,8 @@ class TaskCall(Generic[P, R]):
         return [JobHandle(app, job_id, definition) for job_id in stored]
 
 
-async def _enqueue(
-    task: Task[Any, Any],
-    spec: JobSpec,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    call: TaskCall[Any, Any] | None = None,
-) -> JobHandle[Any]:
-    app, definition = task.app, task.definition
-    text = definition.codec.encode(args, kwargs)
-    if call is None:
-        return JobHandle(app, await app.runtime.client.enqueue(NewJob(spec, text)), definition)
-    body_hash = hash_text(definition.name, text) if call.key else ""
-    job = NewJob(spec, text, run_at=call.run_at, key=call.key, body_hash=body_hash)
+async def _enqueue(call: TaskCall[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobHandle[Any]:
+    app, definition, job = call.task.app, call.task.definition, call.new_job(args, kwargs)
     if call.connection is not None:
         [job_id] = await app.enqueue_on(call.connection, [job])
     else:

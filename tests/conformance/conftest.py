@@ -11,6 +11,7 @@ import pytest
 from headrace.ports.stores import Stores
 from headrace.testing.clock import FakeClock
 from tests.conformance.books import Books
+from tests.conformance.events import Events
 from tests.conformance.runs import Runs
 from tests.conformance.scenario import Scenario
 
@@ -48,3 +49,11 @@ def books(on: Scenario) -> Books:
 def runs(on: Scenario) -> Runs:
     """Return what a test does with runs of workflows, in few words."""
     return Runs(on)
+
+
+@pytest.fixture
+def events(on: Scenario) -> Events:
+    """Return what a test does with events, in few words; not on stores that have none (see test_event_stores)."""
+    if on.stores.events is None:
+        pytest.skip("this store has no outbox")
+    return Events(on, on.stores.events)

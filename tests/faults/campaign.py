@@ -44,6 +44,8 @@ LIMITS = {
     "HEADRACE_RECOVERY_PRUNE_INTERVAL": "1s",
     "HEADRACE_RECOVERY_AGGREGATE_INTERVAL": "500ms",
     "HEADRACE_WORKER_SHUTDOWN_GRACE": "5s",
+    # Submitters that emit are their own relays.
+    "HEADRACE_WORKER_RELAY_ENABLED": "false",
 }
 
 

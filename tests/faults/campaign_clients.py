@@ -30,6 +30,7 @@ from headrace.model.limits import Rate
 from headrace.model.llm import Answer, StoredAnswer
 from headrace.model.schedule import CatchUp, CronRule, Declaration
 from headrace.stores.postgres import migrate as migrations
+from tests.faults.campaign_events import emit
 from tests.faults.campaign_tasks import (
     app,
     broken,
@@ -397,7 +398,7 @@ OPERATIONS: dict[str, Operation] = {
     for function in (
         single, several, backlog, again, long, slow, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume,
         extend, retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, redrive, pause_queue, memo, foreign,
-        migrate, clock, guarded_jobs, operate, cap_queue, drain,
+        migrate, clock, guarded_jobs, operate, cap_queue, drain, emit,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.

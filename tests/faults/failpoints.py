@@ -31,9 +31,11 @@ from headrace.ports.admission import Admission
 from headrace.ports.batch_store import BatchStore
 from headrace.ports.control_store import ControlStore
 from headrace.ports.foreign_intake import ForeignIntake
+from headrace.ports.inbox import Inbox
 from headrace.ports.job_store import JobStore
 from headrace.ports.limiter import Limiter
 from headrace.ports.memo_store import MemoStore
+from headrace.ports.outbox import Outbox
 from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
 from headrace.stores.postgres.admission import PostgresAdmission
@@ -42,9 +44,11 @@ from headrace.stores.postgres.control_store import PostgresControlStore
 from headrace.stores.postgres.database import Transaction
 from headrace.stores.postgres.foreign import PostgresForeignIntake
 from headrace.stores.postgres.foreign_runners import AsyncpgRunner
+from headrace.stores.postgres.inbox import PostgresInbox
 from headrace.stores.postgres.job_store import PostgresJobStore
 from headrace.stores.postgres.limiter import PostgresLimiter
 from headrace.stores.postgres.memo_store import PostgresMemoStore
+from headrace.stores.postgres.outbox import PostgresOutbox
 from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
 from headrace.stores.redis.namespace import Namespace
@@ -55,6 +59,7 @@ PORTS = {
     JobStore: PostgresJobStore, BatchStore: PostgresBatchStore, SessionStore: PostgresSessionStore,
     ControlStore: PostgresControlStore, MemoStore: PostgresMemoStore, ForeignIntake: PostgresForeignIntake,
     ScheduleStore: PostgresScheduleStore, Admission: PostgresAdmission, Limiter: PostgresLimiter,
+    Outbox: PostgresOutbox, Inbox: PostgresInbox,
 }  # fmt: skip
 #: `admit_jobs` writes inside a function of the schema.
 _WRITES = re.compile(

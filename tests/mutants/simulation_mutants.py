@@ -22,12 +22,14 @@ class Mutant:
     name: str
     edits: tuple[Edit, ...]
     found_by: frozenset[str]
+    #: The simulated world that finds it.
+    world: str = "jobs"
 
 
-def mutant(name: str, *edits: tuple[str, str, str], by: str | tuple[str, ...]) -> Mutant:
+def mutant(name: str, *edits: tuple[str, str, str], by: str | tuple[str, ...], world: str = "jobs") -> Mutant:
     """Return a mutant; an edit is (file, exact old text, new text)."""
     invariants = (by,) if isinstance(by, str) else by
-    return Mutant(name, tuple(Edit(*edit) for edit in edits), frozenset(invariants))
+    return Mutant(name, tuple(Edit(*edit) for edit in edits), frozenset(invariants), world)
 
 
 STALE = "a stale fence changes nothing"

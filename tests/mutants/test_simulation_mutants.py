@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from tests.mutants.mutated import import_path, mutated_package
+from tests.mutants.pause_mutants import PAUSE_MUTANTS
 from tests.mutants.simulation_mutants import MOST_SEEDS, MUTANTS, Mutant
 
+ALL = (*MUTANTS, *PAUSE_MUTANTS)
 #: Found only after hundreds of seeds: they run with the long tests.
 LATE = {
     "ordered locks: each takes them in the order it was given",
@@ -21,9 +23,9 @@ LATE = {
 }
 
 
-def simulate(root: Path, *, first: int) -> dict[str, Any]:
+def simulate(root: Path, *, first: int, world: str) -> dict[str, Any]:
     """Run the simulation from the copy at `root` until it finds something; return its document."""
-    command = [sys.executable, "-m", "headrace.testing.simulation", "--json"]
+    command = [sys.executable, "-m", "headrace.testing.simulation", "--json", "--world", world]
     command += ["--seeds", str(MOST_SEEDS), "--first", str(first)]
     environment = {**os.environ, "PYTHONPATH": import_path(root)}
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
@@ -34,7 +36,7 @@ def simulate(root: Path, *, first: int) -> dict[str, Any]:
 
 def check_found(mutant: Mutant, folder: Path, first: int) -> int:
     """Require that the mutant is found by an invariant that is about it; return after how many seeds."""
-    document = simulate(mutated_package(folder, mutant.edits), first=first)
+    document = simulate(mutated_package(folder, mutant.edits), first=first, world=mutant.world)
     assert document["failures"], f"{mutant.name}: not found in {MOST_SEEDS} seeds from {first} on"
     failure = document["failures"][0]
     assert failure["invariant"] in mutant.found_by, failure
@@ -42,7 +44,7 @@ def check_found(mutant: Mutant, folder: Path, first: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "mutant", [pytest.param(one, id=one.name, marks=pytest.mark.slow if one.name in LATE else ()) for one in MUTANTS]
+    "mutant", [pytest.param(one, id=one.name, marks=pytest.mark.slow if one.name in LATE else ()) for one in ALL]
 )
 def test_a_missing_guard_is_found(mutant: Mutant, tmp_path: Path) -> None:
     """Without the guard an invariant breaks within 500 seeds; `-rP` shows in which."""
@@ -51,7 +53,7 @@ def test_a_missing_guard_is_found(mutant: Mutant, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [10_001, 20_001, 30_001])
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
 def test_finding_it_is_no_luck(mutant: Mutant, tmp_path: Path, first: int) -> None:
     """Other seeds find it as well."""
     check_found(mutant, tmp_path, first)

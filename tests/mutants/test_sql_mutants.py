@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import gate_mutants, run_mutants, sql_mutants
+from tests.mutants import event_mutants, gate_mutants, run_mutants, sql_mutants
 from tests.mutants.children import CHECKOUT, choices, expect_noticed, expect_whole, params
 from tests.mutants.mutated import Edit, mutated_package
 from tests.mutants.sql_mutants import Mutant
 
-MUTANTS = (*sql_mutants.MUTANTS, *gate_mutants.MUTANTS, *run_mutants.MUTANTS)
+MUTANTS = (*sql_mutants.MUTANTS, *gate_mutants.MUTANTS, *run_mutants.MUTANTS, *event_mutants.MUTANTS)
 #: Errors of the database or of the way to it.
 BROKEN = ("asyncpg.", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError", "builtins.NameError")
 #: Mutants for every run, one of each guard at least; all others run with the long tests.
@@ -70,6 +70,9 @@ EVERY_RUN = {
     "a job is settled again",
     "a signal looks for sleepers before it holds the key",
     "a signal wakes what runs",
+    "a release lets go what another parked row holds",
+    "a known event leaves again",
+    "a message is noted again",
 }
 
 

@@ -76,7 +76,7 @@ def test_a_healthy_system(headrace: CommandLine) -> None:
     assert {check["status"] for check in found.values()} == {"ok"}
     assert set(found) == {
         "headrace", "model", "address", "store", "schema", "durability", "capability", "clock", "workers", "queues",
-            "hints",
+        "events", "hints",
     }  # fmt: skip
     assert "postgresql 18.0" in found["store"]["message"]
     assert "version 3" in found["schema"]["message"]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from headrace.engine.exposition import JOBS, METRICS, expose
+from headrace.engine.exposition import JOBS, METRICS, OUTBOX, OUTBOX_OLDEST, expose, expose_outbox
+from headrace.model.event import OutboxStats
 from headrace.model.stats import QueueStats
 from tests.unit.cli_runner import CommandLine, as_client, command_line
 
@@ -45,6 +46,17 @@ def test_every_figure_is_a_line_with_its_queue() -> None:
     assert expose([QUEUE]).endswith("\n")
 
 
+def test_the_outbox_has_a_line_per_state() -> None:
+    """Waiting, held and parked events, and how old the oldest waiting one is."""
+    samples = [line for line in expose_outbox(OutboxStats(7, 2, 1, 3.5)).splitlines() if not line.startswith("#")]
+    assert samples == [
+        'headrace_outbox_events{state="waiting"} 7',
+        'headrace_outbox_events{state="held"} 2',
+        'headrace_outbox_events{state="parked"} 1',
+        "headrace_outbox_oldest_seconds 3.5",
+    ]
+
+
 def test_the_command_writes_them(headrace: CommandLine) -> None:
     """`queue stats --prometheus` writes the same for the queues there are."""
     app = headrace.app()
@@ -54,7 +66,10 @@ def test_the_command_writes_them(headrace: CommandLine) -> None:
         return 2 * number
 
     as_client(app, lambda: double.enqueue(1))
-    assert 'headrace_queue_jobs{queue="sums",state="ready"} 1\n' in headrace.text("queue", "stats", "--prometheus")
+    text = headrace.text("queue", "stats", "--prometheus")
+    assert 'headrace_queue_jobs{queue="sums",state="ready"} 1\n' in text
+    assert text.endswith("headrace_outbox_oldest_seconds 0\n")
+    assert "headrace_outbox" not in headrace.text("queue", "stats", "sums", "--prometheus")
     assert headrace("queue", "stats", "--prometheus", "--json").exit_code == 2
 
 
@@ -62,7 +77,7 @@ def test_rules_and_reference_name_the_metrics_there_are() -> None:
     """Every metric of deploy/alerts.yml is one that is written, and docs/reference/metrics.md has them all."""
     rules = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))
     reference = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-    known = {JOBS, *METRICS}
+    known = {JOBS, OUTBOX, OUTBOX_OLDEST, *METRICS}
     assert {name for name in known if f"`{name}" not in reference} == set()
     found = [rule for group in rules["groups"] for rule in group["rules"]]
     assert len(found) >= 5

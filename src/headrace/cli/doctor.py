@@ -6,8 +6,9 @@ import asyncio
 
 import click
 
-from headrace.cli.checks import Finding, Status, examine
+from headrace.cli.checks import examine
 from headrace.cli.exits import Exit, exit_code
+from headrace.cli.finding import Finding, Status
 from headrace.cli.output import cell, console, json_option, print_json
 from headrace.cli.plain import plain
 from headrace.settings import Settings, load_settings

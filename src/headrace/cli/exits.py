@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from headrace.model.errors import (
+    BusUnavailableError,
     ConfigError,
     HeadraceError,
     InvalidInputError,
@@ -25,11 +26,11 @@ class Exit(IntEnum):
     FAILED = 1
     #: wrong usage, a wrong value, or a wrong configuration
     USAGE = 2
-    #: the store cannot be reached, or it lost its jobs (`storage_reset`: see `headrace queue adopt`)
+    #: the store or the bus cannot be reached, or the store lost its jobs (`storage_reset`: see `headrace queue adopt`)
     UNREACHABLE = 3
     #: the store refused this user
     NOT_ALLOWED = 4
-    #: no such job, batch, run, workflow, queue or task
+    #: no such job, batch, run, workflow, queue, task, agent or handle
     NOT_FOUND = 5
     #: Ctrl-C, or a second signal
     INTERRUPTED = 130
@@ -42,6 +43,7 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (click.UsageError, Exit.USAGE),
     (NotAllowedError, Exit.NOT_ALLOWED),
     (StoreUnavailableError, Exit.UNREACHABLE),
+    (BusUnavailableError, Exit.UNREACHABLE),
     (ConfigError, Exit.USAGE),
     (InvalidInputError, Exit.USAGE),
     (NotFoundError, Exit.NOT_FOUND),

@@ -14,9 +14,14 @@ T = TypeVar("T")
 
 def with_app(work: Callable[[App], Awaitable[T]]) -> T:
     """Run `work` on an open app without tasks, on an event loop of its own."""
+    return on_app(App(), work)
+
+
+def on_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
+    """Open an app and run `work` on it, on an event loop of its own."""
 
     async def run() -> T:
-        async with App() as app:
+        async with app:
             return await work(app)
 
     return asyncio.run(run())

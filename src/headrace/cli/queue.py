@@ -16,7 +16,7 @@ from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, NameType
 from headrace.engine import operations
 from headrace.engine.draining import HEARD_SECONDS, drain_queue, resume_queue
-from headrace.engine.exposition import expose
+from headrace.engine.exposition import expose, expose_outbox
 from headrace.model.backlog import Drained, QueueState
 from headrace.model.stats import QueueStats, Retention
 from headrace.ports.stores import Stores
@@ -47,7 +47,8 @@ def stats(name: str | None, prometheus: bool, as_json: bool) -> None:
     """Show how many jobs are in which state, how old the oldest ready one is, rates of the last minute, workers.
 
     The state of a queue is ok, or: paused (nothing is claimed), closed (nothing is enqueued), alarm (its backlog is
-    one by alarm_size or alarm_age), no worker (jobs are ready, and nobody serves it).
+    one by alarm_size or alarm_age), no worker (jobs are ready, and nobody serves it). With --prometheus, and without a
+    queue, the figures of the outbox are written as well.
 
     \b
     Examples:
@@ -58,14 +59,15 @@ def stats(name: str | None, prometheus: bool, as_json: bool) -> None:
     if prometheus and as_json:
         raise click.UsageError("--prometheus and --json are two formats: choose one")
 
-    async def read(stores: Stores) -> list[QueueStats]:
-        if name is None:
-            return await stores.inspect.queue_stats()
-        return [await operations.find_queue(stores.inspect, name)]
+    async def read(stores: Stores) -> tuple[list[QueueStats], str]:
+        if name is not None:
+            return [await operations.find_queue(stores.inspect, name)], ""
+        outbox = stores.events.outbox if prometheus and stores.events is not None else None
+        return await stores.inspect.queue_stats(), expose_outbox(await outbox.outbox_stats()) if outbox else ""
 
-    queues = with_stores(read)
+    queues, of_outbox = with_stores(read)
     if prometheus:
-        click.echo(expose(queues), nl=False)
+        click.echo(expose(queues) + of_outbox, nl=False)
     elif as_json:
         print_json(queues if name is None else queues[0])
     elif not queues:

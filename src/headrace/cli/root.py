@@ -30,6 +30,11 @@ COMMANDS: dict[str, Entry] = {
     "worker": Entry("headrace.cli.worker:worker", "Work the jobs of an app until SIGTERM or Ctrl-C."),
     "dev": Entry("headrace.cli.worker:dev", "Work the jobs of an app and show what happens to each, for development."),
     "serve": Entry("headrace.cli.serve:serve", "Serve an app over HTTP: workflows, runs and webhooks of flows."),
+    "agent": Entry("headrace.cli.event_processes:agent", "Run agents of an app: they handle events of the bus."),
+    "relay": Entry("headrace.cli.event_processes:relay", "Take events from the outbox to the bus."),
+    "callback": Entry(
+        "headrace.cli.event_processes:callback", "Run the callback service: results wake what waits for them."
+    ),
     "workers": Entry("headrace.cli.workers:workers", "Show the workers that are alive."),
     "enqueue": Entry("headrace.cli.enqueue:enqueue", "Make a durable job of one call and print its id."),
     "papers": Entry("headrace.apps.papers.command:papers", "Structured extraction from a folder of documents."),
@@ -51,6 +56,9 @@ COMMANDS: dict[str, Entry] = {
     ),
     "llm": Entry("headrace.cli.llm:llm", "Model calls: quotas, spending, orphaned calls and budgets."),
     "dlq": Entry("headrace.cli.dlq:dlq", "Dead letters: what failed, grouped by its error, and running it again."),
+    "events": Entry(
+        "headrace.cli.events:events", "Events: the outbox, their log, dead letters, and what waits for events."
+    ),
     "schedule": Entry("headrace.cli.schedule:schedule", "What runs by the clock: list, pause, run now, forget."),
     "migrate": Entry("headrace.cli.migrate:migrate", "Apply the migrations that the configured database lacks."),
     "doctor": Entry("headrace.cli.doctor:doctor", "Check the store, the workers and the model, and say what to do."),
@@ -119,8 +127,8 @@ def cli(config: Path | None, url: str | None) -> None:
     """Durable batch jobs and workflows made for LLM work.
 
     Without a store URL an embedded PostgreSQL in ./.headrace is used. Every command has --json. Exit codes: 0 ok,
-    1 failed, 2 wrong usage or configuration, 3 the store cannot be reached or lost its jobs, 4 not allowed,
-    5 not found, 130 interrupted.
+    1 failed, 2 wrong usage or configuration, 3 the store or the bus cannot be reached, or jobs were lost, 4 not
+    allowed, 5 not found, 130 interrupted.
     """
     # By environment, so that apps which are loaded later and child processes see them too.
     if config is not None:

@@ -1,4 +1,4 @@
-"""The supervisor of `headrace worker --processes N`: keeps N worker processes alive until it is told to stop.
+"""The supervisor of `--processes N`: keeps N processes of a worker or of agents alive until it is told to stop.
 
 A dead process is replaced: at once after it ran for a while or lost its lease, later and later when it dies again
 and again as soon as it starts. It gives up only when no restart can help: a wrong configuration, or a store that
@@ -25,6 +25,9 @@ from headrace.engine.loops.heartbeat import EXIT_LEASE_LOST
 from headrace.model.durations import format_duration
 
 LOG = logging.getLogger("headrace.supervisor")
+
+#: How a process is started. -P: a module of the user's named like one of ours must not be taken for it.
+HEADRACE = (sys.executable, "-P", "-m", "headrace")
 
 #: A process that ran this long is healthy: its next death starts the delays anew.
 HEALTHY_SECONDS = 10.0
@@ -61,8 +64,7 @@ class Restarts:
 
 def worker_command(options: WorkOptions, log_level: str) -> list[str]:
     """Return the command of one process."""
-    # -P: a module of the user's named like one of ours must not be taken for it.
-    command = [sys.executable, "-P", "-m", "headrace", "worker", options.app, "--processes", "1"]
+    command = [*HEADRACE, "worker", options.app, "--processes", "1"]
     command += ["--log-level", log_level]
     for name, slots in options.queues.items():
         command += ["--queue", name if slots is None else f"{name}:{slots}"]
@@ -174,5 +176,10 @@ def _describe(code: int) -> str:
 
 def supervise(options: WorkOptions, count: int, *, log_level: str, grace: timedelta) -> int:
     """Run `count` worker processes until a signal; return the exit code."""
+    return keep_alive(worker_command(options, log_level), count, grace=grace)
+
+
+def keep_alive(command: list[str], count: int, *, grace: timedelta) -> int:
+    """Run `count` processes of a command until a signal; return the exit code."""
     patience = grace + timedelta(seconds=CLOSING_SECONDS)
-    return asyncio.run(Supervisor(worker_command(options, log_level), patience).run(count))
+    return asyncio.run(Supervisor(command, patience).run(count))

@@ -7,10 +7,10 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.cli.loading import load_app
 from headrace.cli.output import print_json
@@ -49,16 +49,17 @@ def run_worker(options: WorkOptions) -> int:
     grace = app.settings.worker.shutdown_grace if options.grace is None else options.grace
     if options.lifeline is not None:
         follow_lifeline(options.lifeline, within=grace.total_seconds() + CLOSING_SECONDS)
-    code = asyncio.run(_work(app, options, grace))
+    code = asyncio.run(until_signal(app, lambda stopping: _work_until(stopping, app, options, grace)))
     _leave_threads(code)
     return code
 
 
-async def _work(app: App, options: WorkOptions, grace: timedelta) -> int:
+async def until_signal(app: App, work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:
+    """Do work that ends when its event is set, by SIGTERM or Ctrl-C; return the exit code."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     signals = StopSignals(lambda: loop.call_soon_threadsafe(stopping.set), exit_now)
     signals.install()
-    working = asyncio.create_task(_work_until(stopping, app, options, grace))
+    working = asyncio.create_task(work(stopping))
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait([working, stopped], return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()

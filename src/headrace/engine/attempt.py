@@ -209,7 +209,8 @@ def _succeeded(attempt: Attempt, done: Done) -> Completion:
         check_port(done.port)
     except HeadraceError as error:
         return _completion(attempt, JobState.FAILED, error=describe(error))
-    return _completion(attempt, JobState.SUCCEEDED, result=result, port=done.port)
+    events = tuple(attempt.context.emitted)
+    return _completion(attempt, JobState.SUCCEEDED, result=result, port=done.port, events=events)
 
 
 def _failed(attempt: Attempt, ending: Failed) -> Completion:

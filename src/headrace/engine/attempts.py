@@ -15,6 +15,7 @@ from headrace.engine.attempt import Attempt, Proceed
 from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import TIMER_MARGIN, Arguments, Gatherings
 from headrace.engine.registry import Registry, RunsIn, TaskDef
+from headrace.model.emitting import Emission
 from headrace.model.job import ClaimedJob, Completion, JobError, JobState
 from headrace.ports.clock import Clock
 from headrace.ports.executor import Call, Executor
@@ -115,6 +116,7 @@ class AttemptFactory:
     max_processing_time: timedelta
     resources: Any = None
     runs: JoinsRuns | None = None
+    emission: Emission = field(default_factory=Emission)
     threads: HandlerThreads = field(default_factory=HandlerThreads)
     gatherings: Gatherings = field(init=False)
 
@@ -140,7 +142,7 @@ class AttemptFactory:
             job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt, deadline=self.clock.now() + timeout,
             steps=JobSteps(self.jobs, job.id, job.attempt, session, job.step_prefix), resources=self.resources,
             batch_id=job.batch_id, index=job.ordinal, run=job.run, in_thread=task.runs_in is RunsIn.THREAD,
-            last_try=job.failures + 1 >= job.max_attempts,
+            last_try=job.failures + 1 >= job.max_attempts, emission=self.emission,
         )  # fmt: skip
         # A function that no other process can find runs here, whatever it is suspected of.
         suspect = job.crashes >= SUSPECT_CRASHES and task.importable

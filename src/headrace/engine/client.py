@@ -11,6 +11,7 @@ from uuid import UUID
 from headrace.engine.intake import Intake
 from headrace.engine.retrying import with_retries
 from headrace.model.errors import ConfigError, KeyHeldError
+from headrace.model.event import Outgoing
 from headrace.model.job import NewJob
 from headrace.ports.stores import Stores
 
@@ -144,6 +145,17 @@ class Client:
         if hint:
             foreign.after_commit(connection, lambda: self._hint(jobs))
         return ids
+
+    async def emit_on(self, connection: Any, events: Sequence[Outgoing], *, hint: bool) -> None:
+        """Put events into the outbox inside the caller's transaction; with `hint` as `enqueue_on`."""
+        foreign = self._stores.foreign
+        if foreign is None:
+            raise ConfigError(
+                "this store cannot take events on your connection: it is not your database. Use a PostgreSQL store"
+            )
+        await foreign.insert_events_on(connection, events)
+        if hint:
+            foreign.after_commit(connection, lambda: self._stores.notifier.hint("events"))
 
     def _hint(self, jobs: Sequence[NewJob]) -> None:
         for queue in {job.spec.queue for job in jobs}:

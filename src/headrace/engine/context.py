@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 from uuid import UUID
 
+from headrace.model.emitting import Emission, EventOptions, check_options, stable_id
 from headrace.model.errors import InvalidInputError
+from headrace.model.event import Event, Outgoing
 from headrace.model.job import RunInfo
 from headrace.model.names import check_name
 from headrace.model.payload import encode_json
@@ -98,7 +101,12 @@ class Context:
     last_try: bool = False
     #: Whether this attempt should end; sync handlers look at it, async ones are cancelled.
     cancelled: bool = False
+    #: How events of the app are made.
+    emission: Emission = field(default_factory=Emission, repr=False)
+    #: What leaves with its success.
+    emitted: list[Outgoing] = field(default_factory=list, repr=False)
     _stored: dict[str, str] | None = field(default=None, repr=False)
+    _sent: Counter[str] = field(default_factory=Counter, repr=False)
     _used: set[str] = field(default_factory=set, repr=False)
 
     @property
@@ -108,7 +116,38 @@ class Context:
         Of a job by itself it is the job's id. Each node of a run has its own, whether one job or many run the graph,
         and keeps it when the run is handed over; so has each entry of a map and each round of a loop.
         """
-        return str(self.job_id if self.run is None else self.run.identity)
+        return str(self.identity)
+
+    @property
+    def identity(self) -> UUID:
+        """The id behind `idempotency_key`."""
+        return self.job_id if self.run is None else self.run.identity
+
+    def emit(self, type: str, payload: Any = None, **options: Unpack[EventOptions]) -> Event:
+        """Let an event leave with the success of this call, in the same transaction; if it fails, none leaves.
+
+        `type`: "Domain.Aggregate.Event"; `payload`: any JSON. Needs `aggregate_id`; see `EventOptions`. Raises
+        InvalidInputError naming field and rule, PayloadTooLargeError, ConfigError where the store has no outbox. For an
+        event that has to leave before the call ends, such as a request whose answer it waits for: `await app.emit(…)`.
+
+        >>> def handler(order: str, ctx: Context) -> None:
+        ...     ctx.emit("Shop.Order.Packed", {"parcels": 2}, aggregate_id=order)
+        """
+        made = self.emission.make(type, payload, self.event_options(options))
+        self.emitted.append(made)
+        assert made.event is not None
+        return made.event
+
+    def event_options(self, options: EventOptions) -> EventOptions:
+        """Return the options of an event with what follows from this call. Raises InvalidInputError."""
+        check_options(options)
+        correlation = None if self.run is None else self.run.correlation_id
+        return {"correlation_id": correlation, "causation_id": str(self.identity), **options}
+
+    def next_event_id(self, type: str) -> str:
+        """Return the id of an event that leaves before the call ends: the same when the handler runs again."""
+        self._sent[type] += 1
+        return stable_id(self.identity, f"event {type} {self._sent[type]}")
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

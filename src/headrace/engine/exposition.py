@@ -1,10 +1,11 @@
-"""Figures of queues as Prometheus reads them: its text format, by the names of docs/reference/metrics.md."""
+"""Figures of queues and the outbox as Prometheus reads them: its text format, names of docs/reference/metrics.md."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
+from headrace.model.event import OutboxStats
 from headrace.model.stats import QueueStats
 
 #: Meaning and value of each metric of a queue.
@@ -21,6 +22,8 @@ METRICS: dict[str, tuple[str, Callable[[QueueStats], float]]] = {
     "headrace_queue_alarmed": ("1 while the backlog is an alarm.", lambda queue: queue.alarmed),
 }
 JOBS = "headrace_queue_jobs"
+OUTBOX, OUTBOX_OLDEST = "headrace_outbox_events", "headrace_outbox_oldest_seconds"
+OUTBOX_STATES = ("waiting", "held", "parked")
 STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "cancelled")
 
 
@@ -44,3 +47,20 @@ def _lines(queues: list[QueueStats]) -> Iterator[str]:
         yield f"# TYPE {name} gauge"
         for queue in queues:
             yield f'{name}{{queue="{queue.name}"}} {float(value(queue)):g}'
+
+
+def expose_outbox(stats: OutboxStats) -> str:
+    """Return the figures of the outbox.
+
+    >>> print(expose_outbox(OutboxStats(waiting=7)).splitlines()[2])
+    headrace_outbox_events{state="waiting"} 7
+    """
+    lines = [
+        f"# HELP {OUTBOX} Events that the bus does not have yet, by state.",
+        f"# TYPE {OUTBOX} gauge",
+        *(f'{OUTBOX}{{state="{state}"}} {getattr(stats, state)}' for state in OUTBOX_STATES),
+        f"# HELP {OUTBOX_OLDEST} How long the oldest waiting event has been in the outbox.",
+        f"# TYPE {OUTBOX_OLDEST} gauge",
+        f"{OUTBOX_OLDEST} {round(stats.oldest_seconds, 3):g}",
+    ]
+    return "\n".join(lines) + "\n"

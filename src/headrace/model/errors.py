@@ -24,6 +24,9 @@ HeadraceError
 │   └── RunCancelledError
 ├── WorkflowNotActiveError      starts of this workflow are switched off
 ├── SignalTimeoutError          the signal did not come in time
+├── HandleExpiredError          what a paused piece of work waited for did not come in time
+├── HandleCancelledError        a paused piece of work is not to go on
+├── BusUnavailableError         the message bus cannot be reached (transient)
 ├── BlobStoreError              the storage of large values cannot answer (transient), or lost one
 ├── ResultTimeoutError          the awaited job did not end in time
 └── ProviderError               see model/provider_errors.py
@@ -243,6 +246,25 @@ class SignalTimeoutError(HeadraceError, TimeoutError):
     """The signal did not come in time. Wait longer, or send it with `headrace run signal KEY`."""
 
     code = "signal_timeout"
+
+
+class HandleExpiredError(HeadraceError, TimeoutError):
+    """The events did not come in time. Wait longer, or look into what was to cause them."""
+
+    code = "handle_expired"
+
+
+class HandleCancelledError(HeadraceError):
+    """The wait was cancelled, so what waited does not go on."""
+
+    code = "handle_cancelled"
+
+
+class BusUnavailableError(HeadraceError):
+    """The message bus cannot be reached. Check `[events]` in the settings and that the broker runs."""
+
+    transient = True
+    code = "bus_unavailable"
 
 
 class BlobStoreError(HeadraceError):

@@ -16,6 +16,7 @@ from headrace.model.ids import node_identity, uuid7
 from headrace.model.limits import Gate
 
 if TYPE_CHECKING:
+    from headrace.model.event import Outgoing
     from headrace.model.run import Effects
 
 #: How long the key of a single job is remembered, whatever became of the job.
@@ -202,6 +203,8 @@ class Completion:
     #: What a final ending of a job of a run sets going there. Without them the store keeps the job as unsettled.
     effects: Effects | None = None
     park: Park | None = None
+    #: What leaves with it through the outbox; only of a success.
+    events: tuple[Outgoing, ...] = ()
     #: The output port that the handler named. Not stored.
     port: str = "main"
 

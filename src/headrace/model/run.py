@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from headrace.model.event import Outgoing
 from headrace.model.ids import uuid7
 from headrace.model.job import JobError, JobSpec, JobState, NewJob
 
@@ -90,6 +91,8 @@ class NodeEnding:
     started_at: datetime | None = None
     #: The store's time of the end; set by the store.
     finished_at: datetime | None = None
+    #: What leaves with it through the outbox, where `RunStore.save_nodes` keeps it; else `Completion.events` has them.
+    events: tuple[Outgoing, ...] = ()
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -39,12 +40,22 @@ class Renewal:
     cancel_jobs: tuple[UUID, ...] = ()
 
 
+class Role(StrEnum):
+    """What there is one leader of."""
+
+    #: the duties of workers: sweeps, schedules, history
+    ENGINE = "engine"
+    #: taking events from the outbox to the bus
+    RELAY = "relay"
+
+
 @dataclass(frozen=True, slots=True)
 class LeaderTerm:
     """Proof of leadership: every write of the leader names it and is refused once another term began."""
 
     session: UUID
     term: int
+    role: Role = Role.ENGINE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
+from headrace.model.event import Outgoing
 from headrace.model.job import NewJob
 
 
@@ -18,6 +19,10 @@ class ForeignIntake(Protocol):
         Raises InvalidInputError for a connection of another kind, ConflictError and KeyHeldError as
         `JobStore.insert_jobs`.
         """
+        ...
+
+    async def insert_events_on(self, connection: Any, events: Sequence[Outgoing]) -> None:
+        """Put events into the outbox on such a connection; they leave iff that commits. Raises InvalidInputError."""
         ...
 
     def after_commit(self, connection: Any, action: Any) -> bool:

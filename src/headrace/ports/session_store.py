@@ -1,4 +1,4 @@
-"""The session store port: leases of workers, and the one leader."""
+"""The session store port: leases of workers, and the one leader of each role."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
-from headrace.model.session import LeaderTerm, NewSession, ProcessId, Renewal
+from headrace.model.session import LeaderTerm, NewSession, ProcessId, Renewal, Role
 
 
 class SessionStore(Protocol):
@@ -33,8 +33,8 @@ class SessionStore(Protocol):
         """End the leases of sessions whose processes are known to be gone."""
         ...
 
-    async def lead(self, session: UUID, *, lease: timedelta) -> LeaderTerm | None:
-        """Become or stay the leader; None while another session leads. A new leader starts a new term."""
+    async def lead(self, session: UUID, *, lease: timedelta, role: Role = Role.ENGINE) -> LeaderTerm | None:
+        """Become or stay the leader in a role; None while another session leads. A new leader starts a new term."""
         ...
 
     async def resign(self, term: LeaderTerm) -> None:

@@ -12,17 +12,31 @@ from headrace.ports.budget_store import BudgetStore
 from headrace.ports.call_store import CallStore
 from headrace.ports.control_store import ControlStore
 from headrace.ports.foreign_intake import ForeignIntake
+from headrace.ports.handle_store import HandleStore
+from headrace.ports.inbox import Inbox
 from headrace.ports.inspect import Inspect
 from headrace.ports.job_store import JobStore
 from headrace.ports.limiter import Limiter
 from headrace.ports.memo_store import MemoStore
+from headrace.ports.message_log import MessageLog
 from headrace.ports.name_store import NameStore
 from headrace.ports.notifier import Notifier
+from headrace.ports.outbox import Outbox
 from headrace.ports.run_store import RunStore
 from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
 from headrace.ports.signal_store import SignalStore
 from headrace.ports.workflow_store import WorkflowStore
+
+
+@dataclass(frozen=True, slots=True)
+class EventStores:
+    """What a store has for events: all of it commits with jobs, or it is absent."""
+
+    outbox: Outbox
+    inbox: Inbox
+    log: MessageLog
+    handles: HandleStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +67,5 @@ class Stores:
     signals: SignalStore
     #: None: the store keeps no schedules.
     schedules: ScheduleStore | None = None
+    #: What is for events; None: the store has no outbox, so that events need another one.
+    events: EventStores | None = None

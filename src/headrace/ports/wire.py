@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from headrace.model.event import Event, outgoing
 from headrace.model.job import ClaimedJob, Completion, JobError, JobState, Park, RunInfo
 from headrace.ports.executor import Call
 
@@ -39,7 +40,8 @@ def decode_call(line: bytes) -> dict[str, Any]:
 def encode_completion(completion: Completion) -> bytes:
     """Return one line that ends a call."""
     # A child knows nothing of runs: effects are worked out where the worker is.
-    message = {name: value for name, value in asdict(completion).items() if name != "effects"}
+    message = {name: value for name, value in asdict(completion).items() if name not in ("effects", "events")}
+    message["events"] = [{"topic": one.topic, "event": asdict(one.event)} for one in completion.events if one.event]
     message["delay"] = completion.delay.total_seconds()
     park = completion.park
     if park is not None:
@@ -58,4 +60,5 @@ def decode_completion(message: dict[str, Any]) -> Completion:
         wait = fields["park"]["wait"]
         fields["park"] = Park(fields["park"]["key"], None if wait is None else timedelta(seconds=wait))
     fields["error"] = None if fields["error"] is None else JobError(**fields["error"])
+    fields["events"] = tuple(outgoing(Event(**one["event"]), topic=one["topic"]) for one in fields["events"])
     return Completion(**fields)

@@ -9,13 +9,13 @@ from fastapi import APIRouter, FastAPI
 from headrace import __version__
 from headrace.app import App
 from headrace.apps.flows.webhooks import Listeners
-from headrace.service import health, runs, signals, webhooks, workflows
+from headrace.service import events, handles, health, runs, signals, webhooks, workflows
 from headrace.service.guard import Guard
 from headrace.service.problems import add_handlers
 
 PREFIX = "/api/v1"
 #: Groups of routes below the prefix.
-GROUPS = (workflows.router, runs.router, signals.router)
+GROUPS = (workflows.router, runs.router, signals.router, events.router, handles.router)
 
 _PROBLEM: dict[str, Any] = {
     "description": "a problem: `code` is a stable word, `detail` says what to do",

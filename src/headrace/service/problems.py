@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, cast
@@ -15,7 +16,10 @@ from starlette.routing import Match
 
 from headrace.model.errors import (
     BlobStoreError,
+    BusUnavailableError,
     ConflictError,
+    HandleCancelledError,
+    HandleExpiredError,
     HeadraceError,
     InvalidInputError,
     KeyHeldError,
@@ -40,6 +44,8 @@ HEADERS = {
 }
 #: Methods that addresses may have.
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+#: Whoever has a token can end a wait with it.
+_TOKEN = re.compile(r"(?<=/resume/).+|hrh_[A-Za-z0-9_-]+")
 #: When it is worth trying again.
 RETRY_AFTER = {"retry-after": "1"}
 
@@ -58,6 +64,8 @@ _STATUSES: tuple[tuple[type[HeadraceError], int], ...] = (
     (InvalidInputError, 422),
     (ConflictError, 409),
     (KeyHeldError, 409),
+    (HandleCancelledError, 409),
+    (HandleExpiredError, 410),
     (NotFoundError, 404),
     (WorkflowNotActiveError, 409),
     (QueueFullError, 429),
@@ -65,6 +73,7 @@ _STATUSES: tuple[tuple[type[HeadraceError], int], ...] = (
     (QueueClosedError, 503),
     (StoreUnavailableError, 503),
     (StoreVersionError, 503),
+    (BusUnavailableError, 503),
     (BlobStoreError, 503),
     (ResultTimeoutError, 504),
 )
@@ -107,10 +116,15 @@ def add_handlers(service: FastAPI) -> None:
     service.add_exception_handler(Exception, _on_surprise)
 
 
+def shown_path(request: Request) -> str:
+    """Return the path of a request as logs and answers may have it: without a token."""
+    return _TOKEN.sub("…", request.url.path)
+
+
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
     answer = problem_of(cast(HeadraceError, error))
     if answer.status_code >= 500:
-        LOG.error("%s %s: %s", request.method, request.url.path, error)
+        LOG.error("%s %s: %s", request.method, shown_path(request), error)
     return answer
 
 
@@ -127,10 +141,10 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
     """Tell of what the framework refuses: paths and methods that there are not."""
     found = cast(HTTPException, error)
     if found.status_code == 404:
-        return problem(404, NotFoundError.code, f"there is nothing at {request.url.path}")
+        return problem(404, NotFoundError.code, f"there is nothing at {shown_path(request)}")
     if found.status_code == 405:
         allowed = _allowed(request)
-        detail = f"{request.method} is not for {request.url.path}: use {allowed}"
+        detail = f"{request.method} is not for {shown_path(request)}: use {allowed}"
         return problem(405, "method_not_allowed", detail, headers={"allow": allowed})
     return problem(found.status_code, "http_error", str(found.detail), headers=found.headers)
 
@@ -147,5 +161,5 @@ def _allowed(request: Request) -> str:
 
 async def _on_surprise(request: Request, error: Exception) -> JSONResponse:
     """A mistake of ours: what it was is for the log alone."""
-    LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    LOG.error("%s %s failed", request.method, shown_path(request), exc_info=error)
     return problem(500, "internal_error", "this should not happen: the log of the service has what it was")

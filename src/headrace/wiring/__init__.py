@@ -17,6 +17,8 @@ from headrace.engine.attempts import AttemptFactory
 from headrace.engine.breaker_reports import BreakerReports
 from headrace.engine.grants import Grants
 from headrace.engine.late_limiter import LateLimiter
+from headrace.engine.loops.event_pruner import EventPruner, EventRetention
+from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.park import park
@@ -269,6 +271,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         max_processing_time=settings.worker.max_processing_time,
         resources=resources,
         runs=RunParts(app.runtime.means, app.start_by_name),
+        emission=app.emission,
     )
     shift = ShiftOptions(
         queues=slots,
@@ -282,8 +285,17 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
     return Worker(
         stores, factory, shift=shift, duties=_duties(settings), clock=clock,
         admit=None if grants is None else grants.admit_jobs, end_admitting=None if grants is None else grants.close,
-        declarations=app.declarations(), loops=partial(run_loops, settings, app.runtime),
+        declarations=app.declarations(), loops=partial(_other_loops, settings, app.runtime),
     )  # fmt: skip
+
+
+def _other_loops(settings: Settings, runtime: Runtime, leadership: Leadership) -> list[Loop]:
+    """Return the duties of a worker that are for runs and for events."""
+    loops, stores, events = run_loops(settings, runtime, leadership), runtime.stores.events, settings.events
+    if stores is not None:
+        keep = EventRetention(events.keep_events, events.keep_inbox, events.keep_messages, events.keep_handles)
+        loops.append(EventPruner(stores, leadership, keep, settings.recovery.prune_interval))
+    return loops
 
 
 def _duties(settings: Settings) -> DutyOptions:

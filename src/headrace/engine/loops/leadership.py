@@ -11,7 +11,7 @@ from uuid import UUID
 
 from headrace.engine.loops.loop import Loop
 from headrace.model.errors import StoreUnavailableError
-from headrace.model.session import LeaderTerm
+from headrace.model.session import LeaderTerm, Role
 from headrace.ports.stores import Stores
 
 TERM_LEASE = timedelta(seconds=10)
@@ -22,16 +22,19 @@ class Leadership(Loop):
 
     name = "leadership"
 
-    def __init__(self, stores: Stores, session: UUID, interval: timedelta = timedelta(seconds=3)) -> None:
+    def __init__(
+        self, stores: Stores, session: UUID, interval: timedelta = timedelta(seconds=3), *, role: Role = Role.ENGINE
+    ) -> None:
         super().__init__(interval)
         self._stores = stores
         self._session = session
+        self._role = role
         self.term: LeaderTerm | None = None
 
     async def step(self) -> None:
         """Become or stay the leader."""
         try:
-            self.term = await self._stores.sessions.lead(self._session, lease=TERM_LEASE)
+            self.term = await self._stores.sessions.lead(self._session, lease=TERM_LEASE, role=self._role)
         except StoreUnavailableError:
             self.term = None
             raise

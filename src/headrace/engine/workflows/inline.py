@@ -252,6 +252,7 @@ class GraphRun:
 
     async def _completion(self) -> Completion:
         job = self.attempt.job
+        await self.saver.save_events()
         if self.ending is not None:
             self.moved.endings = self.saver.rest()
             state = JobState.SUCCEEDED if self.ending.state is RunState.SUCCEEDED else JobState.FAILED

@@ -206,7 +206,9 @@ class InlineCalls:
         """Return the end of a node for its last try; one that is not final is the last crash allowed."""
         tries = self.tries.failures[path] + 1
         if completion.state is JobState.SUCCEEDED:
-            return NodeEnding(path, NodeState.SUCCESS, completion.result, completion.port, attempts=tries)
+            return NodeEnding(
+                path, NodeState.SUCCESS, completion.result, completion.port, attempts=tries, events=completion.events
+            )
         if completion.state.final:
             ending = node_ending(self.facts, path, completion.state, completion.error, tries)
             # With its trace: there is no job of the node that keeps it.

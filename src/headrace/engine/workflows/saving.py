@@ -57,6 +57,11 @@ class Saver:
     async def _save(self, part: Sequence[NodeEnding]) -> None:
         await self.runs.save_nodes(self.run_id, part, job_id=self.job_id, attempt=self.attempt, session=self.session)
 
+    async def save_events(self) -> None:
+        """Write what is left now if events leave with it, which the end of the job does not take along."""
+        if any(ending.events for ending in self._pending):
+            await self.save(())
+
     def rest(self) -> list[NodeEnding]:
         """Return what was not written; the end of the job takes it along."""
         rest, self._pending = self._pending, []

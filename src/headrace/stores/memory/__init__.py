@@ -8,18 +8,22 @@ from __future__ import annotations
 from headrace.clock import SystemClock
 from headrace.ports.clock import Clock
 from headrace.ports.notifier import Notifier
-from headrace.ports.stores import Stores
+from headrace.ports.stores import EventStores, Stores
 from headrace.stores.memory.admission import MemoryAdmission
 from headrace.stores.memory.batch_store import MemoryBatchStore
 from headrace.stores.memory.budget_store import MemoryBudgetStore
 from headrace.stores.memory.call_store import MemoryCallStore
 from headrace.stores.memory.control_store import MemoryControlStore
+from headrace.stores.memory.handle_store import MemoryHandleStore
+from headrace.stores.memory.inbox import MemoryInbox
 from headrace.stores.memory.inspect import MemoryInspect
 from headrace.stores.memory.job_store import MemoryJobStore
 from headrace.stores.memory.limiter import MemoryLimiter
 from headrace.stores.memory.memo_retention import DatedMemoStore
+from headrace.stores.memory.message_log import MemoryMessageLog
 from headrace.stores.memory.name_store import MemoryNameStore
 from headrace.stores.memory.notifier import MemoryNotifier
+from headrace.stores.memory.outbox import MemoryOutbox
 from headrace.stores.memory.run_store import MemoryRunStore
 from headrace.stores.memory.schedule_store import MemoryScheduleStore
 from headrace.stores.memory.session_store import MemorySessionStore
@@ -61,4 +65,14 @@ def stores_over(state: State, notifier: Notifier) -> Stores:
         runs=MemoryRunStore(state, notifier),
         workflows=MemoryWorkflowStore(state),
         signals=MemorySignalStore(state, notifier),
+        events=_event_stores(state, notifier),
+    )
+
+
+def _event_stores(state: State, notifier: Notifier) -> EventStores:
+    return EventStores(
+        outbox=MemoryOutbox(state, notifier),
+        inbox=MemoryInbox(state, notifier),
+        log=MemoryMessageLog(state, notifier),
+        handles=MemoryHandleStore(state, notifier),
     )

@@ -35,10 +35,14 @@ def apply_effects(state: State, effects: Effects) -> None:
         end_run(state, run, effects.ending.state)
 
 
-def keep_endings(state: State, run: Run, endings: Iterable[NodeEnding]) -> None:
-    """Keep how nodes ended; a path that has an ending keeps it."""
+def keep_endings(state: State, run: Run, endings: Iterable[NodeEnding]) -> list[NodeEnding]:
+    """Keep how nodes ended, and return those that are new; a path that has an ending keeps it."""
+    new = []
     for ending in endings:
-        run.endings.setdefault(ending.path, replace(ending, finished_at=state.now()))
+        if ending.path not in run.endings:
+            run.endings[ending.path] = replace(ending, finished_at=state.now(), events=())
+            new.append(ending)
+    return new
 
 
 def end_run(state: State, run: Run, final: RunState) -> None:

@@ -29,6 +29,8 @@ def complete_jobs(state: State, session: UUID, completions: Sequence[Completion]
             if completion.state.final and completion.effects is not None:
                 state.runs.settle(job.id)
                 apply_effects(state, completion.effects)
+            if completion.state is JobState.SUCCEEDED:
+                state.outbox.insert(completion.events, state.now())
             applied.append(job.id)
     return applied
 

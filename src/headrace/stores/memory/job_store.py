@@ -14,6 +14,7 @@ from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.ports.notifier import Notifier
 from headrace.stores.memory import claims, endings, intake
 from headrace.stores.memory.leadership import leads
+from headrace.stores.memory.outbox_rows import EVENTS
 from headrace.stores.memory.retention import prune_jobs
 from headrace.stores.memory.state import TIMED, State, atomic
 
@@ -45,15 +46,21 @@ class MemoryJobStore:
     @atomic
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds."""
-        return endings.complete_jobs(self._state, session, completions)
+        return self._complete(session, completions)
 
     @atomic
     async def exchange_jobs(
         self, session: UUID, completions: Sequence[Completion], claim: Claim
     ) -> tuple[list[UUID], list[ClaimedJob]]:
         """Complete and claim in one step."""
-        accepted = endings.complete_jobs(self._state, session, completions)
+        accepted = self._complete(session, completions)
         return accepted, await claims.claim_jobs(self._state, claim)
+
+    def _complete(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
+        applied = endings.complete_jobs(self._state, session, completions)
+        if any(completion.events for completion in completions):
+            self._notifier.hint(EVENTS)
+        return applied
 
     @atomic
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:

@@ -16,6 +16,7 @@ from headrace.ports.notifier import Notifier
 from headrace.stores.memory import effects, intake
 from headrace.stores.memory.endings import owned_job
 from headrace.stores.memory.leadership import leads
+from headrace.stores.memory.outbox_rows import EVENTS
 from headrace.stores.memory.retention import prune_runs
 from headrace.stores.memory.runs import Run
 from headrace.stores.memory.state import State, atomic
@@ -116,7 +117,10 @@ class MemoryRunStore:
         run = self._state.runs.rows.get(run_id)
         if run is None or owned_job(self._state, job_id, attempt, session) is None:
             raise FenceLostError
-        effects.keep_endings(self._state, run, endings)
+        for ending in effects.keep_endings(self._state, run, endings):
+            if ending.events:
+                self._state.outbox.insert(ending.events, self._state.now())
+                self._notifier.hint(EVENTS)
 
     @atomic
     async def cancel_run(self, run_id: UUID) -> CancelAnswer:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from headrace.model.session import LeaderTerm, NewSession, ProcessId, Renewal
+from headrace.model.session import LeaderTerm, NewSession, ProcessId, Renewal, Role
 from headrace.stores.memory import leadership
 from headrace.stores.memory.rows import Session
 from headrace.stores.memory.state import State, atomic
@@ -57,9 +57,9 @@ class MemorySessionStore:
             self._state.sessions[session].expires_at = self._state.now()
 
     @atomic
-    async def lead(self, session: UUID, *, lease: timedelta) -> LeaderTerm | None:
-        """Become or stay the leader."""
-        return leadership.lead(self._state, session, lease)
+    async def lead(self, session: UUID, *, lease: timedelta, role: Role = Role.ENGINE) -> LeaderTerm | None:
+        """Become or stay the leader in a role."""
+        return leadership.lead(self._state, session, lease, role)
 
     @atomic
     async def resign(self, term: LeaderTerm) -> None:

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from headrace.model.session import LeaderTerm
 from headrace.ports.notifier import Notifier
+from headrace.stores.memory import signalling
 from headrace.stores.memory.leadership import leads
 from headrace.stores.memory.retention import prune_signals
 from headrace.stores.memory.state import State, atomic
-from headrace.stores.memory.waiting_room import Signal
 
 
 class MemorySignalStore:
@@ -21,16 +21,10 @@ class MemorySignalStore:
     @atomic
     async def send_signal(self, key: str, payload: str) -> bool:
         """Store the first signal of a key and wake whoever waits for it."""
-        state, room = self._state, self._state.parked
-        if key in room.signals:
-            return False
-        room.signals[key] = Signal(payload, state.now())
-        woken = list(room.waiting.get(key, {}).values())
-        for job in woken:
-            state.queue_up(job, state.now())
-        for queue in {job.spec.queue for job in woken}:
+        queues = signalling.send(self._state, key, payload)
+        for queue in queues or ():
             self._notifier.hint(f"queue:{queue}")
-        return True
+        return queues is not None
 
     @atomic
     async def read_signal(self, key: str) -> str | None:

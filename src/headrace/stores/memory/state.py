@@ -15,11 +15,13 @@ from uuid import UUID, uuid4
 
 from headrace.model.job import AttemptRecord, JobError, JobState, Park
 from headrace.model.priority import head_start
+from headrace.model.session import Role
 from headrace.ports.clock import Clock
 from headrace.stores.memory.lanes import Lanes
 from headrace.stores.memory.ledger import Ledger
 from headrace.stores.memory.limits import Limits
 from headrace.stores.memory.names import Names
+from headrace.stores.memory.outbox_rows import OutboxTable
 from headrace.stores.memory.row_locks import RowLocks, Turn, straight_on
 from headrace.stores.memory.rows import Batch, Finished, Job, Key, Leader, QueueSetting, Session
 from headrace.stores.memory.runs import Runs
@@ -58,7 +60,8 @@ class State:
         self.batches: dict[UUID, Batch] = {}
         self.runs = Runs()
         self.sessions: dict[UUID, Session] = {}
-        self.leader: Leader | None = None
+        self.leaders: dict[Role, Leader] = {}
+        self.outbox = OutboxTable()
         self.queues: dict[str, QueueSetting] = {}
         self.limits = Limits()
         self.limit_locks = RowLocks()

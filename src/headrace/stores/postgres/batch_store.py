@@ -28,7 +28,7 @@ from headrace.stores.postgres.faults import lock_timed_out
 from headrace.stores.postgres.intake import spec_values
 from headrace.stores.postgres.rounds import no_batch
 from headrace.stores.postgres.rows import HEAD_STARTS
-from headrace.stores.postgres.terms import fetch_under
+from headrace.stores.postgres.terms import fetch_under, term_values
 
 
 class PostgresBatchStore:
@@ -143,7 +143,7 @@ class PostgresBatchStore:
 
     async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
         """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed."""
-        leader = {"session": term.session, "term": term.term}
+        leader = term_values(term)
         ids = [row["id"] for row in await self._database.fetch("find_unclosed", **leader)]
         closed = await self.close_batches(ids)
         # Closing may have begun to cancel some; what it closed is not found again.

@@ -5,7 +5,7 @@ The statement that ends jobs can claim others with it: under load that halves th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -15,8 +15,10 @@ import asyncpg
 
 from headrace.model.crashes import MAX_LONE_CRASHES, POISON
 from headrace.model.errors import HeadraceError
+from headrace.model.event import Outgoing
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState, Park
 from headrace.model.run import Effects
+from headrace.stores.postgres import event_rows
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.effects import effects_values
 from headrace.stores.postgres.queries import Runner
@@ -30,7 +32,8 @@ async def complete_jobs(
 ) -> Exchanged:
     """Do what `JobStore.complete_jobs` promises, and claim with it; one statement unless both kinds of ending occur.
 
-    A claim goes along with final endings only, and only one without caps; else it brings nothing.
+    A claim goes along with final endings only, and only one without caps; else it brings nothing. Events need a
+    transaction: they are inserted behind the statement that says which jobs ended here.
     """
     # By id: statements that end the same jobs then wait for one another instead of deadlocking.
     ordered = sorted(completions, key=_job_id)
@@ -42,11 +45,12 @@ async def complete_jobs(
     async def work(tx: Transaction, *, again: bool) -> Exchanged:
         dropped = await _drop(tx, session, final) if again else []
         ended, claimed = await _finish(tx, session, final, claim, completions)
+        await event_rows.insert_with(tx, _events_of(final, ended))
         returned = [] if not others else await _put_back(tx, session, others)
         return dropped + ended + returned, claimed
 
     try:
-        if others:
+        if others or leaving(final):
             return await database.run(partial(work, again=False))
         return await _finish(database, session, final, claim, completions)
     except HeadraceError as error:
@@ -56,6 +60,20 @@ async def complete_jobs(
 
 
 _job_id = attrgetter("job_id")
+
+
+def leaving(completions: Iterable[Completion]) -> bool:
+    """Whether events may leave with completions."""
+    return any(completion.events for completion in completions)
+
+
+def _events_of(completions: Sequence[Completion], ended: Sequence[UUID]) -> list[Outgoing]:
+    """Return the events of the successes among the jobs that ended here: those that had ended before sent theirs."""
+    if not leaving(completions):
+        return []
+    ids = set(ended)
+    successes = (c for c in completions if c.state is JobState.SUCCEEDED and c.job_id in ids)
+    return [event for completion in successes for event in completion.events]
 
 
 async def _drop(runner: Runner, session: UUID, completions: Sequence[Completion]) -> list[UUID]:

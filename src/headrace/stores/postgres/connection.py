@@ -20,6 +20,7 @@ else:
 _ARRAYS = {
     199: ("_json", 114, "json"),
     1000: ("_bool", 16, "bool"),
+    1001: ("_bytea", 17, "bytea"),
     1005: ("_int2", 21, "int2"),
     1007: ("_int4", 23, "int4"),
     1009: ("_text", 25, "text"),

@@ -82,6 +82,11 @@ class Transaction:
         rows = await self.fetch(name, **values)
         return rows[0] if rows else None
 
+    @property
+    def connection(self) -> Connection:
+        """The driver's connection, for writes of the user's own in this transaction."""
+        return self._connection
+
     async def run_script(self, path: str) -> None:
         """Run a file of several statements without parameters, such as a migration."""
         await self._connection.execute(read_sql(path, self._schema))

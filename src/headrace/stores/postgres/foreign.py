@@ -1,4 +1,4 @@
-"""Transactional enqueue: jobs inserted on the caller's own connection, inside its transaction.
+"""Transactional enqueue: jobs and events inserted on the caller's own connection, inside its transaction.
 
 Connections are told apart by the module of their class, so that no driver is imported that the caller does not use.
 asyncpg, psycopg 3 (sync and async) and SQLAlchemy (sync and async connections and sessions) are understood. Keyed
@@ -14,7 +14,9 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from headrace.model.errors import HeadraceError, InvalidInputError, StoreUnavailableError
+from headrace.model.event import Outgoing
 from headrace.model.job import NewJob
+from headrace.stores.postgres import event_rows
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.faults import describe
 from headrace.stores.postgres.foreign_runners import RUNNERS, kind_of
@@ -54,6 +56,16 @@ class PostgresForeignIntake:
             raise
         except Exception as error:
             raise _refused(error) from error
+
+    async def insert_events_on(self, connection: Any, events: Sequence[Outgoing]) -> None:
+        """Put events into the outbox on such a connection; they leave iff that commits. Raises InvalidInputError."""
+        runner = self._runner(connection)
+        try:
+            await event_rows.insert_with(runner, events)
+        except HeadraceError:
+            raise
+        except Exception as error:
+            raise _refused(error, "events") from error
 
     async def _insert_keyed(self, runner: ForeignRunner, jobs: Sequence[NewJob]) -> list[UUID]:
         """Insert with our bound on waits for keys, and leave the caller's own bound as it was."""
@@ -113,9 +125,9 @@ def _forget_actions(session: Any, previous: Any) -> None:
         session.info[_ACTIONS].clear()
 
 
-def _refused(error: Exception) -> HeadraceError:
+def _refused(error: Exception, what: str = "jobs") -> HeadraceError:
     cause = getattr(error, "orig", None) or error
     return StoreUnavailableError(
-        f"The jobs could not be inserted on this connection ({describe(cause)}). Check that it is open, that its "
+        f"The {what} could not be inserted on this connection ({describe(cause)}). Check that it is open, that its "
         "transaction is not aborted, and that it leads to the database of HEADRACE_URL."
     )

@@ -14,6 +14,7 @@ from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.stores.postgres import completion, intake, pruning
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.notifier import PostgresNotifier
+from headrace.stores.postgres.outbox import EVENTS
 from headrace.stores.postgres.rows import claim_values, claimed_jobs, held_jobs
 from headrace.stores.postgres.sweeps import Sweeper
 
@@ -56,13 +57,21 @@ class PostgresJobStore:
 
     async def complete_jobs(self, session: UUID, completions: Sequence[Completion]) -> list[UUID]:
         """Apply the completions whose fence holds, in one transaction, and return their job ids."""
-        return (await completion.complete_jobs(self._hot, session, completions))[0]
+        return (await self._complete(session, completions))[0]
 
     async def exchange_jobs(
         self, session: UUID, completions: Sequence[Completion], claim: Claim
     ) -> tuple[list[UUID], list[ClaimedJob]]:
         """Complete and claim in one round trip; see `complete_jobs` and `claim_jobs`."""
-        return await completion.complete_jobs(self._hot, session, completions, claim)
+        return await self._complete(session, completions, claim)
+
+    async def _complete(
+        self, session: UUID, completions: Sequence[Completion], claim: Claim | None = None
+    ) -> tuple[list[UUID], list[ClaimedJob]]:
+        exchanged = await completion.complete_jobs(self._hot, session, completions, claim)
+        if completion.leaving(completions):
+            self._notifier.hint(EVENTS)
+        return exchanged
 
     async def stage_jobs(self, *, limit: int) -> frozenset[str]:
         """Move scheduled jobs that are due, and parked ones whose time has come, to ready; return their queues."""

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from headrace.model.errors import ConflictError, FenceLostError, NotFoundError
 from headrace.model.job import CancelAnswer, JobState
 from headrace.model.run import Effects, LiveNode, NewRun, NodeEnding, RunState, RunView, StartedAt, Unsettled
 from headrace.model.session import LeaderTerm
-from headrace.stores.postgres import intake
+from headrace.stores.postgres import event_rows, intake
 from headrace.stores.postgres.completion import apply_effects
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.effects import ending_values
 from headrace.stores.postgres.notifier import PostgresNotifier
+from headrace.stores.postgres.outbox import EVENTS
+from headrace.stores.postgres.queries import Runner
 from headrace.stores.postgres.rows import decode_error, node_ending, run_view
+from headrace.stores.postgres.terms import hold_term
 
 #: Runs that one transaction removes: each may have thousands of nodes.
 _RUNS_AT_ONCE = 20
@@ -104,11 +108,16 @@ class PostgresRunStore:
         self, run_id: UUID, endings: Sequence[NodeEnding], *, job_id: UUID, attempt: int, session: UUID
     ) -> None:
         """Keep how nodes ended that the run's own job ran, under the fence of that job."""
-        rows = await self._hot.fetch(
-            "save_nodes", run_id=run_id, job_id=job_id, attempt=attempt, session=session, **ending_values(endings)
-        )
-        if not rows:
+        leaving = any(ending.events for ending in endings)
+
+        async def save(runner: Runner) -> bool:
+            fence = {"run_id": run_id, "job_id": job_id, "attempt": attempt, "session": session}
+            return await _save_nodes(runner, endings, **fence)
+
+        if not await (self._hot.run(save) if leaving else save(self._hot)):
             raise FenceLostError
+        if leaving:
+            self._notifier.hint(EVENTS)
 
     async def cancel_run(self, run_id: UUID) -> CancelAnswer:
         """Start cancelling a run. Raises NotFoundError."""
@@ -164,7 +173,7 @@ class PostgresRunStore:
 
 
 async def _prune(tx: Transaction, *, older_than: timedelta, limit: int, term: LeaderTerm | None) -> int:
-    if term is not None and not await tx.fetch("hold_term", session=term.session, term=term.term):
+    if term is not None and not await hold_term(tx, term):
         return 0
     rows = await tx.fetch("prune_runs", retention=older_than, limit=limit)
     hashes = list({row["snapshot"] for row in rows})
@@ -172,6 +181,15 @@ async def _prune(tx: Transaction, *, older_than: timedelta, limit: int, term: Le
     if held:
         await tx.fetch("prune_snapshots", hashes=[row["hash"] for row in held])
     return len(rows)
+
+
+async def _save_nodes(runner: Runner, endings: Sequence[NodeEnding], **values: Any) -> bool:
+    """Keep endings, and put the events of those that were kept into the outbox; False: the fence is lost."""
+    rows = await runner.fetch("save_nodes", **values, **ending_values(endings))
+    if rows and any(ending.events for ending in endings):
+        first = {ending.path: ending for ending in reversed(endings)}  # of two endings of a path the first one stands
+        await event_rows.insert_with(runner, [event for path in rows[0]["kept"] for event in first[path].events])
+    return bool(rows)
 
 
 async def _claim_key(tx: Transaction, run: NewRun, key: str) -> UUID:

@@ -25,6 +25,7 @@ from headrace.model.schedule import (
 from headrace.model.session import LeaderTerm
 from headrace.stores.postgres.database import Database, Transaction
 from headrace.stores.postgres.intake import insert_with
+from headrace.stores.postgres.terms import hold_term
 
 
 class _TermOverError(Exception):
@@ -62,7 +63,7 @@ class PostgresScheduleStore:
 
         async def work(tx: Transaction) -> list[UUID]:
             ids = await _move(tx, firing)
-            if not await tx.fetch("hold_term", session=term.session, term=term.term):
+            if not await hold_term(tx, term):
                 raise _TermOverError
             return ids
 

@@ -228,14 +228,13 @@ CREATE TABLE {schema}.sessions (
   CONSTRAINT sessions_pkey PRIMARY KEY (id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
--- The one leader. The row stays after a resignation, so that terms never repeat.
+-- The one leader of each role. The rows stay after a resignation, so that terms never repeat.
 CREATE TABLE {schema}.leader (
-  one boolean NOT NULL DEFAULT true,
+  one text NOT NULL DEFAULT 'engine',          -- the role: engine | relay
   session uuid NOT NULL,
   term bigint NOT NULL,
   expires_at timestamptz NOT NULL,
-  CONSTRAINT leader_pkey PRIMARY KEY (one),
-  CONSTRAINT leader_one_check CHECK (one)
+  CONSTRAINT leader_pkey PRIMARY KEY (one)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
 -- What operators and apps set for queues.
@@ -531,6 +530,152 @@ CREATE TABLE {schema}.signals (
 -- Pruning, of those that came and of those that did not.
 CREATE INDEX signals_sent ON {schema}.signals (sent_at) WHERE payload IS NOT NULL;
 CREATE INDEX signals_awaited ON {schema}.signals (created_at) WHERE payload IS NULL;
+
+-- The log of events: what happened, appended in the transaction of its cause.
+CREATE TABLE {schema}.events (
+  position bigint GENERATED ALWAYS AS IDENTITY,  -- order of inserts
+  id uuid NOT NULL,
+  occurred_at timestamptz NOT NULL,
+  schema_version int NOT NULL,                 -- of the payload
+  retries int NOT NULL,                        -- of what led to it
+  type text NOT NULL,                          -- Domain.Aggregate.Event
+  aggregate_type text NOT NULL,
+  aggregate_id text COLLATE "C" NOT NULL,
+  correlation_id text COLLATE "C",
+  causation_id text,
+  payload json NOT NULL,
+  CONSTRAINT events_pkey PRIMARY KEY (id),
+  CONSTRAINT events_position_key UNIQUE (position)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
+CREATE INDEX events_correlation ON {schema}.events (correlation_id, position) WHERE correlation_id IS NOT NULL;
+CREATE INDEX events_aggregate ON {schema}.events (aggregate_id, position);
+-- Pruning.
+CREATE INDEX events_age ON {schema}.events (occurred_at);
+
+-- What no bus has yet: events by id, and messages as they are. A row goes when it is published, and its event stays.
+CREATE TABLE {schema}.event_outbox (
+  position bigint GENERATED ALWAYS AS IDENTITY,  -- order of inserts; of commits only for those who take turns
+  event_id uuid NOT NULL,                      -- of the event, or of the message itself
+  created_at timestamptz NOT NULL,
+  parked_at timestamptz,
+  raw boolean NOT NULL,                        -- a message as it is; there is no event
+  state text NOT NULL,                         -- waiting -> gone | parked; waiting <-> held behind a parked one
+  topic text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  error text,                                  -- why it is parked
+  headers json,                                -- of a message: [[name, value], ...]
+  message bytea,                               -- null in a raw one: a tombstone
+  CONSTRAINT event_outbox_pkey PRIMARY KEY (position)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- What is inserted twice is there once; whether an old event has left.
+CREATE UNIQUE INDEX event_outbox_event ON {schema}.event_outbox (event_id);
+-- The relay walks this one, past whatever is parked and held.
+CREATE INDEX event_outbox_waiting ON {schema}.event_outbox (position) WHERE state = 'waiting';
+-- What keeps a key back, and what waits behind it.
+CREATE INDEX event_outbox_parked ON {schema}.event_outbox (topic, md5(key), position) WHERE state = 'parked';
+CREATE INDEX event_outbox_held ON {schema}.event_outbox (topic, md5(key), position) WHERE state = 'held';
+
+-- Which messages consumers have handled, noted in the transaction of the effect.
+CREATE TABLE {schema}.event_inbox (
+  handled_at timestamptz NOT NULL,
+  consumer text COLLATE "C" NOT NULL,
+  message_id text COLLATE "C" NOT NULL,
+  CONSTRAINT event_inbox_pkey PRIMARY KEY (consumer, message_id)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
+-- Pruning.
+CREATE INDEX event_inbox_age ON {schema}.event_inbox (handled_at);
+
+-- The log of messages, for a bus without a broker: topics, whose number of partitions never changes ...
+CREATE TABLE {schema}.log_topics (
+  id int GENERATED ALWAYS AS IDENTITY,
+  partitions int NOT NULL,                     -- of a topic
+  name text COLLATE "C" NOT NULL,
+  CONSTRAINT log_topics_pkey PRIMARY KEY (id),
+  CONSTRAINT log_topics_name UNIQUE (name)
+);
+
+-- ... their partitions: a row is locked from giving out offsets to the commit ...
+CREATE TABLE {schema}.log_partitions (
+  next bigint NOT NULL,                        -- the next offset
+  topic_id int NOT NULL,
+  partition int NOT NULL,
+  CONSTRAINT log_partitions_pkey PRIMARY KEY (topic_id, partition)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_cost_delay = 0);
+
+-- ... and what is in them.
+CREATE TABLE {schema}.log_messages (
+  position bigint NOT NULL,                    -- the offset
+  stored_at timestamptz NOT NULL,
+  topic_id int NOT NULL,
+  partition int NOT NULL,
+  key bytea NOT NULL,                          -- UTF-8
+  value bytea,
+  headers json NOT NULL,                       -- [[name, value], …]
+  CONSTRAINT log_messages_pkey PRIMARY KEY (topic_id, partition, position)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
+
+-- Members of groups, and what they read.
+CREATE TABLE {schema}.log_members (
+  member uuid NOT NULL,
+  expires_at timestamptz NOT NULL,
+  name text COLLATE "C" NOT NULL,              -- of the group
+  topics text[] NOT NULL,                      -- one that ends with * stands for all that begin so
+  CONSTRAINT log_members_pkey PRIMARY KEY (name, member)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- How far groups are, and who of them reads on: half-filled pages, offsets are updated in place.
+CREATE TABLE {schema}.log_shares (
+  position bigint NOT NULL,                    -- the next to be read
+  member uuid,                                 -- null: nobody reads
+  topic_id int NOT NULL,
+  partition int NOT NULL,
+  generation int NOT NULL,                     -- one more with each member
+  name text COLLATE "C" NOT NULL,              -- of the group
+  CONSTRAINT log_shares_pkey PRIMARY KEY (name, topic_id, partition)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_cost_delay = 0);
+
+-- What paused work waits for; made by whichever comes first, the handle or an event: they take turns on the row.
+CREATE TABLE {schema}.flow_resume_handles (
+  correlation_id text COLLATE "C" NOT NULL,
+  expect_types text[] NOT NULL,
+  expect_count int NOT NULL,
+  arrived int NOT NULL,                        -- of those expected
+  created_at timestamptz NOT NULL,             -- early: of the first event that is kept
+  expires_at timestamptz,
+  ended_at timestamptz,
+  wake_at timestamptz,                         -- null: no target is to be woken
+  request_types text[] NOT NULL,
+  agents text[] NOT NULL,
+  state text NOT NULL,                         -- early -> waiting -> resolved | expired | cancelled
+  token_hash text COLLATE "C" NOT NULL,
+  target text NOT NULL,
+  payload json,                                -- came with the token
+  CONSTRAINT flow_resume_handles_pkey PRIMARY KEY (correlation_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+-- Expiring, waking, tokens, listing, and pruning.
+CREATE INDEX flow_resume_handles_waiting ON {schema}.flow_resume_handles (expires_at) WHERE state = 'waiting';
+CREATE INDEX flow_resume_handles_wakes ON {schema}.flow_resume_handles (wake_at) WHERE wake_at IS NOT NULL;
+CREATE UNIQUE INDEX flow_resume_handles_token ON {schema}.flow_resume_handles (token_hash) WHERE token_hash <> '';
+CREATE INDEX flow_resume_handles_newest ON {schema}.flow_resume_handles (created_at, correlation_id)
+  WHERE state <> 'early';
+CREATE INDEX flow_resume_handles_ended ON {schema}.flow_resume_handles (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX flow_resume_handles_early ON {schema}.flow_resume_handles (created_at) WHERE state = 'early';
+
+-- Events that a handle waits for, or may wait for. The key has an event apart from its dead letters by each agent.
+CREATE TABLE {schema}.resume_events (
+  seq bigint GENERATED ALWAYS AS IDENTITY,
+  noted_at timestamptz NOT NULL,
+  dead boolean NOT NULL,
+  correlation_id text COLLATE "C" NOT NULL,
+  event_id text COLLATE "C" NOT NULL,          -- the id, or what is short and stands for it
+  agent text COLLATE "C" NOT NULL,
+  type text NOT NULL,
+  cause text COLLATE "C",                      -- as event_id
+  noted json NOT NULL,                         -- {"event", "dead", "agent", "error"}
+  CONSTRAINT resume_events_pkey PRIMARY KEY (correlation_id, event_id, dead, agent)
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 -- For workers of the release before.
 CREATE PROCEDURE {schema}.insert_job(job_id uuid, due timestamptz, head_start interval, job_queue text, job_task text,

@@ -1,4 +1,4 @@
-"""Leases of workers and the one leader, by the database's clock only."""
+"""Leases of workers and the one leader of each role, by the database's clock only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from headrace.model.session import LeaderTerm, NewSession, ProcessId, Renewal
+from headrace.model.session import LeaderTerm, NewSession, ProcessId, Renewal, Role
 from headrace.stores.postgres.database import Database
+from headrace.stores.postgres.terms import term_values
 
 
 class PostgresSessionStore:
@@ -49,11 +50,11 @@ class PostgresSessionStore:
         """End the leases of sessions whose processes are known to be gone."""
         await self._database.fetch("expire_sessions", sessions=sorted(sessions))
 
-    async def lead(self, session: UUID, *, lease: timedelta) -> LeaderTerm | None:
-        """Become or stay the leader; None while another session leads. A new leader starts a new term."""
-        row = await self._database.fetch_one("lead", session=session, lease=lease)
-        return None if row is None else LeaderTerm(session, row["term"])
+    async def lead(self, session: UUID, *, lease: timedelta, role: Role = Role.ENGINE) -> LeaderTerm | None:
+        """Become or stay the leader in a role; None while another session leads. A new leader starts a new term."""
+        row = await self._database.fetch_one("lead", session=session, lease=lease, role=role)
+        return None if row is None else LeaderTerm(session, row["term"], role)
 
     async def resign(self, term: LeaderTerm) -> None:
         """Give leadership up, if it is still held."""
-        await self._database.fetch("resign", session=term.session, term=term.term)
+        await self._database.fetch("resign", **term_values(term))

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 
 from headrace.ports.clock import Clock
-from headrace.ports.stores import Stores
+from headrace.ports.stores import EventStores, Stores
 from headrace.stores.postgres.admission import PostgresAdmission
 from headrace.stores.postgres.batch_store import PostgresBatchStore
 from headrace.stores.postgres.budget_store import PostgresBudgetStore
@@ -17,13 +17,17 @@ from headrace.stores.postgres.call_store import PostgresCallStore
 from headrace.stores.postgres.control_store import PostgresControlStore
 from headrace.stores.postgres.database import Database, DatabaseOptions
 from headrace.stores.postgres.foreign import PostgresForeignIntake
+from headrace.stores.postgres.handle_store import PostgresHandleStore
+from headrace.stores.postgres.inbox import PostgresInbox
 from headrace.stores.postgres.inspect import PostgresInspect
 from headrace.stores.postgres.job_store import PostgresJobStore
 from headrace.stores.postgres.limiter import PostgresLimiter
 from headrace.stores.postgres.memo_store import PostgresMemoStore
+from headrace.stores.postgres.message_log import PostgresMessageLog
 from headrace.stores.postgres.migrate import check_version
 from headrace.stores.postgres.name_store import PostgresNameStore
 from headrace.stores.postgres.notifier import PostgresNotifier
+from headrace.stores.postgres.outbox import PostgresOutbox
 from headrace.stores.postgres.run_store import PostgresRunStore
 from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
@@ -98,6 +102,12 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         runs=PostgresRunStore(database, hot, notifier),
         workflows=PostgresWorkflowStore(database),
         signals=PostgresSignalStore(database, notifier),
+        events=EventStores(
+            outbox=PostgresOutbox(database, hot, notifier),
+            inbox=PostgresInbox(database, notifier),
+            log=PostgresMessageLog(database, notifier),
+            handles=PostgresHandleStore(database, notifier),
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from headrace.model.session import LeaderTerm
 from headrace.model.stats import Rescued
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.rows import encode_error
+from headrace.stores.postgres.terms import term_values
 
 WORKER_LOST = encode_error(crashes.WORKER_LOST)
 OVERDUE = encode_error(crashes.OVERDUE)
@@ -62,7 +63,7 @@ class Sweeper:
         assert pages is not None
         rows, self._overdue = await self._sweep_from(
             self._overdue, pages["jobs"], SLICE, "fail_overdue_jobs",
-            limit=limit, grace=grace, session=term.session, term=term.term,
+            limit=limit, grace=grace, **term_values(term),
         )  # fmt: skip
         return rescued(rows)
 

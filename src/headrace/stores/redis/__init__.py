@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace.stores.redis.handle_cache import make_handle_cache
     from headrace.stores.redis.limiter_beside import open_redis_limiter
     from headrace.stores.redis.run_board import make_run_board
     from headrace.stores.redis.stores import (
@@ -19,6 +20,7 @@ __all__ = [
     "RedisSite",
     "adopt",
     "create_namespace",
+    "make_handle_cache",
     "make_run_board",
     "namespace_is_missing",
     "open_redis_limiter",
@@ -32,6 +34,10 @@ def __getattr__(name: str) -> Any:
         from headrace.stores.redis.limiter_beside import open_redis_limiter
 
         return open_redis_limiter
+    if name == "make_handle_cache":
+        from headrace.stores.redis.handle_cache import make_handle_cache
+
+        return make_handle_cache
     if name == "make_run_board":
         from headrace.stores.redis.run_board import make_run_board
 

@@ -21,7 +21,7 @@ from headrace.model.ids import uuid7, uuid7s
 from headrace.model.session import LeaderTerm
 from headrace.stores.redis.intake import check_size
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import micros, parse_id, span, spec_fields, to_json
+from headrace.stores.redis.rows import leader_words, micros, parse_id, span, spec_fields, to_json
 
 #: Batches that one script tries to close, and that one looks at.
 PAGE = 200
@@ -135,7 +135,7 @@ class RedisBatchStore:
 
     async def _settle(self, batch_id: UUID, most: int, term: LeaderTerm | None = None) -> int:
         """Settle a batch being cancelled part by part, up to a bound; return how many items, -1 for no batch."""
-        leader = ("", "") if term is None else (term.session.hex, str(term.term))
+        leader = leader_words(term)
         settled = 0
         while settled < most:
             part = min(SETTLE_PART, most - settled)
@@ -164,7 +164,7 @@ class RedisBatchStore:
         closed: list[ClosedBatch] = []
         cursor = "0"
         while cursor:
-            words = (cursor, PAGE, term.session.hex, str(term.term), span(seal_timeout))
+            words = (cursor, PAGE, *leader_words(term), span(seal_timeout))
             cursor, *found = await self._namespace.run("sweep_batches", *words)
             cursor = "" if cursor == "0" else cursor
             ids = [parse_id(text) for text in found[::2]]

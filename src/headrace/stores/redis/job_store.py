@@ -15,7 +15,7 @@ from headrace.stores.redis import intake, pruning
 from headrace.stores.redis.endings import completion_parts, encode_completions
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.notifier import RedisNotifier
-from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, rescued, span
+from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs, leader_words, rescued, span
 
 #: Jobs that one script of a sweep moves at most: more would hold up everybody else.
 SWEEP_PART = 100
@@ -91,7 +91,7 @@ class RedisJobStore:
 
     async def fail_overdue_jobs(self, *, grace: timedelta, limit: int, term: LeaderTerm) -> Rescued:
         """End attempts that ran longer than their timeout plus `grace`: retried while failures allow, else failed."""
-        words = (span(grace), term.session.hex, str(term.term))
+        words = (span(grace), *leader_words(term))
         return rescued([row async for rows in self._sweep("fail_overdue_jobs", *words, limit=limit) for row in rows])
 
     async def _sweep(self, verb: str, *words: str | int, limit: int) -> AsyncIterator[list[Any]]:

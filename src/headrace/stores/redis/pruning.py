@@ -9,7 +9,7 @@ from headrace.model.session import SESSION_RETENTION, LeaderTerm
 from headrace.model.spend import SPEND_RETENTION, SpendGroup
 from headrace.model.stats import Pruned, Retention
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import span
+from headrace.stores.redis.rows import leader_words, span
 
 #: What one script looks at.
 SLICE = 100
@@ -48,7 +48,7 @@ async def prune_signals(namespace: Namespace, older_than: timedelta, *, limit: i
 class _Pruning:
     def __init__(self, namespace: Namespace, term: LeaderTerm | None) -> None:
         self._namespace = namespace
-        self._leader = ("", "") if term is None else (term.session.hex, str(term.term))
+        self._leader = leader_words(term)
 
     async def ended(self, retention: Retention, limit: int, queue: str | None) -> int:
         """Remove final jobs; those that repeat one that goes in the same call may go too."""

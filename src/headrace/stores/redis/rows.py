@@ -11,6 +11,7 @@ from uuid import UUID
 
 from headrace.model.backlog import Alarm, QueueState
 from headrace.model.job import Claim, ClaimedJob, JobError, JobSpec
+from headrace.model.session import LeaderTerm, Role
 from headrace.model.stats import Rescued
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,6 +38,17 @@ def span(length: timedelta) -> int:
 def instant(text: str) -> datetime:
     """Return the instant of a text of microseconds. Jobs that were inserted together share theirs."""
     return _EPOCH + timedelta(microseconds=int(text))
+
+
+def leader_words(term: LeaderTerm | None) -> tuple[str, str]:
+    """Return a term of leadership for scripts, which tell roles apart by it; None is an operator, who needs none.
+
+    >>> leader_words(LeaderTerm(UUID(int=1), 3, Role.RELAY))
+    ('00000000000000000000000000000001', 'relay:3')
+    """
+    if term is None:
+        return "", ""
+    return term.session.hex, str(term.term) if term.role is Role.ENGINE else f"{term.role}:{term.term}"
 
 
 def parse_id(digits: str) -> UUID:

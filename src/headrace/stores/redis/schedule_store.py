@@ -20,7 +20,7 @@ from headrace.model.schedule import (
 )
 from headrace.model.session import LeaderTerm
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import instant, micros, parse_id, span, spec_fields, to_json
+from headrace.stores.redis.rows import instant, leader_words, micros, parse_id, span, spec_fields, to_json
 
 
 class RedisScheduleStore:
@@ -49,7 +49,7 @@ class RedisScheduleStore:
         seen = firing.seen
         fires = [[*_job_words(fire.job), str(micros(fire.fire_at))] for fire in firing.fires]
         times = [str(micros(at)) for at in (seen.after_at, firing.after_at, firing.next_at)]
-        words = (term.session.hex, str(term.term), seen.name, seen.declaration.rule.text, *times, to_json(fires))
+        words = (*leader_words(term), seen.name, seen.declaration.rule.text, *times, to_json(fires))
         return [parse_id(made) for made in await self._namespace.run("fire_schedule", *words)]
 
     async def run_schedule(self, name: str, fire: Fire) -> None:

@@ -1,4 +1,4 @@
-"""Leases of workers and the one leader, by the server's clock only."""
+"""Leases of workers and the one leader of each role, by the server's clock only."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from headrace.model.session import LeaderTerm, NewSession, ProcessId, Renewal
+from headrace.model.session import LeaderTerm, NewSession, ProcessId, Renewal, Role
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import parse_id, span, to_json
+from headrace.stores.redis.rows import leader_words, parse_id, span, to_json
 
 
 class RedisSessionStore:
@@ -49,11 +49,11 @@ class RedisSessionStore:
         """End the leases of sessions whose processes are known to be gone."""
         await self._namespace.run("expire_sessions", *(session.hex for session in sessions))
 
-    async def lead(self, session: UUID, *, lease: timedelta) -> LeaderTerm | None:
-        """Become or stay the leader; None while another session leads. A new leader starts a new term."""
-        term = await self._namespace.run("lead", session.hex, span(lease))
-        return None if term is None else LeaderTerm(session, int(term))
+    async def lead(self, session: UUID, *, lease: timedelta, role: Role = Role.ENGINE) -> LeaderTerm | None:
+        """Become or stay the leader in a role; None while another session leads. A new leader starts a new term."""
+        term = await self._namespace.run("lead", session.hex, span(lease), *([] if role is Role.ENGINE else [role]))
+        return None if term is None else LeaderTerm(session, int(term), role)
 
     async def resign(self, term: LeaderTerm) -> None:
         """Give leadership up, if it is still held."""
-        await self._namespace.run("resign", term.session.hex, str(term.term))
+        await self._namespace.run("resign", *leader_words(term))

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NoReturn
 
-from headrace.testing.simulation.campaign import Totals, run_seeds
+from headrace.testing.simulation.campaign import WORLDS, Totals, run_seeds
 from headrace.testing.simulation.report import Run
-from headrace.testing.simulation.world import run_seed
 
 #: These take most of a year on one core.
 MOST_SEEDS = 1_000_000_000
@@ -53,7 +52,7 @@ def _campaign(options: argparse.Namespace) -> int:
     seeds = range(options.first, options.first + options.seeds)
     started, cpu = time.perf_counter(), sum(os.times()[:4])
     totals = Totals()
-    for run in _with_progress(run_seeds(seeds, jobs=options.jobs), len(seeds), quiet=options.json):
+    for run in _with_progress(run_seeds(seeds, jobs=options.jobs, world=options.world), len(seeds), quiet=options.json):
         totals.add(run)
         if not run.ok and not options.json:
             print(run.report(options.last))  # noqa: T201
@@ -69,6 +68,7 @@ def _parser() -> Parser:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--seeds", type=_at_least_one, default=200, help="how many (default 200)")
     which.add_argument("--seed", type=int, help="run this one only")
+    parser.add_argument("--world", choices=list(WORLDS), default="jobs", help="what is simulated (default jobs)")
     parser.add_argument("--first", type=int, default=1, help="the first seed (default 1)")
     parser.add_argument("--trace", action="store_true", help="with --seed: print every line of the trace")
     parser.add_argument("--last", type=_at_least_one, default=40, help="lines of the trace in a report (default 40)")
@@ -86,7 +86,7 @@ def _at_least_one(text: str) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    run = run_seed(options.seed, traced=True)
+    run = WORLDS[options.world](options.seed, traced=True)
     if options.json:
         totals = Totals()
         totals.add(run)

@@ -40,6 +40,8 @@ class JobRules:
         self._keys: dict[tuple[str, str], tuple[UUID, str]] = {}
         self._steps: dict[tuple[UUID, str], str] = {}
         self._owned: list[UUID] = []
+        #: Times that parked jobs no longer wait for, since a signal woke them.
+        self._woken: dict[UUID, datetime | None] = {}
         self._pruned = 0
 
     def before(self, request: Request) -> None:
@@ -109,6 +111,8 @@ class JobRules:
             self._check_claim(job, before, now, request)
         elif before.state is JobState.RUNNING:
             self._check_end(job, before, now, request)
+        elif before.state is JobState.PARKED and request.verb != "stage_jobs":
+            self._woken[job.id] = before.run_at
 
     def _check_claim(self, job: Job, before: Seen, now: Seen, request: Request) -> None:
         if request.verb not in CLAIMING or now.state is not JobState.RUNNING or now.attempt != before.attempt + 1:
@@ -120,7 +124,7 @@ class JobRules:
 
     def _check_right(self, job: Job, before: Seen, now: Seen) -> None:
         state, at = self._state, self._state.now()
-        if before.run_at is not None and before.run_at > at:
+        if before.run_at is not None and before.run_at > at and before.run_at != self._woken.get(job.id):
             self._breach("no claim before run_at", f"job {job.id} was claimed at {at}, its time is {before.run_at}")
         elif now.session is None or not state.alive(now.session):
             self._breach("session expiry", f"job {job.id} was claimed for {now.session}, whose lease has ended")

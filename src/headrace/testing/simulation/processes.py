@@ -9,10 +9,11 @@ from headrace.engine.attempt import compose
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.breaker_reports import BreakerReports
 from headrace.engine.middleware.breaker import BreakerMiddleware
+from headrace.engine.middleware.park import park
 from headrace.engine.middleware.retry import RetryMiddleware
 from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.middleware.usage import meter_usage
-from headrace.engine.registry import RunsIn
+from headrace.engine.registry import Registry, RunsIn
 from headrace.engine.shift import ShiftOptions
 from headrace.engine.worker import DutyOptions, Worker
 from headrace.executors.inline import InlineExecutor
@@ -98,17 +99,25 @@ class Processes:
         clock = ActorClock(self._loop, actor, timedelta(seconds=place.wrong))
         child = LoneChild(self._child_crashes)
         factory = AttemptFactory(
-            registry=registry(new=new or place.new, capped=new or place.capped),
+            registry=self._tasks(place, actor, new=new),
             jobs=self._stores.jobs, executors={RunsIn.LOOP: InlineExecutor()},
-            alone=child, proceed=compose([RetryMiddleware(), self._breakers(), limit_time, meter_usage]), clock=clock,
-            max_processing_time=timedelta(seconds=30),
+            alone=child, proceed=compose([RetryMiddleware(), self._breakers(), park, limit_time, meter_usage]),
+            clock=clock, max_processing_time=timedelta(seconds=30),
         )  # fmt: skip
         options = ShiftOptions(
-            queues={MAIN: place.slots, SIDE: 2, GATED: place.gated_slots}, batch_size=place.batch_size,
+            queues=self._queues(place), batch_size=place.batch_size,
             poll_interval=timedelta(seconds=place.poll_seconds), lease=timedelta(seconds=LEASE_SECONDS),
             heartbeat_interval=timedelta(seconds=LEASE_SECONDS / 4),
         )  # fmt: skip
         return Worker(self._stores, factory, shift=options, duties=self._duties(), clock=clock)
+
+    def _tasks(self, place: Place, actor: Actor, *, new: bool) -> Registry:
+        """Return what a worker knows."""
+        return registry(new=new or place.new, capped=new or place.capped)
+
+    def _queues(self, place: Place) -> dict[str, int]:
+        """Return the queues that a worker takes from, and its slots."""
+        return {MAIN: place.slots, SIDE: 2, GATED: place.gated_slots}
 
     def _breakers(self) -> BreakerMiddleware:
         return BreakerMiddleware(BreakerReports(self._stores.admission))

@@ -32,6 +32,8 @@ class Run:
     counts: dict[str, int]
     violation: tuple[str, str] | None
     trace: tuple[str, ...]
+    #: Which world: see `campaign.WORLDS`.
+    world: str = "jobs"
 
     @property
     def ok(self) -> bool:
@@ -43,6 +45,11 @@ class Run:
         """A fingerprint of everything that happened, equal wherever the seed is run by the same code."""
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
+    @property
+    def replay(self) -> str:
+        """The command that shows it again."""
+        return REPLAY.format(seed=self.seed) + ("" if self.world == "jobs" else f" --world {self.world}")
+
     def report(self, last: int = 40) -> str:
         """Return what somebody needs who has to find the defect; `last` lines of the trace."""
         if self.violation is None:
@@ -53,7 +60,7 @@ class Run:
             f"  {what}",
             f"the last {min(last, len(self.trace))} of {len(self.trace)} lines:",
             *(f"  {line}" for line in self.trace[-last:]),
-            f"replay: {REPLAY.format(seed=self.seed)}",
+            f"replay: {self.replay}",
         ]
         return "\n".join(lines)
 

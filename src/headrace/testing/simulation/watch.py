@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
+from headrace.model.job import Park
 from headrace.ports.clock import Clock
 from headrace.stores.memory.rows import Job
 from headrace.stores.memory.state import State
@@ -21,6 +22,11 @@ class WatchedState(State):
         """Make a job scheduled or ready."""
         self.moved[job.id] = None
         super().wait(job, until=until)
+
+    def park(self, job: Job, park: Park) -> None:
+        """Make a job parked, or ready."""
+        self.moved[job.id] = None
+        super().park(job, park)
 
     def make_ready(self, job: Job, *, sort_at: datetime) -> None:
         """Make a job ready."""

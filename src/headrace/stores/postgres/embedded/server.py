@@ -36,8 +36,11 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        """A `postgresql://` URL with the password in it, for asyncpg, psycopg and libpq: never log it."""
-        return f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{DATABASE}"
+        """A `postgresql://` URL with the password in it, for asyncpg, psycopg and libpq: never log it.
+
+        Without asking for TLS, which the server does not have: a driver that is cancelled while it asks complains.
+        """
+        return f"postgresql://{USER}:{self._password}@127.0.0.1:{self.port}/{DATABASE}?sslmode=disable"
 
     @property
     def port(self) -> int:

@@ -10,7 +10,7 @@ WITH overdue AS MATERIALIZED (
   WHERE j.ctid >= ('(' || %(first_page)s::bigint || ',0)')::tid
     AND j.ctid < ('(' || %(end_page)s::bigint || ',0)')::tid
     AND j.state = 'running' AND j.started_at + j.timeout + %(grace)s::interval < coalesce(%(now)s::timestamptz, now())
-    AND EXISTS (SELECT FROM {schema}.leader AS l WHERE l.session = %(session)s AND l.term = %(term)s
+    AND EXISTS (SELECT FROM {schema}.leader AS l WHERE l.one = %(role)s AND l.session = %(session)s AND l.term = %(term)s
       AND l.expires_at > coalesce(%(now)s::timestamptz, now()))
   LIMIT %(limit)s::int
   FOR UPDATE OF j SKIP LOCKED

@@ -1,5 +1,5 @@
 -- Keep how nodes ended that the job of a run ran, under the fence of its attempt; no row: the fence is lost. Paths that
--- have an ending keep it.
+-- have an ending keep it; returns those that were kept now.
 -- Locks: the job row (shared, so that it cannot end meanwhile), then the endings in the order given. Index: primary keys.
 WITH owner AS MATERIALIZED (
   SELECT j.id FROM {schema}.jobs AS j
@@ -16,5 +16,6 @@ WITH owner AS MATERIALIZED (
       %(node_reused)s::boolean[], %(node_started)s::timestamptz[])
       AS e (path, state, output, port, error, artifact, attempts, reused, started_at)
   ON CONFLICT (run_id, path) DO NOTHING
+  RETURNING path
 )
-SELECT id FROM owner
+SELECT ARRAY(SELECT path::text FROM kept) AS kept FROM owner

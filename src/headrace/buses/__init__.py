@@ -1,0 +1,1 @@
+"""What carries events: adapters of the bus port."""

@@ -1,0 +1,226 @@
+"""A member of a group on the store's bus: which partitions it reads, from where on, and how it gives them up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+from headrace.buses.stored.reading import Reading
+from headrace.model.errors import BusUnavailableError, StoreUnavailableError
+from headrace.model.message_log import Membership, Partition, Share, Stored
+from headrace.ports.bus import Delivery, SubscriptionOptions
+from headrace.ports.message_log import MessageLog
+from headrace.ports.notifier import Notifier
+
+#: The topic of hints that there are new messages, or partitions to be had.
+LOG = "log"
+#: Hints that bring nothing lead to a new join this part of the lease after the last one: others are hinted as well.
+STALE_PART = 0.02
+
+
+@contextmanager
+def as_bus_errors() -> Iterator[None]:
+    """Tell of a store that cannot answer as of a bus that cannot."""
+    try:
+        yield
+    except StoreUnavailableError as error:
+        raise BusUnavailableError(str(error)) from error
+
+
+class StoreSubscription:
+    """`ports.bus.Subscription`. It joins again every third of its lease, and soon after hints that brought nothing."""
+
+    def __init__(self, log: MessageLog, options: SubscriptionOptions, *, lease: timedelta, poll: timedelta) -> None:
+        """`lease`: silence after which it is no member any more; `poll`: the longest wait for a hint."""
+        self._log, self._options = log, options
+        self._lease, self._poll = lease, poll.total_seconds()
+        self._member = uuid4()
+        self._reading: dict[Partition, Reading] = {}
+        self._paused: set[Partition] = set()
+        self._turn = 0
+        self._hinted = asyncio.Event()
+        #: A hint brought nothing since the last join.
+        self._stale = False
+        self._look_at = self._joined_at = -math.inf
+        self._stop_hints: Callable[[], None] | None = None
+
+    async def open(self, notifier: Notifier) -> None:
+        """Join, and listen for hints."""
+        await self._join()
+        self._stop_hints = await notifier.subscribe(self._on_hint)
+
+    def stop_hints(self) -> None:
+        """Listen no more."""
+        stop, self._stop_hints = self._stop_hints, None
+        if stop is not None:
+            stop()
+
+    def _on_hint(self, topic: str) -> None:
+        if topic == LOG:
+            self._hinted.set()
+
+    async def receive(self, *, limit: int, timeout: float) -> list[Delivery]:
+        """Return what has come, at most `limit`, or nothing after `timeout` seconds."""
+        until, third = _now() + timeout, self._lease.total_seconds() / 3
+        with as_bus_errors():
+            while True:
+                if _now() - self._joined_at >= third:
+                    await self._join()
+                found = await self._look(limit)
+                if found or _now() >= until:
+                    return found
+                await self._wait(min(until, self._look_at, self._joined_at + third) - _now())
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                await self._hinted.wait()
+        except TimeoutError:
+            return
+
+    async def _look(self, limit: int) -> list[Delivery]:
+        """Read, unless there was nothing a moment ago and no hint came since."""
+        hinted = self._hinted.is_set()
+        self._hinted.clear()
+        if not hinted and _now() < self._look_at:
+            return []
+        found = await self._read(limit)
+        # A hint that brought nothing may be of a new topic, or of somebody who left.
+        self._stale = not found and (hinted or self._stale)
+        join_at = self._joined_at + self._lease.total_seconds() * STALE_PART
+        if self._stale and _now() >= join_at:
+            self._stale = False
+            await self._join()
+            found = await self._read(limit)
+        self._look_at = _now() + (0 if found else self._poll)
+        if self._stale:
+            self._look_at = min(self._look_at, join_at)
+        return found
+
+    async def _read(self, limit: int) -> list[Delivery]:
+        """Read partitions that have more than was read, another one first each time."""
+        places = [place for place in self._reading if place not in self._paused]
+        if not places:
+            return []
+        backlog = await self._log.log_backlog(self._options.group)
+        places = [place for place in places if backlog.get(place, 0) > self._reading[place].unfinished]
+        self._turn += 1
+        first = self._turn % max(len(places), 1)
+        found: list[Stored] = []
+        read: list[tuple[Partition, list[Stored]]] = []
+        for place in places[first:] + places[:first]:
+            if len(found) < limit:
+                stored = await self._log.read_messages(
+                    place, offset=self._reading[place].next, limit=limit - len(found)
+                )
+                read.append((place, stored))
+                found += stored
+        # All at once: who is cancelled on the way has read nothing.
+        for place, stored in read:
+            self._reading[place].go_on(stored)
+        return [Delivery(one.message, one.partition, one.offset) for one in found]
+
+    async def _join(self) -> None:
+        """Renew the membership, begin with new partitions and give up those that others are to have."""
+        membership = await self._renew()
+        surplus = [place for place in membership.surplus if place in self._reading]
+        if surplus:
+            await self._give_up(surplus)
+
+    async def _renew(self) -> Membership:
+        options, asked_at = self._options, _now()
+        membership = await self._log.join_group(options.group, self._member, options.topics, lease=self._lease)
+        self._joined_at = asked_at
+        shares = {(share.topic, share.partition): share for share in membership.shares}
+        self._lose([
+            place for place, reading in self._reading.items()
+            if place not in shares or shares[place].generation != reading.share.generation
+        ])  # fmt: skip
+        for place, share in shares.items():
+            if place not in self._reading:
+                self._reading[place] = Reading(share)
+                self._look_at = -math.inf
+        return membership
+
+    def _lose(self, places: Sequence[Partition]) -> None:
+        """Forget partitions that are another's already."""
+        if places:
+            self._forget(places)
+            self._options.on_lost(places)
+
+    def _forget(self, places: Sequence[Partition]) -> None:
+        for place in places:
+            self._reading.pop(place, None)
+        self._paused.difference_update(places)
+
+    async def _give_up(self, places: Sequence[Partition]) -> None:
+        """Let what runs of partitions end, note how far that came, and leave them to others.
+
+        If the store is away by then they are read anew from what was committed last: who was asked has forgotten them.
+        """
+        offsets = await self._revoked(places)
+        done = self._shares_at(offsets)
+        self._forget(places)
+        await self._note(done)
+        await self._log.give_up(self._options.group, self._member, places)
+
+    async def _revoked(self, places: Sequence[Partition]) -> dict[Partition, int]:
+        """Ask for an end, and stay a member while that takes its time."""
+        ending = asyncio.ensure_future(self._options.on_revoked(places))
+        try:
+            while not (await asyncio.wait([ending], timeout=self._lease.total_seconds() / 3))[0]:
+                with contextlib.suppress(StoreUnavailableError):
+                    await self._renew()
+        finally:
+            ending.cancel()
+        return ending.result()
+
+    async def commit(self, offsets: dict[Partition, int]) -> None:
+        """Note the next offsets to be read of partitions that are still its own."""
+        with as_bus_errors():
+            await self._note(self._shares_at(offsets))
+
+    def _shares_at(self, offsets: dict[Partition, int]) -> list[Share]:
+        known = [(place, offset) for place, offset in offsets.items() if place in self._reading]
+        return [replace(self._reading[place].share, offset=offset) for place, offset in known]
+
+    async def _note(self, done: Sequence[Share]) -> None:
+        if not done:
+            return
+        places = {(share.topic, share.partition): share for share in done}
+        for place, share in places.items():
+            # Before the answer, which may get lost: to read once too often does no harm.
+            if place in self._reading:
+                self._reading[place].done(share.offset)
+        kept = set(await self._log.commit_offsets(self._options.group, self._member, done))
+        self._lose([place for place in places if place in self._reading and place not in kept])
+
+    def pause(self, places: Sequence[Partition]) -> None:
+        """Receive nothing more of partitions."""
+        self._paused.update(place for place in places if place in self._reading)
+
+    def resume(self, places: Sequence[Partition]) -> None:
+        """Receive from paused partitions again, where it was left."""
+        self._paused.difference_update(places)
+        self._look_at = -math.inf
+
+    async def close(self) -> None:
+        """Leave the group at once; what runs may end first."""
+        self.stop_hints()
+        with as_bus_errors():
+            if self._reading:
+                offsets = await self._revoked(list(self._reading))
+                done = self._shares_at(offsets)
+                self._reading.clear()
+                await self._note(done)
+            await self._log.give_up(self._options.group, self._member)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,168 @@
+"""What becomes of one message of an agent: its effect is stored once, or it is a dead letter, or it is dropped.
+
+Guaranteed: the effect, the note that the event was handled, and a dead letter are stored in one transaction; an event
+that was handled before is passed over. A failing event keeps its key waiting while it is tried again, and no other.
+Not guaranteed: that a handler runs once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.engine.attempt import describe
+from headrace.engine.events.agents import AgentContext, AgentDef, Handler, OnError
+from headrace.engine.outage import Outage
+from headrace.engine.telemetry import Telemetry
+from headrace.model.envelopes import EnvelopeError, decode
+from headrace.model.envelopes.dead_letters import dead_letter
+from headrace.model.errors import StoreUnavailableError
+from headrace.model.event import Event
+from headrace.model.inbox import Effect
+from headrace.model.job import JobError
+from headrace.ports.bus import Delivery
+from headrace.ports.inbox import Inbox
+
+LOG = logging.getLogger("headrace.agent")
+
+#: Pauses while the store is away, seconds.
+STORE_PAUSES = (0.2, 5.0)
+#: A message that was put back from the dead letters carries how often.
+REDRIVES = "redrives"
+#: And for which agent: the others, which had no trouble with it, know it again.
+REDRIVEN_FOR = "redriven-for"
+
+
+@dataclass(slots=True)
+class AgentRunner:
+    """Handles the messages of one agent."""
+
+    agent: AgentDef
+    inbox: Inbox
+    #: Makes the context of an attempt at an event.
+    context: Callable[[Event, int], AgentContext]
+    telemetry: Telemetry
+    suffix: str
+    _outage: Outage = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._outage = Outage(LOG, f"agent {self.agent.id} does not get on")
+
+    async def take(self, delivery: Delivery) -> None:
+        """Handle one message to its end; raises only when it is cancelled."""
+        try:
+            event = decode(delivery.message)
+        except EnvelopeError as error:
+            await self._bury(delivery, delivery_id(delivery, None, self.agent.id), describe(error), attempts=0)
+            return
+        if event is None or (handler := self.agent.handlers.get(event.type)) is None:
+            self.telemetry.count("headrace.events.ignore")
+            return
+        message_id = delivery_id(delivery, event, self.agent.id)
+        if await self._until_answered(lambda: self.inbox.handled(self.agent.id, message_id)):
+            self.telemetry.count("headrace.events.repeat")
+            return
+        await self._handle(delivery, event, handler, message_id)
+
+    async def _handle(self, delivery: Delivery, event: Event, handler: Handler, message_id: str) -> None:
+        attempt = 0
+        while True:
+            attempt += 1
+            error = await self._try(event, handler, message_id, attempt)
+            if error is None:
+                return
+            verdict, wait = self._judge(event, error, attempt)
+            if verdict is OnError.RETRY:
+                self.telemetry.count("headrace.events.retry")
+                LOG.warning("agent %s: event %s failed, again in %.1f s: %s", self.agent.id, event.id, wait, error)
+                await asyncio.sleep(wait)
+                continue
+            if verdict is OnError.DEAD_LETTER:
+                surprise = self.agent.classify is None
+                await self._bury(delivery, message_id, describe(error, with_trace=surprise), attempts=attempt)
+            else:
+                LOG.warning("agent %s: event %s is dropped: %s", self.agent.id, event.id, error)
+                await self._accept(message_id, Effect())
+                self.telemetry.count("headrace.events.drop")
+            return
+
+    async def _try(self, event: Event, handler: Handler, message_id: str, attempt: int) -> Exception | None:
+        """Run the handler once and store its effect; return what it raised."""
+        context = self.context(event, attempt)
+        limit = self.agent.timeout
+        try:
+            async with asyncio.timeout(None if limit is None else limit.total_seconds()):
+                await _call(handler, event, context)
+            # Beyond the time limit: an effect that is being stored is not cut off.
+            first = await self._accept(message_id, context.effect)
+        except Exception as error:
+            return error
+        self.telemetry.count("headrace.events.handle" if first else "headrace.events.repeat")
+        return None
+
+    def _judge(self, event: Event, error: Exception, attempt: int) -> tuple[OnError, float]:
+        """Return what becomes of an event whose handler raised, and when it is tried again."""
+        verdict = OnError.RETRY
+        if self.agent.classify is not None:
+            try:
+                verdict = OnError(self.agent.classify(event, error))
+            except Exception as fault:
+                LOG.error("agent %s: its classify failed, so the event is tried again: %r", self.agent.id, fault)
+        if verdict is not OnError.RETRY:
+            return verdict, 0.0
+        wait = self.agent.backoff.decide(error, failures=attempt, random=random.random())  # noqa: S311 - spreads
+        return (OnError.DEAD_LETTER, 0.0) if wait is None else (OnError.RETRY, wait.total_seconds())
+
+    async def _bury(self, delivery: Delivery, message_id: str, error: JobError, *, attempts: int) -> None:
+        letter = dead_letter(
+            delivery.message, partition=delivery.partition, offset=delivery.offset, agent=self.agent.id,
+            kind=error.kind, error=error.message, attempts=attempts, suffix=self.suffix,
+        )  # fmt: skip
+        await self._accept(message_id, Effect(events=[letter]))
+        self.telemetry.count("headrace.events.dead_letter")
+        LOG.error(
+            "agent %s: event %s is a dead letter in %s after %d attempts: %s",
+            self.agent.id, message_id, letter.topic, attempts, error.trace or error.message,
+        )  # fmt: skip
+
+    async def _accept(self, message_id: str, effect: Effect) -> bool:
+        return await self._until_answered(lambda: self.inbox.accept(self.agent.id, message_id, effect))
+
+    async def _until_answered(self, ask: Callable[[], Any]) -> bool:
+        """Ask the store until it answers: nothing is given up because it is away."""
+        pause = STORE_PAUSES[0]
+        while True:
+            try:
+                return bool(await ask())
+            except StoreUnavailableError as error:
+                if not error.transient:
+                    raise
+                self._outage.note(error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, STORE_PAUSES[1])
+
+
+def delivery_id(delivery: Delivery, event: Event | None, agent: str) -> str:
+    """Return what a message is known by in the inbox of an agent.
+
+    One that comes back from the agent's dead letters is another one; from those of others it is the same.
+    """
+    message = delivery.message
+    if event is None:
+        return f"{message.topic}/{delivery.partition}/{delivery.offset}"
+    redrives = message.header(REDRIVES)
+    if redrives is None or message.header(REDRIVEN_FOR) not in (None, agent):
+        return event.id
+    return f"{event.id} {REDRIVES} {redrives}"
+
+
+async def _call(handler: Handler, event: Event, context: AgentContext) -> None:
+    if inspect.iscoroutinefunction(handler):
+        await handler(event, context)
+    else:
+        await asyncio.to_thread(handler, event, context)

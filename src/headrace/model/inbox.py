@@ -1,0 +1,25 @@
+"""What the effect of a message is made of: stored with the note that it was handled, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.model.event import Outgoing
+from headrace.model.job import NewJob
+
+#: Writes on the store's own connection, within its transaction; only where the store is a database.
+Write = Callable[[Any], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Effect:
+    """The effect of one message for one consumer."""
+
+    jobs: list[NewJob] = field(default_factory=list)
+    events: list[Outgoing] = field(default_factory=list)
+    #: (key, payload as JSON text)
+    signals: list[tuple[str, str]] = field(default_factory=list)
+    #: The user's own writes, in their order; see `Inbox.writes`.
+    writes: list[Write] = field(default_factory=list)

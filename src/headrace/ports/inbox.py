@@ -1,0 +1,34 @@
+"""The inbox port: which messages a consumer has handled, kept in the transaction of their effects."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Protocol
+
+from headrace.model.inbox import Effect
+from headrace.model.session import LeaderTerm
+
+
+class Inbox(Protocol):
+    """Handled messages. All methods raise StoreUnavailableError when the store cannot answer."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether `Effect.writes` can be done: the store is a database whose connection the user can write on."""
+        ...
+
+    async def handled(self, consumer: str, message_id: str) -> bool:
+        """Whether a consumer has handled a message; cheap, asked before the work."""
+        ...
+
+    async def accept(self, consumer: str, message_id: str, effect: Effect) -> bool:
+        """Note that a consumer handled a message, and store the effect, in one transaction; then hint.
+
+        False, and nothing is stored, when it had been noted before. Jobs are inserted as `JobStore.insert_jobs` does,
+        signals sent as `SignalStore.send_signal` does. What a write raises passes through, and nothing is stored.
+        """
+        ...
+
+    async def prune_inbox(self, *, older_than: timedelta, limit: int, term: LeaderTerm | None = None) -> int:
+        """Remove up to `limit` notes that are older."""
+        ...

@@ -1,0 +1,123 @@
+"""The inbox port on PostgreSQL: the note that a message was handled, and its whole effect, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
+from hashlib import sha256
+from typing import TypeVar
+
+import asyncpg
+
+from headrace.model.errors import InvalidInputError
+from headrace.model.inbox import Effect, Write
+from headrace.model.session import LeaderTerm
+from headrace.stores.postgres import event_rows, intake
+from headrace.stores.postgres.database import Database, Transaction
+from headrace.stores.postgres.faults import TRY_AGAIN
+from headrace.stores.postgres.notifier import PostgresNotifier
+from headrace.stores.postgres.outbox import EVENTS
+from headrace.stores.postgres.rows import HEAD_STARTS
+from headrace.stores.postgres.terms import fetch_under
+
+T = TypeVar("T")
+#: Longer ids, and those that a text of the database cannot hold, are kept as their hash.
+_LONGEST_ID = 512
+
+
+class PostgresInbox:
+    """`ports.inbox.Inbox`. Locks: the note, keys of jobs, new rows, keys of signals in their order, woken jobs."""
+
+    #: Writes get the connection of the transaction.
+    writes = True
+
+    def __init__(self, database: Database, notifier: PostgresNotifier) -> None:
+        self._database, self._notifier = database, notifier
+
+    async def handled(self, consumer: str, message_id: str) -> bool:
+        """Whether a consumer has handled a message; cheap, asked before the work."""
+        row = await self._database.fetch_one("find_handled", consumer=consumer, message_id=_kept(message_id))
+        return row is not None and bool(row["handled"])
+
+    async def accept(self, consumer: str, message_id: str, effect: Effect) -> bool:
+        """Note that a consumer handled a message, and store the effect, in one transaction; then hint.
+
+        Each of `effect.writes` is called with the asyncpg connection of the transaction: it must neither commit nor
+        roll back, nor keep the connection or settings of it, and do nothing else that cannot be undone, for after a
+        deadlock or a failed serialization all is rolled back and done again. Anything else it raises passes unchanged.
+        """
+
+        async def work(tx: Transaction) -> set[str] | None:
+            if not await tx.fetch("note_handled", consumer=consumer, message_id=_kept(message_id)):
+                return None
+            return await _store(tx, effect)
+
+        topics = await _unchanged(self._database, work)
+        for topic in sorted(topics or ()):
+            self._notifier.hint(topic)
+        return topics is not None
+
+    async def prune_inbox(self, *, older_than: timedelta, limit: int, term: LeaderTerm | None = None) -> int:
+        """Remove up to `limit` notes that are older."""
+        return len(await fetch_under(self._database, term, "prune_inbox", retention=older_than, limit=limit))
+
+
+async def _store(tx: Transaction, effect: Effect) -> set[str]:
+    """Store an effect and return the topics of its hints."""
+    if effect.jobs:
+        await intake.insert_with(tx, effect.jobs, retrying=False)
+    await event_rows.insert_with(tx, effect.events)
+    queues = {job.spec.queue for job in effect.jobs}
+    # In the order of keys: who sends the same ones waits instead of deadlocking.
+    for key, payload in sorted(effect.signals):
+        if await tx.fetch("store_signal", key=key, payload=payload):
+            queues |= {row["queue"] for row in await tx.fetch("wake_jobs", key=key, head_starts=HEAD_STARTS)}
+    await _write(tx, effect.writes)
+    return {f"queue:{queue}" for queue in queues} | ({EVENTS} if effect.events else set())
+
+
+async def _write(tx: Transaction, writes: Iterable[Write]) -> None:
+    for write in writes:
+        try:
+            await write(tx.connection)
+        except TRY_AGAIN:
+            raise
+        except Exception as error:
+            raise _PassedError(error) from error
+        await _check_open(tx, write)
+
+
+async def _check_open(tx: Transaction, write: Write) -> None:
+    """Raise InvalidInputError if a write left no transaction that can be committed: its end would look like success."""
+    name = getattr(write, "__qualname__", type(write).__qualname__)
+    if not tx.connection.is_in_transaction():
+        raise InvalidInputError("write", "must neither commit nor roll back the transaction it is part of", name)
+    try:
+        await tx.fetch("check_link")
+    except asyncpg.InFailedSQLTransactionError:
+        rule = "must do in a savepoint (async with connection.transaction()) what may fail without its raising"
+        raise InvalidInputError("write", rule, name) from None
+
+
+class _PassedError(Exception):
+    """Carries what a write raised past the sorting of faults: it is not the store's."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+async def _unchanged(database: Database, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    """Run `work` in a transaction, and raise what a write raised as it was."""
+    try:
+        return await database.run(work)
+    except _PassedError as passed:
+        error = passed.error
+    raise error
+
+
+def _kept(message_id: str) -> str:
+    """Return an id as it is noted."""
+    if len(message_id) <= _LONGEST_ID and message_id.isprintable():  # and so without NUL and half characters
+        return message_id
+    return "sha256:" + sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,13 @@
+-- Read events of the log that belong together, as they were inserted, behind one of them; of one aggregate, or of all.
+-- OFFSET 0 keeps the planner from walking the whole log in its order.
+-- Locks: none. Index: events_correlation, primary key.
+SELECT e.id, e.type, e.aggregate_type, e.aggregate_id, e.payload, e.correlation_id, e.causation_id, e.occurred_at,
+  e.schema_version, e.retries
+FROM (
+  SELECT * FROM {schema}.events
+  WHERE correlation_id = %(correlation_id)s::text
+    AND position > coalesce((SELECT a.position FROM {schema}.events AS a WHERE a.id = %(after)s::uuid), 0)
+    AND (%(aggregate_id)s::text IS NULL OR aggregate_id = %(aggregate_id)s::text)
+  OFFSET 0
+) AS e
+ORDER BY e.position LIMIT %(limit)s::int

@@ -1,0 +1,174 @@
+"""Consumers: order per key, offsets after effects, and partitions that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from headrace.engine.events.consumer import Consumer, ConsumerOptions, Handle
+from headrace.model.offsets import Progress
+from headrace.ports.bus import Delivery
+from tests.unit.event_parts import TOPIC, HandBus, delivery
+from tests.waiting import wait_until
+
+PLACE = (TOPIC, 0)
+NO_GRACE = timedelta(milliseconds=50)
+
+
+@asynccontextmanager
+async def consuming(bus: HandBus, handle: Handle, concurrency: int = 4) -> AsyncIterator[Consumer]:
+    """Run a consumer of the bus."""
+    consumer = Consumer(bus, ConsumerOptions("g", (TOPIC,), concurrency, revoke_seconds=0.2), handle)
+    consumer.start()
+    try:
+        yield consumer
+    finally:
+        await consumer.stop(NO_GRACE)
+
+
+class Hands:
+    """A handler that notes what it did and may be held up by key."""
+
+    def __init__(self, *held: str) -> None:
+        self.begun: list[int] = []
+        self.done: list[int] = []
+        self.gates = {key: asyncio.Event() for key in held}
+        self.at_once: dict[str, int] = {}
+
+    async def take(self, one: Delivery) -> None:
+        """Handle a message, after its key's gate has opened."""
+        key = one.message.key
+        self.at_once[key] = self.at_once.get(key, 0) + 1
+        assert self.at_once[key] == 1, "two messages of one key at once"
+        self.begun.append(one.offset)
+        if key in self.gates:
+            await self.gates[key].wait()
+        else:
+            await asyncio.sleep(0)
+        self.done.append(one.offset)
+        self.at_once[key] -= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_progress_is_the_first_offset_that_is_not_done(seed: int) -> None:
+    """Whatever the order of ends, the offset to commit is that of the first unfinished message."""
+    chance, progress = Random(seed), Progress()
+    offsets = list(range(10, 40))
+    for offset in offsets:
+        progress.begin(offset)
+    ended: set[int] = set()
+    for offset in chance.sample(offsets, len(offsets)):
+        progress.end(offset)
+        ended.add(offset)
+        first = next((one for one in offsets if one not in ended), 40)
+        assert (progress.next_offset or 10) == first
+    assert progress.take() == 40
+    assert progress.take() is None
+    assert progress.unfinished == 0
+
+
+async def test_keys_go_on_beside_each_other_and_each_in_order() -> None:
+    """A key that is held up holds up no other, and nothing behind it is committed."""
+    bus, hands = HandBus(), Hands("slow")
+    bus.put(delivery(0, "slow"), delivery(1, "a"), delivery(2, "b"), delivery(3, "a"), delivery(4, "slow"))
+    async with consuming(bus, hands.take):
+        await wait_until(lambda: len(hands.done) == 3)
+        assert hands.done.index(1) < hands.done.index(3)
+        assert hands.begun.count(4) == 0
+        assert PLACE not in bus.committed
+        hands.gates["slow"].set()
+        await wait_until(lambda: bus.committed.get(PLACE) == 5)
+    assert hands.done[-2:] == [0, 4]
+
+
+async def test_no_more_handlers_run_at_once_than_asked_for() -> None:
+    """The bound holds over all keys."""
+    bus, most, now, gate = HandBus(), [0], [0], asyncio.Event()
+
+    async def take(_: Delivery) -> None:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        await gate.wait()
+        now[0] -= 1
+
+    bus.put(*(delivery(number, f"k{number}") for number in range(12)))
+    async with consuming(bus, take, concurrency=3):
+        await wait_until(lambda: now[0] == 3)
+        gate.set()
+        await wait_until(lambda: bus.committed.get(PLACE) == 12)
+    assert most[0] == 3
+
+
+async def test_a_partition_far_ahead_is_paused_and_goes_on() -> None:
+    """What cannot be handled yet is not read without end."""
+    bus, hands = HandBus(), Hands("k")
+    bus.put(*(delivery(number) for number in range(60)))
+    async with consuming(bus, hands.take, concurrency=2):
+        await wait_until(lambda: PLACE in bus.paused)
+        hands.gates["k"].set()
+        await wait_until(lambda: PLACE not in bus.paused and bus.committed.get(PLACE) == 60)
+
+
+async def test_what_runs_of_a_revoked_partition_ends_and_is_committed() -> None:
+    """The next member begins behind what has ended; what had not begun is its."""
+    bus, hands = HandBus(), Hands("k")
+    bus.put(delivery(0), delivery(1), delivery(0, "k2", partition=1))
+    async with consuming(bus, hands.take):
+        await wait_until(lambda: hands.begun.count(0) == 2)
+        revoked = asyncio.create_task(bus.revoke(PLACE))
+        await asyncio.sleep(0)
+        hands.gates["k"].set()
+        assert await revoked == {PLACE: 1}
+        await wait_until(lambda: bus.committed.get((TOPIC, 1)) == 1)
+        assert 1 not in hands.begun
+        # It comes back, and goes on where it was left.
+        bus.put(delivery(1))
+        await wait_until(lambda: bus.committed.get(PLACE) == 2)
+
+
+async def test_a_handler_that_does_not_end_is_cut_off_and_not_committed() -> None:
+    """A revoked partition does not wait for ever."""
+    bus, hands = HandBus(), Hands("k")
+    bus.put(delivery(0))
+    async with consuming(bus, hands.take) as consumer:
+        await wait_until(lambda: hands.begun)
+        assert await bus.revoke(PLACE) == {}
+        assert consumer.unfinished == 0
+    assert hands.done == []
+
+
+async def test_stop_commits_what_has_ended_and_leaves_the_group() -> None:
+    """A stopped consumer leaves nothing behind that another one would do again."""
+    bus, hands = HandBus(), Hands()
+    bus.put(delivery(0), delivery(1))
+    async with consuming(bus, hands.take):
+        await wait_until(lambda: len(hands.done) == 2)
+    assert bus.committed == {PLACE: 2}
+    assert bus.closed
+
+
+async def test_a_bus_that_is_away_is_joined_later() -> None:
+    """Nobody has to start a consumer again."""
+    bus, hands = HandBus(away=1), Hands()
+    bus.put(delivery(0))
+    async with consuming(bus, hands.take):
+        await wait_until(lambda: bus.committed.get(PLACE) == 1)
+
+
+async def test_a_message_whose_handler_raises_is_never_passed(caplog: pytest.LogCaptureFixture) -> None:
+    """An offset is not committed for a handler that failed in a way nobody foresaw."""
+    bus = HandBus()
+
+    async def take(one: Delivery) -> None:
+        if one.message.key == "bad":
+            raise RuntimeError("as planned")
+
+    bus.put(delivery(0, "good"), delivery(1, "bad"), delivery(2, "good"))
+    async with consuming(bus, take):
+        await wait_until(lambda: bus.committed.get(PLACE) == 1 and "as planned" in caplog.text)
+    assert bus.committed == {PLACE: 1}
