@@ -5,7 +5,8 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 ARGS ?=
-JOBS ?= 2
+# Three where there are two processors: tests wait for servers and deadlines much of their time.
+JOBS ?= 3
 # Files stay whole and in order: the long ones, which are the first, leave no processor idle at the end.
 SPREAD := --dist loadfile --no-loadscope-reorder
 CHECKED := src tests tools benchmarks examples
@@ -42,6 +43,7 @@ test: setup ## run the tests, with a part of the campaigns (ARGS="-k claim")
 test-all: setup ## run every test, the campaigns at full size
 	@$(BIN)/python -m pytest -q -n $(JOBS) $(SPREAD) $(ARGS)
 	@$(BIN)/python -m headrace.testing.simulation --seeds 20000 --jobs $(JOBS)
+	@$(BIN)/python -m headrace.testing.simulation --world pauses --seeds 20000 --jobs $(JOBS)
 
 faults: setup ## run the tests that kill, freeze and cut off real processes
 	@$(BIN)/python -m pytest -q -n $(JOBS) $(SPREAD) -m faults -rP --show-capture=stdout $(ARGS)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from headrace.model.errors import ConfigError
-from headrace.model.event import MAX_EVENT_BYTES, TOPIC
+from headrace.model.durations import format_duration
+from headrace.model.errors import ConfigError, InvalidInputError
+from headrace.model.event import MAX_EVENT_BYTES, TOPIC, check_topics
 
 BUSES = ("store", "kafka")
 FORMATS = ("headrace", "cloudevents")
 PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
 _TOPIC, _SUFFIX = re.compile(r"[A-Za-z0-9._-]{1,200}"), re.compile(r"[._-][A-Za-z0-9._-]{0,30}")
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 
@@ -105,12 +108,29 @@ def check_events(events: EventSettings) -> None:
     _require(1 <= events.relay_batch <= 10_000, "relay_batch", "must be from 1 to 10000", events.relay_batch)
     _require(1_024 <= events.max_bytes <= 100_000_000, "max_bytes", "must be from 1024 to 100000000", events.max_bytes)
     for name in ("poll_interval", "member_lease", "keep_events", "keep_inbox", "keep_messages", "keep_handles"):
-        _require(getattr(events, name) > timedelta(), name, "must be longer than zero", getattr(events, name))
+        duration: timedelta = getattr(events, name)
+        _require(duration > timedelta(), name, "must be longer than zero", format_duration(duration))
+    _check_callback_topics(events)
     _check_kafka(events)
     url = urlsplit(events.prefect_api_url)
     rule = "must be a URL such as http://127.0.0.1:4200/api"
     fits = not events.prefect_api_url or (url.scheme in ("http", "https") and bool(url.hostname))
     _require(fits, "prefect_api_url", rule, repr(events.prefect_api_url))
+
+
+def _check_callback_topics(events: EventSettings) -> None:
+    _require(
+        not events.callback_topics or bool(events.watched_topics), "callback_topics", "must name topics, or be empty",
+        repr(events.callback_topics),
+    )  # fmt: skip
+    try:
+        check_topics("callback_topics", events.watched_topics if events.callback_topics else ())
+    except InvalidInputError as error:
+        raise ConfigError(f"events.callback_topics {error.rule}, got {error.value!r}") from None
+
+
+def _port_fits(server: str) -> bool:
+    return 1 <= int(server.rpartition(":")[2]) <= 65_535
 
 
 def _check_kafka(events: EventSettings) -> None:
@@ -119,13 +139,24 @@ def _check_kafka(events: EventSettings) -> None:
     _require(bool(servers) or events.bus != "kafka", "kafka.servers", "must be given with bus = 'kafka'", "''")
     rule = "must be host:port, several of them separated by commas"
     _require(all(_SERVER.fullmatch(server) for server in servers), "kafka.servers", rule, repr(kafka.servers))
+    rule = "must have ports from 1 to 65535"
+    _require(all(map(_port_fits, servers)), "kafka.servers", rule, repr(kafka.servers))
+    rule = "must be a file that exists, or be empty for the certificates of the system"
+    _require(not kafka.ca_file or Path(kafka.ca_file).is_file(), "kafka.ca_file", rule, repr(kafka.ca_file))
+    _check_login(kafka)
+    rule = "must be from 6 s to 5 min"
+    fits = timedelta(seconds=6) <= kafka.session_timeout <= timedelta(minutes=5)
+    _require(fits, "kafka.session_timeout", rule, format_duration(kafka.session_timeout))
+    _require(0 <= kafka.replication <= 100, "kafka.replication", "must be from 0 to 100", kafka.replication)
+
+
+def _check_login(kafka: KafkaSettings) -> None:
     sasl = kafka.security_protocol.startswith("sasl")
     rule = "must be given with a security_protocol that begins with sasl, and only then"
     _require(sasl == bool(kafka.sasl_mechanism), "kafka.sasl_mechanism", rule, repr(kafka.sasl_mechanism))
-    rule = "must be from 6 s to 5 min"
-    fits = timedelta(seconds=6) <= kafka.session_timeout <= timedelta(minutes=5)
-    _require(fits, "kafka.session_timeout", rule, kafka.session_timeout)
-    _require(0 <= kafka.replication <= 100, "kafka.replication", "must be from 0 to 100", kafka.replication)
+    rule = f"must be one of {', '.join(MECHANISMS)}"
+    fits = not sasl or kafka.sasl_mechanism.upper() in MECHANISMS
+    _require(fits, "kafka.sasl_mechanism", rule, repr(kafka.sasl_mechanism))
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:

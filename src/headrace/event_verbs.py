@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
+from uuid import UUID
 
 from headrace.engine.context import CURRENT
 from headrace.engine.retrying import with_retries
 from headrace.model.agent_ids import AgentIds
-from headrace.model.emitting import NO_OUTBOX, Emission, EventOptions, check_options
+from headrace.model.emitting import NO_OUTBOX, Emission, EventOptions, check_options, stable_id
 from headrace.model.errors import ConfigError
+from headrace.model.names import check_key
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from headrace.model.event import Event, Outgoing
     from headrace.ports.stores import EventStores
     from headrace.resume_handles import Resumed, ResumeHandles
+
+#: Ids of events with a key of their own, outside of tasks, lie below this.
+_KEYED = UUID("0c7c7d0a-0f0b-5b7c-9d55-5f0f6a1f2b60")
 
 
 class EventVerbs:
@@ -48,15 +53,17 @@ class EventVerbs:
         return stores
 
     async def emit(
-        self: Any, type: str, payload: Any = None, *, connection: Any = None, **options: Unpack[EventOptions]
-    ) -> Event:
+        self: Any, type: str, payload: Any = None, *, key: str | None = None, connection: Any = None,
+        **options: Unpack[EventOptions],
+    ) -> Event:  # fmt: skip
         """Put an event into the outbox and return it; from there it leaves at least once, in order per aggregate.
 
         `type`: "Domain.Aggregate.Event"; `payload`: any JSON. Needs `aggregate_id`; see `EventOptions`. `connection`:
         the caller's asyncpg, psycopg or SQLAlchemy connection: the event then leaves iff its transaction commits.
-        Within a task the event leaves at once, and not again when the handler runs again: the n-th of a type has the
-        same id each time. Raises InvalidInputError naming field and rule, PayloadTooLargeError, ConfigError where the
-        store has no outbox, StoreUnavailableError.
+        Within a task the event leaves at once, and not again when the handler runs again and says the same; give it a
+        `key`, unique in the handler, where the payload may differ then: the first one stands. Elsewhere a `key` makes
+        it leave once for all who use the key with this type. Raises InvalidInputError naming field and rule,
+        PayloadTooLargeError, ConfigError where the store has no outbox, StoreUnavailableError.
 
         >>> from headrace import App
         >>> app = App("memory://")
@@ -70,7 +77,10 @@ class EventVerbs:
         check_options(options)
         context, event_id = CURRENT.get(), None
         if context is not None:
-            options, event_id = context.event_options(options), context.next_event_id(type)
+            event_id = context.event_id(type, payload, options, key)
+            options = context.event_options(options)
+        elif key is not None:
+            event_id = stable_id(_KEYED, f"event {type} key {check_key('key', key)}")
         made: Outgoing = self.emission.make(type, payload, options, event_id=event_id)
         if connection is not None:
             await self.emit_on(connection, [made])

@@ -31,6 +31,7 @@ from headrace.model.resume_handle import (
     NotedEvent,
     hash_token,
     new_token,
+    no_handle,
 )
 
 if TYPE_CHECKING:
@@ -142,9 +143,7 @@ class ResumeHandles:
         store = self._store
         view = await with_retries(lambda _: store.get_handle(correlation_id))
         if view is None:
-            raise NotFoundError(
-                f"no resume handle {correlation_id!r}; `headrace events handles list` shows those that wait"
-            )
+            raise no_handle(correlation_id)
         return ResumeHandle(view, None, store)
 
     async def cancel(self, correlation_id: str) -> ResumeHandle:

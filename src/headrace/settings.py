@@ -514,6 +514,7 @@ def _check_rules(settings: Settings) -> None:
     }
     for name, value in positive.items():
         _require(value >= 1, name, "must be at least 1", value)
+    _require(worker.count <= 256, "worker.count", "must be at most 256: each is a process", worker.count)
     _require(queue.max_pool_size >= 4, "queue.max_pool_size", "must be at least 4", queue.max_pool_size)
     _check_store(queue)
     _check_limits(settings)

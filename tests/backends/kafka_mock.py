@@ -35,6 +35,11 @@ class MockCluster:
         failed = _library().rd_kafka_mock_topic_create(self._cluster, name.encode(), partitions, 1)
         assert not failed, f"the mocked cluster made no topic: error {failed}"
 
+    def set_leader(self, topic: str, partition: int, broker: int) -> None:
+        """Let a broker lead a partition; -1 stands for none."""
+        failed = _library().rd_kafka_mock_partition_set_leader(self._cluster, topic.encode(), partition, broker)
+        assert not failed, f"the mocked cluster set no leader: error {failed}"
+
     def fail_topic(self, name: str, error: int) -> None:
         """Tell an error whenever somebody asks for a topic."""
         _library().rd_kafka_mock_topic_set_error(self._cluster, name.encode(), error)

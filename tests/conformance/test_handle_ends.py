@@ -62,7 +62,7 @@ async def test_of_two_ends_at_once_one_wins(on: Scenario, handles: Handles, firs
     keys = [f"c{number}" for number in range(6)]
     for key in keys:
         await handles.register(key=key, token_hash=f"hash {key}", target=f"prefect:{key}")
-    on.clock.advance(MINUTE)
+    on.clock.advance(MINUTE if expire in (first, second) else SECOND)
     acts = [(first(handles, key), second(handles, key)) for key in keys]
     answers = await asyncio.gather(*(act for pair in acts for act in pair), return_exceptions=True)
 
@@ -178,6 +178,20 @@ async def test_a_token_comes_too_late(handles: Handles, state: HandleState) -> N
         with pytest.raises(HandleExpiredError if state is EXPIRED else ConflictError):
             await handles.store.resolve_by_token("h", payload)
     assert await handles.get() == before
+
+
+async def test_a_token_is_late_though_no_sweep_ran(on: Scenario, handles: Handles) -> None:
+    """The handle ends as expired, with signal and target, and any payload of the token is told so again."""
+    await handles.register(0, token_hash="h", target="prefect:1")
+    on.clock.advance(MINUTE)
+    for payload in ("1", "1", "2"):
+        with pytest.raises(HandleExpiredError):
+            await handles.store.resolve_by_token("h", payload)
+
+    view = await handles.get()
+    assert (view.state, view.payload, view.wake_due) == (EXPIRED, None, True)
+    assert await handles.signal() == {"state": "expired"}
+    assert await handles.store.expire_handles(limit=ALL) == []
 
 
 async def test_an_unknown_token_is_not_found(handles: Handles) -> None:

@@ -12,7 +12,7 @@ import pytest
 from headrace.model.errors import InvalidInputError
 from headrace.model.event import OutboxStats, Outgoing
 from headrace.model.ids import uuid7s
-from headrace.model.session import LeaderTerm, Role
+from headrace.model.session import LeaderTerm, Role, TermOverError
 from tests.conformance.events import Events, as_stored, event, raw, row
 from tests.conformance.scenario import ALL, DAY, SECOND, Scenario
 from tests.waiting import wait_until
@@ -65,6 +65,21 @@ async def test_what_was_put_in_first_comes_first(events: Events) -> None:
         :2
     ]
     assert await events.positions() == sorted(set(await events.positions()))
+
+
+async def test_topics_are_left_out(events: Events) -> None:
+    """Their rows do not count for the limit, whatever is before; a topic that nobody wrote to leaves out nothing."""
+    await events.put(raw(b"1", topic="a"), raw(b"2", topic="b"), row(3), raw(b"4", topic="a"), raw(b"5", topic="ab"))
+    everything = await events.positions()
+
+    async def left(*topics: str, limit: int = ALL) -> list[int]:
+        rows = await events.outbox.waiting_events(limit=limit, without=topics)
+        return [everything.index(row.position) + 1 for row in rows]
+
+    assert await left() == await left("c") == [1, 2, 3, 4, 5]
+    assert await left("a") == [2, 3, 5]
+    assert await left("a", limit=2) == [2, 3]
+    assert await left("a", "ab", "b") == [3]
 
 
 async def test_a_known_id_changes_nothing(events: Events) -> None:
@@ -195,6 +210,7 @@ async def test_a_term_of_another_role_is_another_term(on: Scenario, events: Even
     """The leader of workers is not that of relays, though both have the first term."""
     term = await on.term()
     [position] = await events.put(row(1))
-    await events.outbox.park_events([(position, "no")], term=LeaderTerm(term.session, term.term, Role.RELAY))
+    with pytest.raises(TermOverError):
+        await events.outbox.park_events([(position, "no")], term=LeaderTerm(term.session, term.term, Role.RELAY))
 
     assert await events.positions() == [position]

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from headrace.model.event import ParkedEvent
-from headrace.model.session import LeaderTerm
+from headrace.model.session import LeaderTerm, TermOverError
 from tests.conformance.events import STARTED, Events, raw, row
 from tests.conformance.scenario import ALL, SECOND, Scenario
 from tests.waiting import wait_until
@@ -134,22 +134,32 @@ async def test_a_held_row_waits_for_the_last_parked_one_of_its_key(events: Event
     assert await events.positions() == [second, behind]
 
 
+async def refused(events: Events, term: LeaderTerm, bad: int, behind: int) -> None:
+    """Check that a term is over for all that is done under it, also where nothing is asked."""
+    for positions in ([bad], []):
+        with pytest.raises(TermOverError):
+            await events.outbox.park_events([(position, "no") for position in positions], term=term)
+    for positions in ([behind], []):
+        with pytest.raises(TermOverError):
+            await events.outbox.hold_events(positions, term=term)
+
+
 async def test_a_term_that_is_over_parks_and_holds_nothing(on: Scenario, events: Events) -> None:
-    """Of another session, a former one, and one whose lease has ended."""
+    """Of another session, a former one, and one whose lease has ended; that is said, whatever was asked."""
     bad, behind, other = await events.put(row(1), row(2), row(3, key="k"))
     await events.outbox.park_events([(bad, "no")], term=await events.relay(SECOND))
     on.clock.advance(SECOND)
     ended = await events.relay(SECOND)
     on.clock.advance(SECOND)
     for false in (ended, replace(ended, session=uuid4()), replace(ended, term=ended.term - 1)):
-        await events.outbox.park_events([(other, "no")], term=false)
-        assert await events.outbox.hold_events([behind], term=false) == []
+        await refused(events, false, other, behind)
     now = await events.relay()
     for false in (ended, replace(now, session=uuid4()), replace(now, term=now.term + 1)):
-        await events.outbox.park_events([(other, "no")], term=false)
-        assert await events.outbox.hold_events([behind], term=false) == []
+        await refused(events, false, other, behind)
 
     assert await events.positions() == [behind, other]
+    await events.outbox.park_events([], term=now)
+    assert await events.outbox.hold_events([], term=now) == []
     assert await events.outbox.hold_events([behind], term=now) == [behind]
 
 

@@ -237,11 +237,12 @@ RUN_SCRIPTS = {
 #: The store's own bus, and what paused work waits for: `test_event_kills` kills relays, agents, the callback service,
 #: workers and servers, and counts every event and effect.
 EVENTS = {
-    "append_messages.sql", "commit_offsets.sql", "count_arrived.sql", "drop_log_members.sql", "drop_unexpected.sql",
-    "due_handles.sql", "due_wakes.sql", "end_handles.sql", "give_up_shares.sql", "hold_handle.sql",
-    "hold_old_handles.sql", "leave_group.sql", "lock_handle.sql", "lock_log_partitions.sql", "lock_token.sql",
-    "make_log_shares.sql", "make_log_topics.sql", "mark_woken.sql", "note_event.sql", "open_handle.sql",
-    "prune_handles.sql", "prune_messages.sql", "renew_log_member.sql", "take_log_shares.sql",
+    "add_arrived.sql", "append_messages.sql", "commit_offsets.sql", "count_arrived.sql", "drop_log_members.sql",
+    "drop_unexpected.sql", "due_handles.sql", "due_wakes.sql", "end_handles.sql", "forget_log_group.sql",
+    "forget_log_shares.sql", "give_up_shares.sql", "hold_handle.sql", "hold_old_handles.sql", "leave_group.sql",
+    "lock_handle.sql", "lock_log_partitions.sql", "lock_token.sql", "make_log_shares.sql", "make_log_topics.sql",
+    "mark_woken.sql", "note_event.sql", "open_handle.sql", "prune_handles.sql", "prune_messages.sql",
+    "renew_log_member.sql", "take_log_shares.sql",
 }  # fmt: skip
 EXEMPT |= CALLS | RUNS | EVENTS
 #: The same for the scripts of the Redis store.

@@ -4,45 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 
-from headrace import App, HeadraceError
-from headrace.model.event import Outgoing
-from headrace.settings import load_settings
+from headrace import App
+from headrace.model.job import JobSpec, NewJob
 from headrace.wiring import migrate
-from tests.backends.kafka import KafkaBroker
-from tests.backends.server import PostgresServer, die_with_parent
-from tests.backends.valkey import ValkeyServer
-from tests.faults.event_app import ASKED, TABLES, answer_of
-from tests.faults.site import ROOT
+from tests.faults.event_app import TABLES, answer_of
+from tests.faults.event_line import PROCESSES, Line
+from tests.faults.event_load import Load
+from tests.faults.event_suspensions import Suspensions
 from tests.waiting import wait_until
 
-APP = "tests.faults.event_app:app"
-#: The processes of the line, by name, and how they are started.
-PROCESSES: Mapping[str, Sequence[str]] = {
-    "relay": ("relay",),
-    "agent": ("agent", APP),
-    "other agent": ("agent", APP),
-    "callback": ("callback",),
-    "worker": ("worker", APP),
-}
-VICTIMS = ("relay", "agent", "callback", "redis", "broker", "postgres")
-#: A server that was killed is away for so long.
-AWAY_SECONDS = 1.0
-QUIET = {"HEADRACE_WORKER_RELAY_ENABLED": "0", "HEADRACE_WORKER_AGENTS_ENABLED": "0"}
+#: The relay is the last: who takes over from it waits for the end of its term, and meanwhile nothing would flow.
+VICTIMS = ("agent", "callback", "redis", "broker", "postgres", "relay")
 
 
 @dataclass
@@ -52,15 +35,22 @@ class Report:
     events: int = 0
     asked: int = 0
     seconds: float = 0.0
+    #: When what was over, seconds after the begin.
+    marks: dict[str, float] = field(default_factory=dict)
+    #: Flow runs that suspended themselves, and those of them that were completed.
+    flows: int = 0
+    flows_resumed: int = 0
     #: What was killed, and how many events had no effect yet just then.
     kills: dict[str, int] = field(default_factory=dict)
+    #: How many had got theirs since the kill before: what died was at work.
+    flowed: dict[str, int] = field(default_factory=dict)
     #: Events that were committed and had no effect, several, or one though they were rolled back.
     lost: int = 0
     doubled: int = 0
     ghosts: int = 0
     #: Keys whose effects, or answers, are not in the order of their events.
     disordered: list[str] = field(default_factory=list)
-    #: Jobs that waited and did not end as they had to.
+    #: Jobs and flow runs that waited and did not end as they had to.
     wrong: list[str] = field(default_factory=list)
     #: Writers that committed long after others whose events had left, and those of them that were missed.
     late: int = 0
@@ -75,7 +65,10 @@ class Report:
     def clean(self) -> bool:
         """Whether every promise was kept."""
         faults = self.lost + self.doubled + self.ghosts + self.late_missed + self.left + len(self.ended)
-        return not faults and not self.disordered and not self.wrong and all(self.kills.values())
+        faults += self.flows - self.flows_resumed
+        return (
+            not faults and not self.disordered and not self.wrong and all((*self.kills.values(), *self.flowed.values()))
+        )
 
 
 def describe(report: Report) -> dict[str, Any]:
@@ -83,211 +76,119 @@ def describe(report: Report) -> dict[str, Any]:
     return {**asdict(report), "clean": report.clean}
 
 
-@dataclass
-class Line:
-    """The servers and processes of a campaign."""
+@dataclass(frozen=True)
+class Plan:
+    """How much is written, and who dies meanwhile."""
 
-    postgres: PostgresServer
-    redis: ValkeyServer
-    broker: KafkaBroker | None
-    folder: Path
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What the processes are told."""
-        bus = {"HEADRACE_EVENTS_BUS": "store"}
-        if self.broker is not None:
-            bus = {
-                "HEADRACE_EVENTS_BUS": "kafka", "HEADRACE_EVENTS_KAFKA_SERVERS": self.broker.servers,
-                "HEADRACE_EVENTS_KAFKA_SESSION_TIMEOUT": "6s",
-            }  # fmt: skip
-        return {
-            "HEADRACE_URL": self.postgres.dsn, "HEADRACE_LIMITS_URL": self.redis.url,
-            "HEADRACE_DIRECTORY": str(self.folder), "HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "3s",
-            "HEADRACE_WORKER_HEARTBEAT_INTERVAL": "750ms", "HEADRACE_WORKER_CALLBACK_ENABLED": "0", **QUIET, **bus,
-        }  # fmt: skip
-
-    def start(self, name: str) -> None:
-        """Start a process; what it says goes to a file of its name."""
-        command = [sys.executable, "-m", "headrace", *PROCESSES[name], "--json"]
-        environment = {**os.environ, **self.environment, "PYTHONPATH": str(ROOT)}
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.running[name] = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                preexec_fn=die_with_parent,
-            )  # fmt: skip
-
-    async def kill(self, name: str) -> None:
-        """Kill a process or server as a power cut does, and start it again a little later."""
-        servers: dict[str, Any] = {"redis": self.redis, "postgres": self.postgres, "broker": self.broker}
-        if name in servers:
-            server = servers[name]
-            await asyncio.to_thread(server.stop, signal.SIGQUIT if name == "postgres" else signal.SIGKILL)
-            await asyncio.sleep(AWAY_SECONDS)
-            await asyncio.to_thread(server.start)
-            return
-        self.running[name].kill()
-        self.running[name].wait(10)
-        self.start(name)
-        await self.wait_until_started(name)
-
-    async def wait_until_started(self, name: str) -> None:
-        """Wait until a process works: one that cannot reach its store when it starts ends again."""
-        pid = self.running[name].pid
-
-        def started() -> bool:
-            assert self.running[name].poll() is None, self.log_of(name)
-            return any(f'"pid": {pid}' in line and '"started"' in line for line in self.log_of(name).splitlines())
-
-        await wait_until(started, message=f"{name} to start")
-
-    def end(self) -> None:
-        """End every process."""
-        for process in self.running.values():
-            process.kill()
-            process.wait(10)
-
-    def log_of(self, name: str) -> str:
-        """Return the end of what a process said."""
-        return (self.folder / f"{name}.log").read_text()[-3_000:]
+    keys: int
+    #: Events of a key between two kills, at least.
+    between: int
+    asks: int
+    #: Seconds between two events of a key.
+    pause: float
+    victims: Sequence[str] = VICTIMS
+    #: Writers that commit late keep their transactions open for up to so long.
+    open_seconds: float = 4.0
+    #: How long peace is waited for.
+    longest: float = 120.0
 
 
-class Load:
-    """Writers of events, each in the order of its key; and what they committed."""
+class Campaign:
+    """One run over a line."""
 
-    def __init__(self, line: Line, app: App, report: Report) -> None:
-        self._line, self._app, self._report = line, app, report
-        #: Id by key and number, of events that were committed.
-        self.committed: dict[tuple[str, int], str] = {}
-        self.rolled_back: list[str] = []
-        self.late: list[str] = []
+    def __init__(self, line: Line, plan: Plan) -> None:
+        """Nothing is started yet."""
+        self._line, self._plan = line, plan
+        self._app = App(settings=line.settings)
+        self._load = Load(line, self._app)
+        self._flows = Suspensions(line, plan.victims)
+        self._jobs: list[UUID] = []
+        self._began = time.monotonic()
+        self.report = Report(asked=plan.asks)
 
-    def _make(self, key: str, seq: int) -> Outgoing:
-        return self._app.emission.make(ASKED, {"seq": seq}, {"aggregate_id": key, "correlation_id": f"{key}-{seq}"})
+    def _mark(self, what: str) -> None:
+        self.report.marks[what] = round(time.monotonic() - self._began, 1)
 
-    async def write(self, key: str, count: int, pause: float) -> None:
-        """Emit events of a key, one after another; an answer that is lost is asked for again."""
-        for seq in range(count):
-            made = self._make(key, seq)
-            await self._until_done(lambda made=made: self._app.event_stores.outbox.insert_events([made]))
-            self.committed[key, seq] = str(made.id if made.event is None else made.event.id)
-            await asyncio.sleep(pause)
+    async def run(self) -> Report:
+        """Write events while each victim is killed once, wait for peace, and count."""
+        async with AsyncExitStack() as stack:
+            stack.callback(self._line.end)
+            await self._start(stack)
+            await self._flows.suspend()
+            self._mark("flows suspended")
+            await self._kill_under_load()
+            await self._peace()
+            self.report.seconds = round(time.monotonic() - self._began, 1)
+            gone = [name for name, process in self._line.running.items() if process.poll() is not None]
+            self.report.ended = {name: self._line.log_of(name) for name in gone}
+            await _count(self._line, self._app, self._load, self.report)
+        self.report.wrong += self._flows.wrong()
+        return self.report
 
-    async def write_late(self, key: str, seconds: float, *, commit: bool) -> None:
-        """Emit in a transaction that stays open while others are published, then commit or roll back."""
-        made = self._make(key, 0)
-        assert made.event is not None
-        try:
-            connection = await asyncpg.connect(self._line.postgres.dsn)
-            transaction = connection.transaction()
-            await transaction.start()
-            await self._app.emit_on(connection, [made])
-            await asyncio.sleep(seconds)
-            await (transaction.commit() if commit else transaction.rollback())
-            await connection.close()
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, HeadraceError):
-            # The server died meanwhile: what became of it is looked up.
-            commit = await self._is_there(made.event.id)
-        if commit:
-            self.committed[key, 0] = made.event.id
-            self.late.append(made.event.id)
-        else:
-            self.rolled_back.append(made.event.id)
-
-    async def _is_there(self, event_id: str) -> bool:
-        async def look() -> bool:
-            connection = await asyncpg.connect(self._line.postgres.dsn)
-            try:
-                return bool(await connection.fetchval("SELECT 1 FROM headrace.events WHERE id = $1", UUID(event_id)))
-            finally:
-                await connection.close()
-
-        return await self._until_done(look)
-
-    async def _until_done(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        while True:
-            try:
-                return await work()
-            except (HeadraceError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await asyncio.sleep(0.1)
-
-
-async def run(
-    line: Line, *, keys: int, per_key: int, asks: int, pause: float = 0.02, victims: Sequence[str] = VICTIMS,
-    longest: float = 120.0,
-) -> Report:  # fmt: skip
-    """Write events while each of `victims` is killed once, wait for peace, and count."""
-    report = Report(asked=asks)
-    connection = await asyncpg.connect(line.postgres.dsn)
-    await connection.execute(TABLES)
-    await connection.close()
-    settings = load_settings(environ=line.environment, file=line.folder / "none.toml")
-    await migrate(settings)
-    app = App(settings=settings)
-    began = time.monotonic()
-    async with AsyncExitStack() as stack:
-        stack.callback(line.end)
-        await stack.enter_async_context(app)
-        for name in PROCESSES:
-            line.start(name)
-        await asyncio.gather(*(line.wait_until_started(name) for name in PROCESSES))
-        load = Load(line, app, report)
-        handles = await _ask(app, asks)
-        writers = [asyncio.create_task(load.write(f"key-{number}", per_key, pause)) for number in range(keys)]
-        lates = [
-            asyncio.create_task(load.write_late(f"late-{number}", 1.0 + number % 4, commit=number % 4 != 3))
-            for number in range(keys)
-        ]
-        await _kill_all(line, load, report, victims, keys * per_key)
-        await asyncio.gather(*writers, *lates)
-        report.events = len(load.committed)
-        await _peace(line, app, load, report, handles, longest)
-        report.seconds = time.monotonic() - began
-        gone = [name for name, process in line.running.items() if process.poll() is not None]
-        report.ended = {name: line.log_of(name) for name in gone}
-        await _count(line, app, load, report)
-    return report
-
-
-async def _ask(app: App, asks: int) -> list[UUID]:
-    from headrace.model.job import JobSpec, NewJob
-
-    spec = JobSpec("ask", "ask", max_attempts=10)
-    jobs = [NewJob(spec, json.dumps({"args": [number], "kwargs": {}})) for number in range(asks)]
-    return await app.runtime.stores.jobs.insert_jobs(jobs)
-
-
-async def _kill_all(line: Line, load: Load, report: Report, victims: Sequence[str], total: int) -> None:
-    """Kill each victim at its part of the work."""
-    for turn, name in enumerate(victims):
-        part = (turn + 1) / (len(victims) + 2)
-        await wait_until(lambda part=part: len(load.committed) >= part * total, message=f"load before {name} is killed")
-        report.kills[name] = len(load.committed) - await _rows(line, "effects")
-        if name == "redis":
-            line.redis.call("FLUSHALL")
-        await line.kill(name)
-
-
-async def _rows(line: Line, table: str) -> int:
-    connection = await asyncpg.connect(line.postgres.dsn)
-    try:
-        return int(await connection.fetchval(f"SELECT count(*) FROM {table}"))
-    finally:
+    async def _start(self, stack: AsyncExitStack) -> None:
+        connection = await asyncpg.connect(self._line.postgres.dsn)
+        await connection.execute(TABLES)
         await connection.close()
+        await migrate(self._line.settings)
+        await stack.enter_async_context(self._app)
+        for name in PROCESSES:
+            self._line.start(name)
+        spec = JobSpec("ask", "ask", max_attempts=10)
+        asked = [json.dumps({"args": [number], "kwargs": {}}) for number in range(self._plan.asks)]
+        self._jobs = await self._app.runtime.stores.jobs.insert_jobs([NewJob(spec, args) for args in asked])
+        await asyncio.gather(*(self._line.wait_until_started(name) for name in PROCESSES))
+        self._mark("started")
 
+    async def _kill_under_load(self) -> None:
+        plan, load = self._plan, self._load
+        writers = [load.write(f"key-{number}", plan.pause) for number in range(plan.keys)]
+        writers += [
+            load.write_late(f"late-{number}", plan.open_seconds * (1 + number % 4) / 4, commit=number % 4 != 3)
+            for number in range(plan.keys)
+        ]
+        writing = asyncio.gather(*writers)
+        for name in plan.victims:
+            await self._flow(name)
+            await self._kill(name)
+        load.ended.set()
+        await writing
+        self.report.events = len(load.committed)
+        self._mark("written")
 
-async def _peace(line: Line, app: App, load: Load, report: Report, handles: Sequence[UUID], longest: float) -> None:
-    """Wait until everything has come to its end; what has not is found by the count."""
-    poisoned = sum(number % 10 == 7 for number in range(report.asked))
-    wanted = report.events + report.asked - poisoned
-    deadline = time.monotonic() + longest
-    while time.monotonic() < deadline:
-        final = await app.runtime.stores.inspect.final_jobs(handles)
-        stats = await app.event_stores.outbox.outbox_stats()
-        if len(final) == len(handles) and not stats.waiting and await _rows(line, "heard") >= wanted:
-            return
-        await asyncio.sleep(0.2)
+    async def _flow(self, name: str) -> None:
+        """Wait until events were written and had effects since the last kill, and some have none yet."""
+        before, begin = await self._line.rows("effects"), len(self._load.committed)
+        due = self._plan.keys * self._plan.between
+
+        async def flowed() -> bool:
+            self.report.flowed[name] = await self._line.rows("effects") - before
+            self.report.kills[name] = len(self._load.committed) - before - self.report.flowed[name]
+            enough = self.report.flowed[name] >= due and len(self._load.committed) - begin >= due
+            return enough and self.report.kills[name] > 0
+
+        await wait_until(flowed, timedelta(seconds=60), message=f"events to flow before {name} is killed")
+
+    async def _kill(self, name: str) -> None:
+        self._flows.answer(name)
+        if name == "redis":
+            self._line.redis.call("FLUSHALL")
+        await self._line.kill(name)
+        self._mark(f"{name} killed")
+
+    async def _peace(self) -> None:
+        """Wait until everything has come to its end; what has not is found by the count."""
+        report = self.report
+        poisoned = sum(number % 10 == 7 for number in range(report.asked))
+        wanted = report.events + report.asked - poisoned + len(self._flows)
+        deadline = time.monotonic() + self._plan.longest
+        while time.monotonic() < deadline:
+            final = await self._app.runtime.stores.inspect.final_jobs(self._jobs)
+            stats = await self._app.event_stores.outbox.outbox_stats()
+            if len(final) == len(self._jobs) and not stats.waiting and await self._line.rows("heard") >= wanted:
+                break
+            await asyncio.sleep(0.2)
+        self._mark("peace")
+        report.flows, report.flows_resumed = len(self._flows), await self._flows.resumed()
 
 
 async def _count(line: Line, app: App, load: Load, report: Report) -> None:

@@ -8,13 +8,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.backends.kafka import KafkaBroker
 from tests.backends.server import PostgresServer
 from tests.backends.valkey import ValkeyServer
-from tests.faults.event_kills import VICTIMS, Line, describe, run
+from tests.faults.event_kills import VICTIMS, Campaign, Plan, describe
+from tests.faults.event_line import Line
+from tests.faults.event_suspensions import serving
 
 pytestmark = pytest.mark.faults
 
@@ -39,7 +42,7 @@ def line(request: pytest.FixtureRequest) -> Iterator[Line]:
 @pytest.mark.parametrize("line", ["kafka"], indirect=True)
 async def test_each_process_is_killed_once_under_load(line: Line) -> None:
     """Broker, relay, agent, callback service, Redis and PostgreSQL: a short campaign over real servers of all three."""
-    report = await run(line, keys=6, per_key=120, asks=40, pause=0.05)
+    report = await Campaign(line, Plan(keys=8, between=3, asks=30, pause=0.1)).run()
     print(json.dumps(describe(report)))
     assert report.clean, describe(report)
     assert set(report.kills) == set(VICTIMS)
@@ -48,9 +51,14 @@ async def test_each_process_is_killed_once_under_load(line: Line) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("line", ["kafka", "store"], indirect=True)
-async def test_each_process_is_killed_once_under_more_load(line: Line) -> None:
-    """The same, ten times as long, also on the bus of the store."""
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_each_process_is_killed_once_under_more_load(line: Line, seed: int) -> None:
+    """The same in other orders, longer, with suspended flows of Prefect, and on the bus of the store."""
     victims = [name for name in VICTIMS if name != "broker" or line.broker is not None]
-    report = await run(line, keys=20, per_key=400, asks=300, pause=0.02, victims=victims, longest=400.0)
+    Random(seed).shuffle(victims)
+    plan = Plan(20, 60, asks=300, pause=0.04, victims=victims, open_seconds=20.0, longest=400.0)
+    with serving(line):
+        report = await Campaign(line, plan).run()
     print(json.dumps(describe(report)))
     assert report.clean, describe(report)
+    assert report.flows == len(victims)

@@ -11,7 +11,7 @@ from tests.faults.site import Site
 
 WORKERS, ITEMS = 2, 60
 #: The others take long, and say little that these do not say.
-SHORT = {("postgres", "dollars per batch"), ("redis", "tokens per day, unforeseen")}
+SHORT = {("postgres", "dollars per batch")}
 ALL = [(store, scenario) for store in ("postgres", "redis") for scenario in SCENARIOS]
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import ON_EVERY_STORE
+from tests.faults.conftest import ON_EVERY_STORE, ON_EVERY_STORE_SLOWLY
 from tests.faults.llm_kills import describe, run
 from tests.faults.site import Site
 
 
 @pytest.mark.timeout(300)
-@ON_EVERY_STORE
+@ON_EVERY_STORE_SLOWLY
 async def test_killed_callers_pay_twice_only_for_what_was_in_flight(site: Site, tmp_path: Path) -> None:
     """A dozen kills: every answer is right, each call paid twice is listed, and a second run costs nothing."""
     report = await run(site, tmp_path, kills=12, items=120)

@@ -15,12 +15,12 @@ from headrace.model.batch import BatchOutcome
 from headrace.model.errors import JobFailedError
 from headrace.model.job import JobState
 from tests.faults.checker import check
-from tests.faults.conftest import ON_EVERY_STORE, may_unshare
+from tests.faults.conftest import ON_EVERY_STORE_SLOWLY, may_unshare
 from tests.faults.site import LEASE, RECOVERY, RECOVERY_HERE, Site, WorkerProcess
 from tests.faults.tasks import block_loop, effect, effect_in_thread, report, wait_at, wait_once
 from tests.waiting import wait_until
 
-pytestmark = ON_EVERY_STORE
+pytestmark = ON_EVERY_STORE_SLOWLY
 #: So long that no test sees its end.
 LONG_LEASE = "10m"
 

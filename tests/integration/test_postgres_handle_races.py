@@ -25,6 +25,7 @@ from tests.integration.test_postgres_races import lock_waits
 DONE, ASKED = "A.B.Done", "A.B.Asked"
 MINUTE, NEVER = timedelta(minutes=1), timedelta(days=1)
 HOLD_HANDLE = 'SELECT FROM "{schema}".flow_resume_handles FOR UPDATE'
+HOLD_ONE = 'SELECT FROM "{schema}".flow_resume_handles WHERE correlation_id = $1 FOR UPDATE'
 
 
 def new(correlation_id: str, count: int = 1, *, timeout: timedelta = NEVER, target: str = "") -> NewHandle:
@@ -130,6 +131,24 @@ async def test_of_all_ends_there_is_one() -> None:
 def ends(handles: HandleStore, name: str) -> list[Awaitable[object]]:
     """Return one call of each way that ends a handle, but for its time."""
     return [handles.note_event(result(name, 0)), handles.cancel_handle(name), handles.resolve_by_token(name, "1")]
+
+
+async def test_targets_that_another_process_wakes_are_passed_over() -> None:
+    """A row that an open transaction holds keeps nobody waiting: the others are woken meanwhile, that one later."""
+    async with schema_stores() as (schema, stores), connection() as other:
+        assert stores.events is not None
+        handles = stores.events.handles
+        for name in ("a", "b"):
+            await handles.register_handle(new(name, target=f"prefect:{name}"))
+            await handles.cancel_handle(name)
+        transaction = other.transaction()
+        await transaction.start()
+        await other.execute(HOLD_ONE.format(schema=schema), "a")
+        async with asyncio.timeout(20):
+            free = await handles.due_wakes(limit=9, again_in=MINUTE)
+        await transaction.rollback()
+        held = await handles.due_wakes(limit=9, again_in=MINUTE)
+    assert [[view.correlation_id for view in views] for views in (free, held)] == [["b"], ["a"]]
 
 
 async def test_jobs_that_park_while_their_handles_end_all_go_on() -> None:

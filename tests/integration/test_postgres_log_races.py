@@ -6,10 +6,12 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+from headrace.model.errors import ConflictError
 from headrace.model.event import Message
 from headrace.model.message_log import Membership, Partition, Share, partition_of
 from headrace.ports.message_log import MessageLog
@@ -19,6 +21,7 @@ from tests.integration.test_postgres_races import lock_waits
 from tests.waiting import wait_until
 
 LEASE = timedelta(minutes=1)
+HOLD_GROUP = 'SELECT FROM "{schema}".log_groups FOR UPDATE'
 HOLD_PARTITIONS = 'SELECT FROM "{schema}".log_partitions FOR UPDATE'
 TAKE_AWAY = 'UPDATE "{schema}".log_shares SET member = $1, generation = generation + 1'
 END_LEASES = "UPDATE \"{schema}\".log_members SET expires_at = now() - interval '1 second' WHERE member = $1"
@@ -39,6 +42,52 @@ async def read_all(log: MessageLog, topic: str, partitions: int) -> dict[str, li
             assert partition_of(row.message.key, partitions) == number
             found.setdefault(row.message.key, []).append(int(row.message.value or b""))
     return found
+
+
+async def test_who_leaves_waits_for_its_own_join() -> None:
+    """One that was cancelled while it joined leaves no member behind, although its join is done later."""
+    async with schema_stores() as (schema, stores), connection() as other:
+        assert stores.events is not None
+        log, member = stores.events.log, uuid4()
+        await log.append_messages([message("a", "k", 1)], partitions=1)
+        await log.join_group("g", uuid4(), ["a"], lease=LEASE)
+        transaction = other.transaction()
+        await transaction.start()
+        await other.execute(HOLD_GROUP.format(schema=schema))
+        joining = asyncio.ensure_future(log.join_group("g", member, ["a"], lease=LEASE))
+        await lock_waits(schema, 1)
+        leaving = asyncio.ensure_future(log.give_up("g", member))
+        await lock_waits(schema, 2)
+        await transaction.rollback()
+        await asyncio.gather(joining, leaving)
+        [group] = await log.log_groups()
+    assert group.members == 1
+
+
+async def test_groups_that_are_forgotten_while_members_come_and_go() -> None:
+    """No deadlock; a group that is there in the end knows its member, whose offset is where it says."""
+    before = deadlocks()
+    async with schema_stores(max_pool_size=20) as (_, stores):
+        assert stores.events is not None
+        log = stores.events.log
+        await log.append_messages([message("a", str(key), 1) for key in range(20)], partitions=4)
+
+        async def come_and_go() -> None:
+            member = uuid4()
+            for _ in range(10):
+                shares = (await log.join_group("g", member, ["a"], lease=LEASE)).shares
+                await log.commit_offsets("g", member, shares)
+                await log.give_up("g", member)
+
+        async def forget() -> None:
+            for _ in range(20):
+                with suppress(ConflictError):
+                    await log.forget_group("g")
+
+        await asyncio.gather(*(come_and_go() for _ in range(4)), forget(), forget())
+        assert len((await log.join_group("g", uuid4(), ["a"], lease=LEASE)).shares) == 4
+        [group] = await log.log_groups()
+    assert (group.members, group.backlog, deadlocks()) == (1, 20, before)
 
 
 async def test_many_writers_of_new_topics_lose_nothing() -> None:

@@ -15,7 +15,7 @@ import pytest
 from headrace.model.errors import InvalidInputError
 from headrace.model.event import Message, Outgoing
 from headrace.model.job import Claim, Completion, JobState
-from headrace.model.session import LeaderTerm
+from headrace.model.session import LeaderTerm, TermOverError
 from headrace.stores.postgres import event_rows
 from tests.integration.event_setup import Events, event, events_on, in_transaction
 from tests.integration.postgres_setup import LEASE, claim, connection, database, done, enqueue, register
@@ -123,8 +123,9 @@ async def test_a_term_of_another_role_does_not_stand_in_for_the_relays(on: Event
     await on.park(first)
     assert await on.stores.sessions.lead(on.term.session, lease=LEASE) == LeaderTerm(on.term.session, on.term.term)
     await on.stores.sessions.resign(on.term)
-    await on.park(second)
-    assert await on.hold(second) == []
+    for refused in (on.park, on.hold):
+        with pytest.raises(TermOverError):
+            await refused(second)
     assert await on.ports.outbox.prune_events(older_than=timedelta(), limit=10, term=on.term) == 0
     assert await on.state() == (1, 0, 1)
 

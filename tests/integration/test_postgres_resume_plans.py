@@ -12,6 +12,7 @@ from tests.integration.test_postgres_plans import plan, used
 
 #: Twenty topics of eight partitions, 500 messages in each, read by three groups.
 LOG = (
+    """INSERT INTO "{schema}".log_groups (name, live_until) SELECT 'g' || n, now() FROM generate_series(1, 3) AS n""",
     "INSERT INTO \"{schema}\".log_topics (name, partitions) SELECT 't' || n, 8 FROM generate_series(1, 20) AS n",
     """INSERT INTO "{schema}".log_partitions (topic_id, partition, next)
       SELECT t.id, n, 500 FROM "{schema}".log_topics AS t, generate_series(0, 7) AS n""",
@@ -42,6 +43,7 @@ WAYS = {
     "list_log_shares": {MESSAGES_KEY},
     "take_log_shares": {MESSAGES_KEY},
     "log_backlog": {MESSAGES_KEY},
+    "list_log_groups": {MESSAGES_KEY},
     "prune_messages": {MESSAGES_KEY},
     "get_handle": {HANDLES_KEY},
     "lock_handle": {HANDLES_KEY},
@@ -50,6 +52,7 @@ WAYS = {
     "mark_woken": {HANDLES_KEY},
     "drop_unexpected": {HANDLES_KEY, EVENTS_KEY},
     "count_arrived": {HANDLES_KEY, EVENTS_KEY},
+    "add_arrived": {HANDLES_KEY, "resume_events_dead"},
     "noted_events": {HANDLES_KEY, EVENTS_KEY},
     "lock_token": {"flow_resume_handles_token"},
     "due_handles": {"flow_resume_handles_waiting"},

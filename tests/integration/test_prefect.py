@@ -128,6 +128,7 @@ async def test_events_that_came_before_are_not_waited_for(prefect: tuple[Prefect
     assert whats(server, "early") == ["began", "submitted", "went on"]
 
 
+@pytest.mark.slow
 async def test_a_run_that_somebody_else_resumes_suspends_itself_again(prefect: tuple[PrefectServer, Place]) -> None:
     """Without its events it does not go on."""
     server, _ = prefect
@@ -142,6 +143,7 @@ async def test_a_run_that_somebody_else_resumes_suspends_itself_again(prefect: t
     assert whats(server, "again") == ["began", "submitted", "began", "began", "went on"]
 
 
+@pytest.mark.slow
 async def test_the_end_of_a_wait_without_its_events_fails_the_run(prefect: tuple[PrefectServer, Place]) -> None:
     """Timeout and cancel wake it as well, and its code is told which it was."""
     server, _ = prefect
@@ -156,6 +158,7 @@ async def test_the_end_of_a_wait_without_its_events_fails_the_run(prefect: tuple
     assert "the wait for 'unwanted' was cancelled" in ends[1]["message"]
 
 
+@pytest.mark.slow
 async def test_requests_of_a_task_that_runs_again_are_sent_once(prefect: tuple[PrefectServer, Place]) -> None:
     """The process dies after it asked and before Prefect knows; whoever runs it again, its requests are the same."""
     server, here = prefect

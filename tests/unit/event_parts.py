@@ -29,6 +29,10 @@ class HandBus(Bus):
     away: int = 0
     options: SubscriptionOptions | None = None
     closed: bool = False
+    #: How many commits fail.
+    commits_fail: int = 0
+    #: How often somebody received.
+    received: int = 0
     arrived: asyncio.Queue[Delivery] = field(default_factory=asyncio.Queue)
 
     def put(self, *deliveries: Delivery) -> None:
@@ -56,6 +60,11 @@ class HandBus(Bus):
         assert self.options is not None
         return await self.options.on_revoked(places)
 
+    def lose(self, *places: Partition) -> None:
+        """Take partitions away without a word."""
+        assert self.options is not None
+        self.options.on_lost(places)
+
 
 @dataclass
 class HandSubscription(Subscription):
@@ -65,6 +74,7 @@ class HandSubscription(Subscription):
 
     async def receive(self, *, limit: int, timeout: float) -> list[Delivery]:
         """Return what a test put in, or wait for a moment: time is not what is tested."""
+        self.bus.received += 1
         try:
             async with asyncio.timeout(min(timeout, 0.01)):
                 first = await self.bus.arrived.get()
@@ -77,6 +87,9 @@ class HandSubscription(Subscription):
 
     async def commit(self, offsets: dict[Partition, int]) -> None:
         """Note offsets; they never go back."""
+        if self.bus.commits_fail:
+            self.bus.commits_fail -= 1
+            raise BusUnavailableError("away")
         for place, offset in offsets.items():
             assert offset >= self.bus.committed.get(place, 0), "an offset went back"
             self.bus.committed[place] = offset

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -270,6 +271,64 @@ async def test_a_store_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatc
         assert calls == ["e-1"] and len(await at.outbox()) == 1
 
 
+async def test_an_outage_within_a_handler_is_no_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event is not given up because the store was away while its handler asked it."""
+    monkeypatch.setattr("headrace.engine.events.agent_runner.STORE_PAUSES", (0.001, 0.001))
+    async with world(retry=Backoff.none()) as at:
+
+        @at.agent.on(ASKED)
+        async def handle(event: Event, ctx: AgentContext) -> None:
+            if ctx.attempt < 5:
+                raise StoreUnavailableError("away")
+            ctx.emit(ANSWERED)
+
+        await at.take(asked())
+        assert at.counted() == {"handle": 1}
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError()], ids=["exit", "cancelled"])
+async def test_what_a_library_raises_to_end_the_process_ends_the_try_alone(error: BaseException) -> None:
+    """An event cannot stop its agent."""
+    async with world(retry=Backoff.fixed("1ms", max_attempts=2)) as at:
+
+        @at.agent.on(ASKED)
+        def handle(event: Event, ctx: AgentContext) -> None:
+            raise error
+
+        await at.take(asked())
+        assert at.counted() == {"retry": 1, "dead_letter": 1}
+
+
+async def test_hung_sync_handlers_take_no_thread_from_others() -> None:
+    """Each handler has a thread of its own, however many hang."""
+    release = threading.Event()
+    async with world(retry=Backoff.none(), timeout="50ms") as at:
+
+        @at.agent.on(ASKED)
+        def hang(event: Event, ctx: AgentContext) -> None:
+            if event.payload["number"] < 40:
+                release.wait(20)
+
+        runner = at.runner
+        try:
+            await asyncio.gather(*(runner.take(delivered(asked(number))) for number in range(40)))
+            await runner.take(delivered(asked(40)))
+        finally:
+            release.set()
+        assert at.counted() == {"dead_letter": 40, "handle": 1}
+
+
+async def test_dead_letters_make_no_dead_letters() -> None:
+    """A pattern that takes in topics of dead letters does not, and who reads one by its name leaves it there."""
+    bad = Message(f"{TOPIC}.dlt", "k", b"?")
+    async with world(topics=["outbox.event.*"]) as at:
+        await at.runner.take(Delivery(bad, 0, 1))
+        assert at.counted() == {"ignore": 1} and await at.outbox() == []
+    async with world(topics=[f"{TOPIC}.dlt"]) as at:
+        await at.runner.take(Delivery(bad, 0, 1))
+        assert at.counted() == {"drop": 1} and await at.outbox() == []
+
+
 async def test_writes_need_a_database() -> None:
     """A store without a connection says so in the handler."""
     async with world(retry=Backoff.none()) as at:
@@ -305,6 +364,7 @@ def _wrong() -> list[tuple[Callable[[App], Any], type[Exception], str]]:
         (lambda app: Agent(app, "x").on("Started"), InvalidInputError, "Domain.Aggregate.Event"),
         (lambda app: Agent(app, "x").on(handle), InvalidInputError, "must name one"),  # type: ignore[arg-type]
         (lambda app: _twice(Agent(app, "x"), handle), ConfigError, "two handlers"),
+        (lambda app: Agent(app, "x").on(ASKED)(lambda event: None), InvalidInputError, "an event and an AgentContext"),
     ]
 
 
@@ -389,3 +449,23 @@ async def test_events_of_a_task_leave_with_its_success_alone() -> None:
         (ANSWERED, "null"), (ASKED, '{"attempt": 3}'),
     ]  # fmt: skip
     assert {event.causation_id for event in events} == {str(handle.id)}
+
+
+async def test_events_that_a_repeated_handler_emits_at_once_leave_once_each() -> None:
+    """By what they say, in whatever order, or by their key, where what they say may differ."""
+    app, orders = App("memory://"), [["a", "b", "b"], ["b", "a", "b"]]
+
+    @app.task(retry=Backoff.fixed("1ms", max_attempts=3))
+    async def tell(ctx: Context) -> None:
+        for said in orders[ctx.attempt - 1]:
+            await app.emit(ASKED, said, aggregate_id="t-1")
+        await app.emit(ANSWERED, ctx.attempt, aggregate_id="t-1", key="only")
+        if ctx.attempt == 1:
+            raise RuntimeError("as planned")
+
+    async with app.worker(grace="1s"):
+        await (await tell.enqueue()).result(timeout=20)
+        for _ in range(2):
+            await app.emit(ANSWERED, "outside", aggregate_id="t-1", key="k")
+        events = await app.event_stores.outbox.list_events(aggregate_id="t-1")
+    assert sorted(str(event.payload) for event in events) == ["1", "a", "b", "b", "outside"]

@@ -185,7 +185,7 @@ def test_a_mistake_is_told_as_json(headrace: CommandLine, arguments: list[object
         (["dlq", "list", "--look", "-5"], "look must be a whole number from 1 to 1,000,000, got '-5'"),
         (["queue", "drain", "llm", "--timeout", "-1s"], 'must not be negative: write a duration such as "90s"'),
         (["queue", "cleanup", "--retention", "-1d"], "must not be negative"),
-        (["worker", "cli_good", "--processes", "0"], "processes must be a whole number of at least 1, got '0'"),
+        (["worker", "cli_good", "--processes", "0"], "processes must be a whole number from 1 to 256, got '0'"),
     ],
 )
 def test_a_wrong_number_is_told_with_its_rule(headrace: CommandLine, words: list[str], said: str) -> None:

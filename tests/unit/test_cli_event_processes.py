@@ -117,6 +117,16 @@ def test_a_store_without_an_outbox(headrace: CommandLine, words: list[str]) -> N
     assert "PostgreSQL" in error["message"]
 
 
+@pytest.mark.parametrize("words", [["relay"], ["callback"], ["agent", "shop_of_agents:app", "--processes", "2"]])
+def test_the_memory_store_has_nothing_for_them(
+    headrace: CommandLine, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:  # fmt: skip
+    """Nobody else can reach it, so they end with 2 and name what to use."""
+    monkeypatch.setenv("HEADRACE_QUEUE_URL", "memory://")
+    code, error = headrace.refusal(*words)
+    assert (code, "use a durable store" in error["message"]) == (2, True)
+
+
 def test_what_it_works_on_is_said_without_secrets() -> None:
     """The first line has no password."""
     kafka = EventSettings(bus="kafka", kafka=KafkaSettings(servers="k-1:9092", sasl_password="secret"))

@@ -98,6 +98,23 @@ def test_an_event_that_cannot_be(headrace: CommandLine, words: list[str], said: 
     assert headrace.json("events", "list") == []
 
 
+def test_the_status_of_a_bus_that_is_away(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says which brokers do not answer; nothing of it while one does."""
+    monkeypatch.setenv("HEADRACE_EVENTS_BUS", "kafka")
+    monkeypatch.setenv("HEADRACE_EVENTS_KAFKA_SERVERS", "127.0.0.1:1")
+    assert "no Kafka broker can be reached: 127.0.0.1:1" in headrace.text("events", "status")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("HEADRACE_EVENTS_KAFKA_SERVERS", f"127.0.0.1:{server.getsockname()[1]}")
+        assert "reached" not in headrace.text("events", "status")
+
+
+def test_an_event_that_would_be_forgotten(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory store ends with the command: it is refused, as a job is."""
+    monkeypatch.setenv("HEADRACE_QUEUE_URL", "memory://")
+    code, error = headrace.refusal("events", "emit", TYPE, "--aggregate-id", "o")
+    assert (code, "use a durable store" in error["message"]) == (2, True)
+
+
 def test_the_status_of_the_outbox(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many wait, are held and are parked, and what to do about each."""
     assert headrace.json("events", "status") == {
@@ -168,6 +185,40 @@ def test_positions_where_nothing_is_parked(headrace: CommandLine) -> None:
     assert "nothing is parked at 9000" in result.stderr
 
 
+def test_groups_are_listed_and_forgotten(headrace: CommandLine) -> None:
+    """With members, messages behind and the time; one with a live member stays, one that nobody knows is told."""
+    assert headrace.text("events", "groups", "list") == "No group has read messages yet.\n"
+    member, words = uuid4(), ("events", "groups", "forget", "headrace.agent.biller")
+
+    async def join(app: App) -> None:
+        log = app.event_stores.log
+        await log.append_messages([encode(Event(TYPE, "ShopOrder", "o-1"), "headrace", "/", TOPIC)] * 3, partitions=1)
+        await log.join_group("headrace.agent.biller", member, [TOPIC], lease=timedelta(hours=1))
+
+    ask(headrace, join)
+    [found] = headrace.json("events", "groups", "list")
+    assert (found["name"], found["members"], found["backlog"]) == ("headrace.agent.biller", 1, 3)
+    assert headrace.text("events", "groups", "list").splitlines()[-1].split()[:3] == [found["name"], "1", "3"]
+    code, error = headrace.refusal(*words)
+    assert (code, "--yes" in error["message"]) == (2, True)
+    code, error = headrace.refusal(*words, "--yes")
+    assert (code, "live member" in error["message"]) == (1, True)
+    ask(headrace, lambda app: app.event_stores.log.give_up("headrace.agent.biller", member))
+    assert headrace.text(*words, "--yes") == "headrace.agent.biller is forgotten\n"
+    assert headrace.json("events", "groups", "list") == []
+    code, error = headrace.refusal(*words, "--yes")
+    assert (code, error["code"]) == (5, "not_found")
+
+
+@pytest.mark.parametrize("words", [["list"], ["forget", "g", "--yes"]])
+def test_groups_of_a_broker(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """Its own tools are named, and nothing else is done."""
+    monkeypatch.setenv("HEADRACE_EVENTS_BUS", "kafka")
+    monkeypatch.setenv("HEADRACE_EVENTS_KAFKA_SERVERS", "127.0.0.1:1")
+    code, error = headrace.refusal("events", "groups", *words)
+    assert (code, error["code"], "kafka-consumer-groups" in error["message"]) == (2, "config", True)
+
+
 def bury(headrace: CommandLine, count: int) -> None:
     """Put dead letters into a topic."""
 
@@ -204,6 +255,13 @@ def test_dead_letters_are_shown_and_put_back(headrace: CommandLine) -> None:
         return sum((await app.event_stores.log.log_backlog(GROUP)).values())
 
     assert ask(headrace, behind) == 0
+
+
+@pytest.mark.parametrize("topic", ["a b", "", "x" * 246, "ü"])
+def test_dead_letters_of_an_impossible_topic(headrace: CommandLine, topic: str) -> None:
+    """It is refused at once, with the rule."""
+    code, error = headrace.refusal("events", "dead-letters", "list", topic)
+    assert (code, error["field"]) == (2, "topic")
 
 
 def test_the_topic_of_dead_letters_is_not_theirs(headrace: CommandLine) -> None:
@@ -283,7 +341,7 @@ def test_a_token_that_nobody_gave_out(headrace: CommandLine, token: str, code: i
     [
         ["status"], ["list"], ["emit", TYPE, "--aggregate-id", "o"], ["parked"], ["release", "1"],
         ["drop", "1", "--yes"], ["dead-letters", "list", TOPIC], ["dead-letters", "redrive", TOPIC],
-        ["handles", "list"],
+        ["groups", "list"], ["groups", "forget", "g", "--yes"], ["handles", "list"],
         ["handles", "show", "c"], ["handles", "cancel", "c"], ["handles", "resolve", "hrh_" + "A" * 43],
     ],
 )  # fmt: skip

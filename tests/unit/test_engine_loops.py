@@ -233,7 +233,7 @@ async def test_a_leader_that_cannot_ask_leads_no_more(stores: Stores, monkeypatc
     leader = Leadership(stores, uuid7())
     await leader.step()
 
-    async def away(session: object, *, lease: timedelta) -> None:
+    async def away(session: object, *, lease: timedelta, role: object) -> None:
         raise StoreUnavailableError("away")
 
     monkeypatch.setattr(stores.sessions, "lead", away)

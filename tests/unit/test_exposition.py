@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
-from headrace.engine.exposition import JOBS, METRICS, OUTBOX, OUTBOX_OLDEST, expose, expose_outbox
+from headrace.engine.exposition import BACKLOG, JOBS, METRICS, OUTBOX, OUTBOX_OLDEST, expose, expose_outbox
 from headrace.model.event import OutboxStats
+from headrace.model.message_log import GroupView
 from headrace.model.stats import QueueStats
 from tests.unit.cli_runner import CommandLine, as_client, command_line
 
@@ -57,6 +58,13 @@ def test_the_outbox_has_a_line_per_state() -> None:
     ]
 
 
+def test_groups_tell_how_far_they_are_behind() -> None:
+    """A line for each, whatever its name."""
+    group = GroupView('a "b\\c', 1, 7, datetime(2026, 1, 1, tzinfo=UTC))
+    [line] = [line for line in expose_outbox(OutboxStats(), [group]).splitlines() if line.startswith(f"{BACKLOG}{{")]
+    assert line == 'headrace_bus_backlog{group="a \\"b\\\\c"} 7'
+
+
 def test_the_command_writes_them(headrace: CommandLine) -> None:
     """`queue stats --prometheus` writes the same for the queues there are."""
     app = headrace.app()
@@ -68,7 +76,7 @@ def test_the_command_writes_them(headrace: CommandLine) -> None:
     as_client(app, lambda: double.enqueue(1))
     text = headrace.text("queue", "stats", "--prometheus")
     assert 'headrace_queue_jobs{queue="sums",state="ready"} 1\n' in text
-    assert text.endswith("headrace_outbox_oldest_seconds 0\n")
+    assert "\nheadrace_outbox_oldest_seconds 0\n" in text
     assert "headrace_outbox" not in headrace.text("queue", "stats", "sums", "--prometheus")
     assert headrace("queue", "stats", "--prometheus", "--json").exit_code == 2
 
@@ -77,7 +85,7 @@ def test_rules_and_reference_name_the_metrics_there_are() -> None:
     """Every metric of deploy/alerts.yml is one that is written, and docs/reference/metrics.md has them all."""
     rules = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))
     reference = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-    known = {JOBS, OUTBOX, OUTBOX_OLDEST, *METRICS}
+    known = {JOBS, OUTBOX, OUTBOX_OLDEST, BACKLOG, *METRICS}
     assert {name for name in known if f"`{name}" not in reference} == set()
     found = [rule for group in rules["groups"] for rule in group["rules"]]
     assert len(found) >= 5

@@ -10,13 +10,14 @@ from functools import partial
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.buses.kafka.answers import Answers, later
 from headrace.buses.kafka.config import client_config, member_config, producer_config, topic_pattern
 from headrace.buses.kafka.faults import kafka_error, refusal
 from headrace.buses.kafka.stash import Stash
 from headrace.buses.kafka.thread import OwnThread
 from headrace.event_settings import EventSettings, KafkaSettings
 from headrace.model.event import Message
-from headrace.ports.bus import Delivery
+from headrace.ports.bus import BEHIND, LATER, Delivery
 from tests.waiting import wait_until
 
 
@@ -147,6 +148,37 @@ def test_clients_are_told_what_the_guarantees_need() -> None:
     )
     assert (member["enable.auto.commit"], member["auto.offset.reset"]) == (False, "earliest")
     assert (member["session.timeout.ms"], member["heartbeat.interval.ms"]) == (30_000, 3_000)
+
+
+def test_the_mechanism_may_be_written_in_small_letters() -> None:
+    """The client knows it in capitals alone."""
+    assert client_config(KafkaSettings("k:9092", sasl_mechanism="scram-sha-256"))["sasl.mechanism"] == "SCRAM-SHA-256"
+
+
+@pytest.mark.parametrize(
+    ("keys", "told", "sent", "delivered", "answers"),
+    [
+        ("aba", {}, [0, 1, 2], {}, [None, None, None]),
+        ("aba", {0: "bad"}, [1], {}, ["bad", None, BEHIND]),
+        ("aba", {0: later("x")}, [1], {}, [later("x"), None, LATER]),
+        # What came through behind one that did not has to come again behind it.
+        ("aba", {}, [0, 1, 2], {0: later("x")}, [later("x"), None, LATER]),
+        # Refused alone it keeps its place; what overtook it is kept by the brokers and is not sent again.
+        ("aaa", {}, [0, 1, 2], {0: "bad", 2: "bad"}, ["bad", None, BEHIND]),
+        # Nothing is refused behind one that may yet be taken: parked, it would hold that up.
+        ("aab", {1: "large"}, [0, 2], {0: later("x")}, [later("x"), LATER, None]),
+        ("aab", {1: "large"}, [0, 2], {2: later("x")}, [None, "large", later("x")]),
+    ],
+)
+def test_answers_keep_the_order_of_a_key(
+    keys: str, told: dict[int, str], sent: list[int], delivered: dict[int, str], answers: list[str | None]
+) -> None:
+    """Whatever becomes of the messages of one key, none is told to be kept before one that is to be sent again."""
+    tried = Answers([Message("t", key, b"") for key in keys])
+    tried.note(told)
+    assert tried.hold_back() == sent
+    tried.note(delivered)
+    assert tried.settle() == answers
 
 
 def test_dots_of_patterns_stand_for_themselves() -> None:

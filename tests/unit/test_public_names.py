@@ -26,18 +26,20 @@ from headrace.model.usage import Usage
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
     *("App", "Backoff", "BadOutputError", "Batch", "BatchItem", "BlobStoreError", "Breaker", "BreakerOpenError"),
-    *("Budget", "BudgetView", "Cancel", "Canvas", "ClosePolicy", "Completion", "ConfigError", "ConflictError"),
-    *("Context", "ContextTooLongError", "Done", "DrainStoppedError", "ErrorClass", "ExecutorCrashedError"),
-    *("Extraction", "Fail", "FenceLostError", "Forecast", "GatherContext", "HeadraceError", "InvalidInputError"),
-    *("InvalidRequestError", "ItemResult", "Items", "JobCancelledError", "JobFailedError", "JobHandle"),
-    *("KeyHeldError", "Limit", "LimitTimeoutError", "NodeState", "NotAllowedError", "NotFoundError"),
-    *("OverloadedError", "PayloadTooLargeError", "Priority", "Progress", "Provenance", "ProviderAuthError"),
-    *("ProviderError", "ProviderTimeoutError", "ProviderUnavailableError", "QueueClosedError", "QueueFullError"),
-    *("QueuePausedError", "Rate", "RateLimitedError", "Reference", "RefusedError", "ResultTimeoutError", "Retry"),
-    *("Run", "RunCancelledError", "RunFailedError", "RunInfo", "RunState", "SignalTimeoutError", "Signature", "Snooze"),
-    *("StorageResetError", "StoreUnavailableError", "StoreVersionError", "Task", "TaskTimeoutError", "Usage"),
-    *("Workflow", "WorkflowNotActiveError", "WrongAnswerError", "chain", "choose", "chord", "group", "index_"),
-    *("input_", "loop", "map_", "pause", "ref", "run_", "signature", "sub", "wait_signal", "when"),
+    *("Budget", "BudgetView", "BusUnavailableError", "Cancel", "Canvas", "ClosePolicy", "Completion", "ConfigError"),
+    *("ConflictError", "Context", "ContextTooLongError", "DeadRequest", "Done", "DrainStoppedError", "ErrorClass"),
+    *("ExecutorCrashedError", "Extraction", "Fail", "FenceLostError", "Forecast", "GatherContext"),
+    *("HandleCancelledError", "HandleExpiredError", "HeadraceError", "InvalidInputError", "InvalidRequestError"),
+    *("ItemResult", "Items", "JobCancelledError", "JobFailedError", "JobHandle", "KeyHeldError", "Limit"),
+    *("LimitTimeoutError", "NodeState", "NotAllowedError", "NotFoundError", "OverloadedError", "PayloadTooLargeError"),
+    *("Priority", "Progress", "Provenance", "ProviderAuthError", "ProviderError", "ProviderTimeoutError"),
+    *("ProviderUnavailableError", "QueueClosedError", "QueueFullError", "QueuePausedError", "Rate"),
+    *("RateLimitedError", "Reference", "RefusedError", "ResultTimeoutError", "ResumeHandle", "Resumed", "Retry"),
+    *("Run", "RunCancelledError", "RunFailedError", "RunInfo", "RunState", "SignalTimeoutError", "Signature"),
+    *("Snooze", "StorageResetError", "StoreUnavailableError", "StoreVersionError", "Task", "TaskTimeoutError"),
+    *("Usage", "Workflow", "WorkflowNotActiveError", "WrongAnswerError", "chain", "choose", "chord", "group"),
+    *("index_", "input_", "loop", "map_", "new_token", "pause", "ref", "run_", "signature", "sub", "wait_signal"),
+    "when",
 ]
 #: What calls of models, budgets and books of names return.
 RESULTS = (BudgetView, Claimed, Completion, Extraction, Forecast, ItemResult, Items, Unique, Usage)

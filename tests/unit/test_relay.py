@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,8 @@ class ScriptedBus(Bus):
     calls: int = 0
     away: int = 0
     refuses: set[str] = field(default_factory=set)
+    #: Ids of what it does not take for now, with its answer.
+    later: dict[str, str] = field(default_factory=dict)
     #: Whether it keeps back what follows a refused one.
     keeps_back: bool = True
     #: Cleared, nothing is answered.
@@ -56,6 +59,9 @@ class ScriptedBus(Bus):
     def _answer(self, message: Message, stopped: set[str]) -> str | None:
         if message.key in stopped and self.keeps_back:
             return BEHIND
+        if message.header("id") in self.later:
+            stopped.add(message.key)
+            return self.later[message.header("id") or ""]
         if message.header("id") in self.refuses:
             stopped.add(message.key)
             return "too large"
@@ -95,9 +101,9 @@ class World:
         """Return a relay of this world."""
         return Relay(self.outbox, self.bus, leadership, self.telemetry, self.options)
 
-    async def put(self, *names: str) -> None:
-        """Insert events; "a1" is the event 1 of the key a."""
-        events = [Event("Shop.Thing.Happened", "Thing", name[0], int(name[1:])) for name in names]
+    async def put(self, *names: str, kind: str = "Thing") -> None:
+        """Insert events of a topic; "a1" is the event 1 of the key a."""
+        events = [Event("Shop.Thing.Happened", kind, name[0], int(name[1:])) for name in names]
         self.ids |= {name: event.id for name, event in zip(names, events, strict=True)}
         await self.outbox.insert_events([outgoing(event) for event in events])
 
@@ -190,13 +196,13 @@ async def test_what_is_let_go_while_a_batch_is_sorted_is_not_overtaken(world: Wo
     world.bus.refuses = set()
     read = world.outbox.waiting_events
 
-    async def read_and_let_go(*, limit: int) -> list[object]:
-        rows = await read(limit=limit)
+    async def read_and_let_go(**asked: Any) -> list[object]:
+        rows = await read(**asked)
         await world.release()
         return list(rows)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(world.outbox), "waiting_events", lambda _, limit: read_and_let_go(limit=limit))
+        patch.setattr(type(world.outbox), "waiting_events", lambda _, **asked: read_and_let_go(**asked))
         await world.relay.step()
     assert world.bus.said == ["b1"]
     await world.relay.step()
@@ -359,27 +365,65 @@ async def test_only_the_leader_sends(world: World) -> None:
 
 
 async def test_two_relays_at_once_do_no_harm(world: World) -> None:
-    """One that does not know yet that it was replaced sends again what the new one has sent, in order."""
+    """One that is replaced while it sends brings what the new one sends as well, in order, and parks nothing."""
     await world.put("a1", "a2", "a3")
     world.bus.refuses = {world.ids["a2"]}
-    world.clock.advance(timedelta(minutes=1))
-    leadership = Leadership(world.stores, uuid7(), role=Role.RELAY)
-    await leadership.step()
-    await asyncio.gather(world.another(leadership).step(), world.relay.step())
-    first_comings = list(dict.fromkeys(world.bus.said))
-    assert first_comings == ["a1"]
+    world.bus.answers.clear()
+    steps = [asyncio.ensure_future(world.relay.step())]
+    await wait_until(lambda: world.bus.calls == 1)
+    second = await replaced(world)
+    steps.append(asyncio.ensure_future(world.another(second).step()))
+    await wait_until(lambda: world.bus.calls == 2)
+    world.bus.answers.set()
+    await asyncio.gather(*steps)
+    assert world.bus.said == ["a1", "a1"]
     assert await world.states() == (0, 1, 1)
+    assert world.telemetry.value("headrace.events.park") == 1
 
 
-async def test_a_leader_of_a_term_that_is_over_parks_nothing(world: World) -> None:
+async def replaced(world: World) -> Leadership:
+    """Let another process lead, which the first one does not know yet."""
+    world.clock.advance(timedelta(minutes=1))
+    second = Leadership(world.stores, uuid7(), role=Role.RELAY)
+    await second.step()
+    assert world.leadership.term != second.term is not None
+    return second
+
+
+async def test_a_leader_whose_term_ends_while_it_sends_parks_nothing(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     """The store refuses its word: what it could not send goes on waiting for the new leader."""
+    await world.put("a1", "b1")
+    world.bus.refuses = {world.ids["a1"]}
+    world.bus.answers.clear()
+    step = asyncio.ensure_future(world.relay.step())
+    await wait_until(lambda: world.bus.calls == 1)
+    await replaced(world)
+    world.bus.answers.set()
+    await step
+    assert (world.bus.said, await world.states()) == (["b1"], (1, 0, 0))
+    assert "parked" not in caplog.text
+
+
+@pytest.mark.parametrize("parks", ["the first leader", "the second leader"])
+async def test_a_leader_of_a_term_that_is_over_sends_nothing(world: World, parks: str) -> None:
+    """However often it tries: it knows of what it parked itself, and cannot know what the next leader parked."""
     await world.put("a1")
     world.bus.refuses = {world.ids["a1"]}
-    second = Leadership(world.stores, uuid7(), role=Role.RELAY)
-    world.clock.advance(timedelta(minutes=1))
-    await second.step()
+    if parks == "the first leader":
+        await world.relay.step()
+    second = await replaced(world)
+    if parks == "the second leader":
+        await world.another(second).step()
+    await world.put("a2", "b1")
+    for _ in range(3):
+        await world.relay.step()
+    assert (world.bus.said, await world.states()) == ([], (2, 0, 1))
+    await second.resign()
+    await world.leadership.step()
     await world.relay.step()
-    assert await world.states() == (1, 0, 0)
+    assert (world.bus.said, await world.states()) == (["b1"], (0, 1, 1))
 
 
 async def test_what_waits_is_counted_now_and_then(world: World) -> None:

@@ -280,7 +280,7 @@ class World:
         assert self.stores.events is not None
         self.handles = self.stores.events.handles
         own = FakeClock(self.clock.now() + wrong)
-        self.waits = HandleWaits(self.handles, self.stores.signals, own)
+        self.waits = HandleWaits(self.handles, self.stores.signals, own, self.stores.notifier)
 
     async def leave(self, new: NewHandle) -> ParkRequested:
         """Wait, and return how the slot is left."""

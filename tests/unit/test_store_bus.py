@@ -317,6 +317,89 @@ async def test_a_member_that_takes_its_time_to_give_up_stays_one(world: World) -
     assert await world.log.log_backlog("g") == {("t", 0): 0}
 
 
+async def test_who_is_cancelled_while_it_joins_is_no_member(world: World) -> None:
+    """The answer was on its way: nobody waits for the lease of one that never was."""
+    bus, joined = world.bus(partitions=1, lease=HOUR), asyncio.Event()
+    await bus.publish(say("a1"))
+    join = world.log.join_group
+
+    async def stall(*args: Any, **named: Any) -> None:
+        await join(*args, **named)
+        joined.set()
+        await asyncio.Event().wait()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(world.log), "join_group", lambda _, *args, **named: stall(*args, **named))
+        joining = asyncio.ensure_future(world.join(bus))
+        await joined.wait()
+        assert [group.members for group in await world.log.log_groups()] == [1]
+        joining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await joining
+    assert [group.members for group in await world.log.log_groups()] == [0]
+    reader = await world.join(bus)
+    assert await reader.read() == ["a1"]
+
+
+async def test_the_rest_is_read_while_partitions_are_given_up(world: World) -> None:
+    """What is given up is delivered no more; the member stays one, and nobody else reads it before it is done."""
+    bus, goes_on = world.bus(), asyncio.Event()
+    by_partition = {partition_of(key, 2): key for key in "abcdefgh"}
+    asked: list[Partition] = []
+
+    async def take_time(places: Sequence[Partition]) -> dict[Partition, int]:
+        asked.extend(places)
+        await goes_on.wait()
+        return dict.fromkeys(places, 1)
+
+    await bus.publish(say(*(f"{key}1" for key in by_partition.values())))
+    first = await world.join(bus, on_revoked=take_time)
+    await first.read_until(*(f"{key}1" for key in by_partition.values()))
+    second = await world.join(bus)
+
+    async def is_asked() -> bool:
+        await first.read(timeout=0.02)
+        return bool(asked)
+
+    assert await wait_until(is_asked)
+    [(_, given)] = asked
+    theirs, mine = by_partition[given], by_partition[1 - given]
+    for number in (2, 3, 4):
+        await bus.publish(say(f"{theirs}{number}", f"{mine}{number}"))
+        await first.read_until(f"{mine}{number}")
+        world.clock.advance(SHORT * 0.4)
+        assert await second.read(timeout=0.02) == []
+    assert (f"{theirs}2" in first.seen, first.lost, asked) == (False, [], [("t", given)])
+    goes_on.set()
+    await second.read_until(f"{theirs}2", f"{theirs}3", f"{theirs}4")
+    assert second.seen == [f"{theirs}2", f"{theirs}3", f"{theirs}4"]
+
+
+async def test_a_closed_bus_ends_what_is_given_up(world: World) -> None:
+    """No task stays behind of a subscription that nobody closed."""
+    bus, asked = world.bus(), asyncio.Event()
+
+    async def for_ever(places: Sequence[Partition]) -> dict[Partition, int]:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            asked.clear()
+        return {}
+
+    await bus.publish(say("a1"))
+    first = await world.join(bus, on_revoked=for_ever)
+    await world.join(bus)
+
+    async def is_asked() -> bool:
+        await first.read(timeout=0.02)
+        return asked.is_set()
+
+    assert await wait_until(is_asked)
+    await bus.close()
+    assert await wait_until(lambda: not asked.is_set())
+
+
 async def test_a_store_that_is_away_is_a_bus_that_is_away(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every verb says so, and goes on once the store is back."""
     bus = world.bus()

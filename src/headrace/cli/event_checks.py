@@ -19,13 +19,13 @@ LATE = timedelta(seconds=30)
 
 async def event_findings(stores: Stores, settings: Settings) -> list[Finding]:
     """Return what there is to say of events; nothing of a store that has no outbox, unless a broker is set."""
-    found = [await _kafka(settings)] if settings.events.bus == "kafka" else []
+    found = [await kafka_finding(settings)] if settings.events.bus == "kafka" else []
     if stores.events is None:
         return found
     return [*found, _outbox(await stores.events.outbox.outbox_stats())]
 
 
-async def _kafka(settings: Settings) -> Finding:
+async def kafka_finding(settings: Settings) -> Finding:
     """Look whether somebody listens at the brokers; whether they let this user in shows with the first message."""
     servers = [server.strip() for server in settings.events.kafka.servers.split(",")]
     answers = await asyncio.gather(*map(_refusal, servers))

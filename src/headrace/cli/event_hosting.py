@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from headrace.app import App
 from headrace.cli.checks import shown_url
+from headrace.cli.opening import refuse_memory
 from headrace.cli.output import print_json
 from headrace.cli.signals import follow_lifeline
 from headrace.cli.working import CLOSING_SECONDS, until_signal
@@ -35,7 +36,8 @@ class HostOptions:
 
 
 def run_host(app: App, options: HostOptions) -> int:
-    """Do a part of the work with events until a signal; return the exit code."""
+    """Do a part of the work with events until a signal; return the exit code. Raises ConfigError."""
+    refuse_memory(app.settings, "work")
     grace = app.settings.worker.shutdown_grace if options.grace is None else options.grace
     if options.lifeline is not None:
         follow_lifeline(options.lifeline, within=grace.total_seconds() + CLOSING_SECONDS)
@@ -58,8 +60,6 @@ async def _host_until(stopping: asyncio.Event, app: App, options: HostOptions, g
 
 
 def _announce(settings: Settings, options: HostOptions) -> None:
-    if settings.queue.type == "memory":
-        LOG.warning("the memory store is seen by this process only: nobody else can emit events for it")
     LOG.info("%s: works on %s; bus: %s; pid %d", options.what, store_words(settings), bus_words(settings), os.getpid())
     if options.as_json:
         print_json({"event": "started", "pid": os.getpid(), "works": options.what})
@@ -69,8 +69,6 @@ def _announce(settings: Settings, options: HostOptions) -> None:
 def store_words(settings: Settings) -> str:
     """Return which store it is, without its secrets."""
     queue = settings.queue
-    if queue.type == "memory":
-        return "the memory of this process"
     where = shown_url(queue.url) if queue.url else f"the embedded PostgreSQL of {settings.directory.absolute()}"
     return f"{where}, schema {queue.schema}"
 

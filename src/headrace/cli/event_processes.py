@@ -13,6 +13,7 @@ from headrace.app import App
 from headrace.cli.event_hosting import HostOptions, run_host
 from headrace.cli.loading import load_app
 from headrace.cli.logs import LEVELS, log_to_stderr
+from headrace.cli.opening import refuse_memory
 from headrace.cli.output import json_option
 from headrace.cli.supervisor import HEADRACE, keep_alive
 from headrace.cli.values import DurationType, WholeType
@@ -59,7 +60,7 @@ def relay(grace: timedelta | None, log_level: str, as_json: bool) -> int:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @_with_options
 @click.option(
-    "--processes", metavar="N", type=WholeType("processes", 1), default=1,
+    "--processes", metavar="N", type=WholeType("processes", 1, 256), default=1,
     help="Processes; a supervisor restarts dead ones. They share the partitions of the topics.",
 )  # fmt: skip
 @click.option("--lifeline", type=int, hidden=True, help="Read end of a pipe: the supervisor is gone when it ends.")
@@ -84,6 +85,7 @@ def agent(  # noqa: PLR0913 - click hands over one per option
     log_to_stderr(log_level, as_json=as_json)
     found = load_app(app)
     ids = agent_ids(found, names)
+    refuse_memory(found.settings, "work")
     if processes == 1:
         options = HostOptions(f"agent {', '.join(ids)}", EventParts(agents=ids), grace, as_json, lifeline)
         return run_host(found, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -9,11 +10,13 @@ from uuid import UUID
 import click
 
 from headrace.app import App
+from headrace.cli.event_checks import kafka_finding
+from headrace.cli.event_groups import groups
 from headrace.cli.event_handles import handles
 from headrace.cli.event_hosting import bus_words
 from headrace.cli.event_letters import dead_letters
 from headrace.cli.loading import load_app
-from headrace.cli.opening import on_app, with_app
+from headrace.cli.opening import on_app, refuse_memory, with_app
 from headrace.cli.output import age, json_option, print_facts, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import IdType, JsonType, WholeType
@@ -43,6 +46,7 @@ def events() -> None:
 
 
 events.add_command(dead_letters)
+events.add_command(groups)
 events.add_command(handles)
 
 
@@ -72,6 +76,9 @@ def status(app: str | None, as_json: bool) -> None:
         print_text("")
         rows = [(group, topic, count) for group, topics in backlog.items() for topic, count in topics.items()]
         print_table(("GROUP", "TOPIC", "BEHIND"), rows)
+    away = asyncio.run(kafka_finding(found.settings)) if found.settings.events.bus == "kafka" else None
+    if away is not None and away.fix is not None:
+        print_text(f"\n{away.message}: {away.fix}.")
     _advise(stats, oldest)
 
 
@@ -94,7 +101,10 @@ def _advise(stats: OutboxStats, oldest: timedelta) -> None:
     if stats.parked:
         print_text("\nThe bus refused some for ever: `headrace events parked` says why.")
     if stats.waiting and oldest > LATE:
-        print_text("\nNobody takes them to the bus: start a worker, or `headrace relay`.")
+        print_text(
+            "\nNo relay runs, it cannot keep up, or the bus does not answer: start a worker or `headrace relay`; the "
+            "log of\none that runs, and `headrace doctor`, say what holds it up."
+        )
 
 
 @events.command("list")
@@ -151,8 +161,10 @@ def emit(type_: str, payload: Any, as_json: bool, **given: str | None) -> None:
       headrace events emit Shop.Order.Paid '{"cents": 1200}' --aggregate-id o-7
       headrace events emit Shop.Order.Paid --aggregate-id o-7 --correlation-id c-1 --json
     """
+    app = App()
+    refuse_memory(app.settings, "event")
     options: EventOptions = {name: value for name, value in given.items() if value is not None}  # type: ignore[assignment]
-    event = with_app(lambda app: app.emit(type_, payload, **options))
+    event = on_app(app, lambda app: app.emit(type_, payload, **options))
     if as_json:
         print_json(event_document(event))
     else:

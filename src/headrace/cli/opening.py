@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from headrace.app import App
+from headrace.model.errors import ConfigError
 from headrace.ports.stores import Stores
+from headrace.settings import Settings
 
 T = TypeVar("T")
 
@@ -25,6 +27,12 @@ def on_app(app: App, work: Callable[[App], Awaitable[T]]) -> T:
             return await work(app)
 
     return asyncio.run(run())
+
+
+def refuse_memory(settings: Settings, what: str) -> None:
+    """Raise ConfigError where `what` would be in the memory of this process alone."""
+    if settings.queue.type == "memory":
+        raise ConfigError(f"the memory store ends with this process, and the {what} with it; use a durable store")
 
 
 def with_stores(work: Callable[[Stores], Awaitable[T]]) -> T:

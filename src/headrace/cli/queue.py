@@ -62,8 +62,10 @@ def stats(name: str | None, prometheus: bool, as_json: bool) -> None:
     async def read(stores: Stores) -> tuple[list[QueueStats], str]:
         if name is not None:
             return [await operations.find_queue(stores.inspect, name)], ""
-        outbox = stores.events.outbox if prometheus and stores.events is not None else None
-        return await stores.inspect.queue_stats(), expose_outbox(await outbox.outbox_stats()) if outbox else ""
+        events, of_events = stores.events if prometheus else None, ""
+        if events is not None:
+            of_events = expose_outbox(await events.outbox.outbox_stats(), await events.log.log_groups())
+        return await stores.inspect.queue_stats(), of_events
 
     queues, of_outbox = with_stores(read)
     if prometheus:

@@ -16,7 +16,7 @@ from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
 from headrace.model.names import check_name
 from headrace.model.priority import parse_priority
-from headrace.model.strict_json import refuse_constant, unique_members
+from headrace.model.strict_json import json_fault, refuse_constant, unique_members
 
 _NEGATIVE = re.compile(r"-[0-9.]")
 #: No more digits than any number that is meant: int() of a million takes a while.
@@ -181,7 +181,7 @@ def parse_json(text: str) -> Any:
         where = f"line {error.lineno} column {error.colno}"
         raise InvalidInputError("json", f"must be JSON ({error.msg} at {where})", text) from None
     except ValueError as error:
-        raise InvalidInputError("json", f"must be JSON ({error})", text) from None
+        raise InvalidInputError("json", f"must be JSON ({json_fault(error)})", text) from None
     except RecursionError:
         raise InvalidInputError("json", "must not be nested that deep", text) from None
 

@@ -44,7 +44,7 @@ def worker_options(command: F) -> F:
 @click.command()
 @worker_options
 @click.option(
-    "--processes", metavar="N", type=WholeType("processes", 1), show_default=False,
+    "--processes", metavar="N", type=WholeType("processes", 1, 256), show_default=False,
     help="Worker processes; a supervisor restarts dead ones.  [default: [worker] count, 1]",
 )  # fmt: skip
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", help="What is logged to standard error.")

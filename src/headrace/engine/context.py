@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -17,8 +18,8 @@ from headrace.model.emitting import Emission, EventOptions, check_options, stabl
 from headrace.model.errors import InvalidInputError
 from headrace.model.event import Event, Outgoing
 from headrace.model.job import RunInfo
-from headrace.model.names import check_name
-from headrace.model.payload import encode_json
+from headrace.model.names import check_key, check_name
+from headrace.model.payload import encode_json, hash_text
 
 LOG = logging.getLogger("headrace.task")
 
@@ -144,10 +145,16 @@ class Context:
         correlation = None if self.run is None else self.run.correlation_id
         return {"correlation_id": correlation, "causation_id": str(self.identity), **options}
 
-    def next_event_id(self, type: str) -> str:
-        """Return the id of an event that leaves before the call ends: the same when the handler runs again."""
-        self._sent[type] += 1
-        return stable_id(self.identity, f"event {type} {self._sent[type]}")
+    def event_id(self, type: str, payload: Any, options: EventOptions, key: str | None) -> str:
+        """Return the id of an event that leaves before the call ends: the same when the handler runs again.
+
+        By its key, or by what it says and how often this attempt has said it.
+        """
+        if key is not None:
+            return stable_id(self.identity, f"event {type} key {check_key('key', key)}")
+        said = hash_text(type, encode_json([payload, dict(options)], field="event payload", most=sys.maxsize))
+        self._sent[said] += 1
+        return stable_id(self.identity, f"event {said} {self._sent[said]}")
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 from headrace.model.event import OutboxStats
+from headrace.model.message_log import GroupView
 from headrace.model.stats import QueueStats
 
 #: Meaning and value of each metric of a queue.
@@ -23,6 +24,7 @@ METRICS: dict[str, tuple[str, Callable[[QueueStats], float]]] = {
 }
 JOBS = "headrace_queue_jobs"
 OUTBOX, OUTBOX_OLDEST = "headrace_outbox_events", "headrace_outbox_oldest_seconds"
+BACKLOG = "headrace_bus_backlog"
 OUTBOX_STATES = ("waiting", "held", "parked")
 STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "cancelled")
 
@@ -49,8 +51,12 @@ def _lines(queues: list[QueueStats]) -> Iterator[str]:
             yield f'{name}{{queue="{queue.name}"}} {float(value(queue)):g}'
 
 
-def expose_outbox(stats: OutboxStats) -> str:
-    """Return the figures of the outbox.
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def expose_outbox(stats: OutboxStats, groups: Iterable[GroupView] = ()) -> str:
+    """Return the figures of the outbox, and of the groups that read the store's bus.
 
     >>> print(expose_outbox(OutboxStats(waiting=7)).splitlines()[2])
     headrace_outbox_events{state="waiting"} 7
@@ -62,5 +68,8 @@ def expose_outbox(stats: OutboxStats) -> str:
         f"# HELP {OUTBOX_OLDEST} How long the oldest waiting event has been in the outbox.",
         f"# TYPE {OUTBOX_OLDEST} gauge",
         f"{OUTBOX_OLDEST} {round(stats.oldest_seconds, 3):g}",
+        f"# HELP {BACKLOG} Messages of the store's bus that a group has not committed.",
+        f"# TYPE {BACKLOG} gauge",
+        *(f'{BACKLOG}{{group="{_label(group.name)}"}} {group.backlog}' for group in groups),
     ]
     return "\n".join(lines) + "\n"

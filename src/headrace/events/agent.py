@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
@@ -12,7 +13,7 @@ from headrace.model.backoff import Backoff
 from headrace.model.durations import parse_duration
 from headrace.model.emitting import Emission
 from headrace.model.errors import ConfigError, InvalidInputError
-from headrace.model.event import Event, check_type
+from headrace.model.event import Event, check_topics, check_type
 from headrace.model.job import NewJob
 from headrace.model.names import check_key
 from headrace.model.numbers import check_whole
@@ -78,7 +79,7 @@ class Agent:
             backoff=_policy(options.get("retry", DEFAULT_RETRY)),
             timeout=None if timeout is None else parse_duration(timeout, field="timeout"),
             classify=_hook(options.get("classify")),
-            topics=_texts("topics", options.get("topics", ())),
+            topics=check_topics("topics", _texts("topics", options.get("topics", ()))),
         )
         app.agent_ids.add(name, aliases=_texts("aliases", options.get("aliases", ())))
         app.agents[own] = self
@@ -112,6 +113,7 @@ class Agent:
             check_type(one)
 
         def decorate(function: H) -> H:
+            _check_handler(function)
             for one in types:
                 if self.definition.handlers.setdefault(one, function) is not function:
                     raise ConfigError(f"agent {self.id} has two handlers for {one}; let one function do both")
@@ -126,6 +128,14 @@ class Agent:
         return AgentContext(
             event, self.id, attempt, emission, new_job=_new_job, can_write=can_write, resources=resources
         )
+
+
+def _check_handler(function: Any) -> None:
+    try:
+        inspect.signature(function).bind(object(), object())
+    except (TypeError, ValueError):
+        rule = "must be a function of an event and an AgentContext"
+        raise InvalidInputError("handler", rule, getattr(function, "__qualname__", repr(function))) from None
 
 
 def _new_job(task: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:

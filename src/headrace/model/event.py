@@ -7,6 +7,7 @@ know it again by its id.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -24,6 +25,7 @@ MAX_EVENT_BYTES = 900 * 1024
 TOPIC = "outbox.event.{aggregate_type}"
 
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}(\.[A-Za-z][A-Za-z0-9_]{0,63}){2}")
+_TOPICS = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}\*?")
 _AGGREGATE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
@@ -127,6 +129,20 @@ def check_type(value: object) -> str:
         rule = "must be Domain.Aggregate.Event, such as Genesis.Session.Started: three names of letters, digits and _"
         raise InvalidInputError("event type", rule, value)
     return value
+
+
+def check_topics(field: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of topics to read; one that ends with "*" stands for all that begin so. Raises InvalidInputError.
+
+    >>> check_topics("topics", ["shop.orders", "outbox.event.*"])
+    ('shop.orders', 'outbox.event.*')
+    """
+    found = tuple(names)
+    for name in found:
+        if not isinstance(name, str) or not _TOPICS.fullmatch(name):
+            rule = 'must name topics of 1 to 249 letters, digits and . _ -, with one "*" at most, at the end'
+            raise InvalidInputError(field, rule, name)
+    return found
 
 
 def check_event(event: Event, *, most: int = MAX_EVENT_BYTES) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 from uuid import UUID
 
@@ -40,6 +41,16 @@ class Membership:
     surplus: tuple[Partition, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A group of the log: how many live members it has, what it has not committed, and when it last had a member."""
+
+    name: str
+    members: int
+    backlog: int
+    seen_at: datetime
+
+
 def partition_of(key: str, partitions: int) -> int:
     """Return the partition of a key; the same for ever as long as their number is.
 
@@ -56,6 +67,14 @@ def reads(topics: Sequence[str], topic: str) -> bool:
     True
     """
     return any(topic.startswith(name[:-1]) if name.endswith("*") else topic == name for name in topics)
+
+
+def still_read(group: str, members: int) -> str:
+    """Return why a group with live members is not forgotten."""
+    count = "a live member" if members == 1 else f"{members} live members"
+    return (
+        f"the group {group} has {count}: stop what reads by this name, or wait until the lease is over, then forget it"
+    )
 
 
 def fair_part(members: Sequence[UUID], member: UUID, partitions: int) -> int:

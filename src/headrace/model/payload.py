@@ -11,6 +11,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from headrace.model.errors import InvalidInputError, PayloadTooLargeError
+from headrace.model.strict_json import json_fault
 
 #: Arguments and results above this many bytes of UTF-8 are refused: pass a reference instead.
 MAX_PAYLOAD_BYTES = 256 * 1024
@@ -47,7 +48,8 @@ def encode_json(
     except RecursionError:
         raise InvalidInputError(field, f"must not be nested deeper than {MAX_DEPTH}", type(value).__name__) from None
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(field, f"must be JSON ({error})", _wrong_type(value, default)) from None
+        why = json_fault(error) if isinstance(error, ValueError) else error
+        raise InvalidInputError(field, f"must be JSON ({why})", _wrong_type(value, default)) from None
     if len(text) > MAX_PAYLOAD_BYTES // 4 or not text.isascii():
         _check_bytes(text, field, most)
     if _NUL_ESCAPE in text and _NUL.search(text):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from headrace.model.errors import NotFoundError
 from headrace.model.event import Event
 
 #: A token begins with this, so that scanners for secrets know it.
@@ -143,3 +144,8 @@ def count_arrived(kept: Sequence[NotedEvent]) -> int:
     """
     caused = {noted.event.causation_id for noted in kept}
     return len({noted.event.id for noted in kept if not (noted.dead and noted.event.id in caused)})
+
+
+def no_handle(correlation_id: str) -> NotFoundError:
+    """Return the error that says that nothing waits for a correlation id."""
+    return NotFoundError(f"no resume handle {correlation_id!r}; `headrace events handles list` lists those there are")

@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid4
 
+from headrace.model.errors import HeadraceError
+
 #: How long a session that ended is still listed.
 SESSION_RETENTION = timedelta(days=1)
 
@@ -56,6 +58,12 @@ class LeaderTerm:
     session: UUID
     term: int
     role: Role = Role.ENGINE
+
+
+class TermOverError(HeadraceError):
+    """The leader's term is over: another process may lead. Nothing was written; lead again and do it then."""
+
+    code = "term_over"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, NoReturn
 
+#: What Python's errors about numbers of very many digits name.
+_NUMBERS = "int_max_str_digits"
+
 
 def refuse_constant(name: str) -> NoReturn:
     """Refuse NaN and Infinity, as `parse_constant`.
@@ -15,6 +18,15 @@ def refuse_constant(name: str) -> NoReturn:
     ValueError: NaN is not JSON
     """
     raise ValueError(f"{name} is not JSON")
+
+
+def json_fault(error: ValueError) -> str:
+    """Return why JSON is refused; of a number that Python does not read, not how Python is told to.
+
+    >>> json_fault(ValueError("Exceeds the limit (4300 digits) ...; use sys.set_int_max_str_digits()"))
+    'a number has too many digits: write it as a text'
+    """
+    return "a number has too many digits: write it as a text" if _NUMBERS in str(error) else str(error)
 
 
 def finite_number(digits: str) -> float:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.model.strict_json import finite_number, refuse_constant
+from headrace.model.strict_json import finite_number, json_fault, refuse_constant
 from headrace.nodes.base import NodeError
 from headrace.nodes.parameters import Parameters
 
@@ -49,9 +49,7 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except ValueError as error:
-        if "int_max_str_digits" in str(error):
-            raise ValueError("a number has too many digits") from None
-        raise
+        raise ValueError(json_fault(error)) from None
 
 
 def json_at(at: Parameters, path: str) -> Any:

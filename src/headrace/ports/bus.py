@@ -11,6 +11,8 @@ from headrace.model.message_log import Partition
 
 #: The answer for a message that was kept back because one of its key before it, in the same call, was refused.
 BEHIND = "behind a refused one"
+#: How the answer for a message begins that its topic cannot take for now; why may follow. Trying again helps.
+LATER = "not now, try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,10 @@ class Bus(Protocol):
         """Send messages and wait until they are durable; return for each why it will never be taken, or None.
 
         Messages of one key arrive in the order given. What is sent again arrives again. A bus that can keeps back what
-        follows a refused message of the same topic and key, and answers BEHIND. Raises BusUnavailableError: none, some
-        or all may have arrived.
+        follows a refused message of the same topic and key, and answers BEHIND. What a topic cannot take for now is
+        answered LATER, or `f"{LATER}: {why}"`, and so is what follows of its key, or BEHIND: it did not arrive, or
+        nobody knows whether. Raises BusUnavailableError where nothing can be sent at all: none, some or all may have
+        arrived.
         """
         ...
 

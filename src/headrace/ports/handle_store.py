@@ -38,7 +38,8 @@ class HandleStore(Protocol):
         """End a waiting handle by its token, with JSON text.
 
         The same payload again returns the handle as it is. Raises NotFoundError for an unknown token, ConflictError
-        when another payload or anything else ended it before, HandleExpiredError when it has expired.
+        when another payload or anything else ended it before, HandleExpiredError when its time is over: one that no
+        sweep has ended yet is ended as expired by this.
         """
         ...
 

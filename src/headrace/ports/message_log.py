@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import UUID
 
 from headrace.model.event import Message
-from headrace.model.message_log import Membership, Partition, Share, Stored
+from headrace.model.message_log import GroupView, Membership, Partition, Share, Stored
 from headrace.model.session import LeaderTerm
 
 
@@ -51,6 +51,21 @@ class MessageLog(Protocol):
         """Return how many messages of each partition a group has not committed yet."""
         ...
 
+    async def log_groups(self) -> list[GroupView]:
+        """Return the groups that are known, by name. A group has been seen up to the end of its last membership."""
+        ...
+
+    async def forget_group(self, group: str) -> bool:
+        """Forget how far a group is: one that joins by its name later begins at the first message that is kept.
+
+        Returns whether there was such a group. Raises ConflictError for one with live members.
+        """
+        ...
+
     async def prune_messages(self, *, older_than: timedelta, limit: int, term: LeaderTerm | None = None) -> int:
-        """Remove up to `limit` messages that are older and that every group which reads their topic has committed."""
+        """Remove up to `limit` messages that are older and that every group which reads their topic has committed.
+
+        A group that has had no live member for as long holds nothing back. It is not forgotten: with a member again it
+        goes on where it was, or at the first message that is kept.
+        """
         ...

@@ -22,8 +22,11 @@ class Outbox(Protocol):
         """Insert rows in one transaction and hint "events"; an id that is known changes nothing."""
         ...
 
-    async def waiting_events(self, *, limit: int) -> list[OutboxRow]:
-        """Return waiting rows, those inserted first first. Neither parked rows nor held ones are among them."""
+    async def waiting_events(self, *, limit: int, without: Sequence[str] = ()) -> list[OutboxRow]:
+        """Return waiting rows, those inserted first first. Neither parked rows nor held ones are among them.
+
+        Nor are those of topics `without`, which do not count for `limit`.
+        """
         ...
 
     async def mark_published(self, positions: Sequence[int]) -> None:
@@ -31,13 +34,17 @@ class Outbox(Protocol):
         ...
 
     async def park_events(self, errors: Sequence[tuple[int, str]], *, term: LeaderTerm) -> None:
-        """Put by waiting rows that the bus will never take, by position, each with the reason."""
+        """Put by waiting rows that the bus will never take, by position, each with the reason.
+
+        Raises TermOverError: nothing was changed.
+        """
         ...
 
     async def hold_events(self, positions: Sequence[int], *, term: LeaderTerm) -> list[int]:
         """Let waiting rows wait behind a parked one of their topic and key; return those whose key has one.
 
-        The others' parked row is gone meanwhile: they go on waiting.
+        The others' parked row is gone meanwhile: they go on waiting. Raises TermOverError, also where no position is
+        given: nothing was changed.
         """
         ...
 

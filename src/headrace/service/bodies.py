@@ -10,27 +10,30 @@ from starlette.types import Message, Receive
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.payload import encode_json
-from headrace.model.strict_json import refuse_constant, unique_members
+from headrace.model.strict_json import json_fault, refuse_constant, unique_members
 from headrace.service.problems import RequestError
 
 #: Bytes of one body, and seconds that it may take to arrive.
 MOST_BYTES, MOST_SECONDS = 1 << 20, 30.0
 
 
-async def read_body(receive: Receive, length: str | None) -> bytes:
-    """Return the body of a request. `length`: what its header says. Raises RequestError: 400, 408, 413."""
+async def read_body(receive: Receive, length: str | None, *, most: int = MOST_BYTES) -> bytes:
+    """Return the body of a request, at most `most` bytes. `length`: what its header says.
+
+    Raises RequestError: 400, 408, 413.
+    """
     if length is not None and not (length.isascii() and length.isdigit()):
         raise RequestError(400, "invalid_request", f"Content-Length must be a number, got {length[:40]!r}")
-    if length is not None and (len(length) > 18 or int(length) > MOST_BYTES):
-        raise _too_large()
+    if length is not None and (len(length) > 18 or int(length) > most):
+        raise _too_large(most)
     try:
         async with asyncio.timeout(MOST_SECONDS):
-            return await _read(receive)
+            return await _read(receive, most)
     except TimeoutError:
         raise RequestError(408, "request_timeout", f"the body did not arrive within {MOST_SECONDS:g} s") from None
 
 
-async def _read(receive: Receive) -> bytes:
+async def _read(receive: Receive, most: int) -> bytes:
     parts, size = [], 0
     while True:
         message = await receive()
@@ -38,15 +41,15 @@ async def _read(receive: Receive) -> bytes:
             raise RequestError(400, "disconnected", "the client went away")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > MOST_BYTES:
-            raise _too_large()
+        if size > most:
+            raise _too_large(most)
         if not message.get("more_body", False):
             return b"".join(parts)
 
 
-def _too_large() -> RequestError:
+def _too_large(most: int) -> RequestError:
     fix = "store the data elsewhere and pass a reference to it"
-    return RequestError(413, "payload_too_large", f"a body must be at most {MOST_BYTES >> 10} KiB: {fix}")
+    return RequestError(413, "payload_too_large", f"a body must be at most {most >> 10} KiB: {fix}")
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
@@ -86,7 +89,7 @@ def parse_json(body: bytes) -> Any:
     except RecursionError:
         raise _not_json("it is nested too deeply") from None
     except ValueError as error:
-        raise _not_json(str(error)) from None
+        raise _not_json(json_fault(error)) from None
     return value
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from headrace.engine.events.documents import event_document, stats_document
+from headrace.engine.events.documents import event_document, parked_document, stats_document
 from headrace.model.errors import ConfigError
 from headrace.ports.stores import EventStores
 from headrace.service.paging import USUAL, Limit
@@ -31,7 +31,7 @@ class EventPage(BaseModel):
 
 @router.get("")
 async def list_events(app: Served, page: Annotated[EventPage, Query()]) -> dict[str, Any]:
-    """List events of the log by their ids, also those that have left."""
+    """List events of the log as they were inserted, also those that have left."""
     # One more tells whether another page follows.
     found = await event_stores(app).outbox.list_events(
         correlation_id=page.correlation_id, aggregate_id=page.aggregate_id,
@@ -46,6 +46,21 @@ async def list_events(app: Served, page: Annotated[EventPage, Query()]) -> dict[
 async def outbox(app: Served) -> dict[str, Any]:
     """Return how many rows wait in the outbox, are held behind a parked one, and are parked."""
     return stats_document(await event_stores(app).outbox.outbox_stats())
+
+
+class ParkedPage(BaseModel):
+    """How many parked rows are listed; other names are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: Limit = USUAL
+
+
+@router.get("/parked")
+async def list_parked(app: Served, page: Annotated[ParkedPage, Query()]) -> dict[str, Any]:
+    """List rows of the outbox that the bus will never take, with the reason, the oldest first."""
+    found = await event_stores(app).outbox.list_parked(limit=page.limit)
+    return {"parked": [parked_document(one) for one in found]}
 
 
 def event_stores(app: Served) -> EventStores:

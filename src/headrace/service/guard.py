@@ -13,12 +13,14 @@ from collections.abc import Mapping
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.service.bodies import parse_json, read_body, replay
+from headrace.service.bodies import MOST_BYTES, parse_json, read_body, replay
 from headrace.service.problems import HEADERS, RequestError, problem_of
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Requests below it are written by programs that were told how, and may have other bodies than JSON.
 WEBHOOKS = "/webhook/"
+#: What comes with a token is as small as results are: it is looked at before anything reads it.
+RESUME, RESUME_BYTES = "/api/v1/resume/", 256 << 10
 JSON = "application/json"
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 #: What browsers say of requests of the service's own pages, and of addresses that people typed.
@@ -42,7 +44,8 @@ class Guard:
             _check_origin(scope, headers)
             _check_address(scope)
             _check_type(scope, headers)
-            body = await read_body(receive, headers.get("content-length"))
+            most = RESUME_BYTES if scope["path"].startswith(RESUME) else MOST_BYTES
+            body = await read_body(receive, headers.get("content-length"), most=most)
             if is_json(headers.get("content-type", "")):
                 parse_json(body)
         except RequestError as error:

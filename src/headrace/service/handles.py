@@ -6,21 +6,36 @@ A token is as good as a password until it is used: it stands in an address, so t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.engine.events.documents import handle_document, noted_document
 from headrace.model.errors import InvalidInputError, NotFoundError
 from headrace.service.bodies import parse_json
 from headrace.service.events import event_stores
-from headrace.service.problems import RequestError
+from headrace.service.paging import USUAL, Limit
 from headrace.service.served import Served
 
-#: Bytes of what comes with a token.
-MOST_BYTES = 256 << 10
-
 router = APIRouter(tags=["handles"])
+
+
+class HandlePage(BaseModel):
+    """Which handles are listed; other names are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    waiting: bool = Field(True, description="only those that wait; false: also those that have ended")
+    limit: Limit = USUAL
+
+
+@router.get("/handles")
+async def list_handles(app: Served, page: Annotated[HandlePage, Query()]) -> dict[str, Any]:
+    """List handles that wait, the newest first; with `waiting=false` also those that have ended."""
+    event_stores(app)
+    found = await app.handles.list(waiting=page.waiting, limit=page.limit)
+    return {"handles": [handle_document(handle.view) for handle in found]}
 
 
 @router.get("/handles/{correlation_id:path}")
@@ -43,9 +58,6 @@ async def resume(app: Served, token: str, request: Request) -> dict[str, Any]:
     """End a wait by its token, with any JSON, or none. The same again changes nothing; other JSON is a conflict."""
     event_stores(app)
     body = await request.body()
-    if len(body) > MOST_BYTES:
-        fix = "store the data elsewhere and pass a reference to it"
-        raise RequestError(413, "payload_too_large", f"what comes with a token must be at most 256 KiB: {fix}")
     try:
         handle = await app.handles.resolve(token, parse_json(body))
     except InvalidInputError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -91,19 +91,16 @@ class _Maker:
     def __init__(self, app: App, telemetry: Telemetry, resources: Any) -> None:
         self._app, self._telemetry, self._resources = app, telemetry, resources
         self.stack = AsyncExitStack()
-        self._bus: Bus | None = None
-        self._callback: Consumer | None = None
 
     @property
     def _stores(self) -> EventStores:
         return self._app.event_stores
 
-    @property
+    @cached_property
     def bus(self) -> Bus:
-        if self._bus is None:
-            self._bus = open_bus(self._app.settings, self._stores, self._app.runtime.stores.notifier)
-            self.stack.push_async_callback(self._bus.close)
-        return self._bus
+        bus = open_bus(self._app.settings, self._stores, self._app.runtime.stores.notifier)
+        self.stack.push_async_callback(bus.close)
+        return bus
 
     def relay(self) -> tuple[Leadership, Loop]:
         events, stores = self._app.settings.events, self._app.runtime.stores
@@ -114,29 +111,31 @@ class _Maker:
     def agent(self, agent: Agent) -> Consumer:
         settings, inbox = self._app.settings, self._stores.inbox
         timeout = agent.definition.timeout or settings.worker.max_processing_time
-        definition = replace(agent.definition, timeout=timeout, handlers=agent.definition.handlers)
+        definition = replace(agent.definition, timeout=timeout)
         context = partial(agent.context, emission=self._app.emission, can_write=inbox.writes, resources=self._resources)
         runner = AgentRunner(definition, inbox, context, self._telemetry, settings.events.dead_letter_suffix)
         options = ConsumerOptions(definition.group, agent.topics, definition.concurrency)
         return Consumer(self.bus, options, runner.take)
 
-    @property
+    @cached_property
     def callback(self) -> Consumer:
-        if self._callback is None:
-            events = self._app.settings.events
-            service = Callbacks(self._stores.handles, self._cache(), self._telemetry, events.dead_letter_suffix)
-            options = ConsumerOptions(CALLBACK_GROUP, events.watched_topics, CALLBACK_CONCURRENCY)
-            self._callback = Consumer(self.bus, options, service.take)
-        return self._callback
+        events = self._app.settings.events
+        service = Callbacks(self._stores.handles, self.cache, self._telemetry, events.dead_letter_suffix)
+        options = ConsumerOptions(CALLBACK_GROUP, events.watched_topics, CALLBACK_CONCURRENCY)
+        return Consumer(self.bus, options, service.take)
 
     def watched_callback(self) -> tuple[Consumer, CallbackWatch]:
         return self.callback, CallbackWatch(self._stores.handles, self.callback)
 
     def wake_loops(self) -> Sequence[Loop]:
         handles = self._stores.handles
-        return [HandleSweeper(handles, self._telemetry), WakeLoop(handles, self._wakers(), self._telemetry)]
+        return [
+            HandleSweeper(handles, self._telemetry, cache=self.cache),
+            WakeLoop(handles, self._wakers(), self._telemetry),
+        ]
 
-    def _cache(self) -> HandleCache | None:
+    @cached_property
+    def cache(self) -> HandleCache | None:
         settings = self._app.settings
         if not settings.limits.url:
             return None

@@ -23,6 +23,7 @@ class Batch:
     def __init__(self) -> None:
         """None was sent yet."""
         self.open: set[int] = set()
+        self.kept: set[int] = set()
         self.errors: dict[int, KafkaError] = {}
 
     def add(self, producer: Producer, index: int, message: Message) -> None:
@@ -53,5 +54,7 @@ class Batch:
 
     def _end(self, index: int, error: KafkaError | None) -> None:
         self.open.discard(index)
-        if error is not None:
+        if error is None:
+            self.kept.add(index)
+        else:
             self.errors[index] = error

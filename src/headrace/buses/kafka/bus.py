@@ -16,22 +16,23 @@ from headrace.ports.bus import SubscriptionOptions
 class KafkaBus:
     """Guaranteed: what `publish` answered None for is kept by all replicas in sync; a key has one partition.
 
-    What is refused keeps back what follows it in the call under its key. Not guaranteed: that a message is there once,
-    after BusUnavailableError one that is published again may come twice; and where a broker refuses what we take for
+    What is refused keeps back what follows it in the call under its key, and so does what a topic cannot take for now
+    (LATER), for which the other topics do not wait long. Not guaranteed: that a message is there once, after LATER and
+    BusUnavailableError one that is published again may come twice; and where a broker refuses what we take for
     small enough, what went to it in another batch has overtaken it.
     """
 
     def __init__(self, events: EventSettings, *, publish_seconds: float = PUBLISH_SECONDS) -> None:
-        """Nothing is connected before the first call. One call of publish goes on trying for `publish_seconds`."""
+        """Nothing is connected before the first call. Without brokers publish goes on trying for `publish_seconds`."""
         self._events = events
         self._sender = Sender(events, publish_seconds)
         self._thread: OwnThread | None = None
         self._subscriptions: set[KafkaSubscription] = set()
 
     async def publish(self, messages: Sequence[Message]) -> list[str | None]:
-        """Send messages and wait until they are kept; return for each why it will never be, BEHIND, or None.
+        """Send messages and wait until they are kept; return for each why it will never be, BEHIND, LATER, or None.
 
-        Raises BusUnavailableError: some may have arrived.
+        Raises BusUnavailableError if none could be sent, though some may have arrived.
         """
         if self._thread is None:
             self._thread = OwnThread("headrace-kafka-producer")

@@ -14,6 +14,10 @@ _RECORD_BYTES = 1_024
 PUBLISH_SECONDS = 20.0
 #: How long is waited for what a broker answers at once, seconds.
 ASK_SECONDS = 5.0
+#: How long is waited for messages while none is acknowledged, though the brokers are there, seconds.
+STUCK_SECONDS = 5.0
+#: The same for topics that took nothing the last time.
+STILL_STUCK_SECONDS = 1.0
 #: How soon topics that begin as wanted are found, milliseconds.
 _LOOK_AGAIN_MS = 5_000
 
@@ -24,7 +28,7 @@ def client_config(kafka: KafkaSettings) -> dict[str, Any]:
         "bootstrap.servers": kafka.servers,
         "client.id": "headrace",
         "security.protocol": kafka.security_protocol,
-        "sasl.mechanism": kafka.sasl_mechanism,
+        "sasl.mechanism": kafka.sasl_mechanism.upper(),
         "sasl.username": kafka.sasl_username,
         "sasl.password": kafka.sasl_password,
         "ssl.ca.location": kafka.ca_file,

@@ -38,9 +38,13 @@ def kafka_error(failure: KafkaException) -> KafkaError:
     return carried if isinstance(carried, KafkaError) else KafkaError(KafkaError._FAIL, str(failure))
 
 
+def told(error: KafkaError) -> str:
+    """Return the name and the text of an error."""
+    return f"{error.name()}: {error.str()}"
+
+
 def unavailable(doing: str, error: KafkaError, servers: str) -> BusUnavailableError:
     """Return the error that says what could not be done, and where to look."""
-    told = f"{error.name()}: {error.str()}"
     return BusUnavailableError(
-        f"Kafka cannot {doing} ({told}). Check [events.kafka] servers ({servers}) and that the brokers run."
+        f"Kafka cannot {doing} ({told(error)}). Check [events.kafka] servers ({servers}) and that the brokers run."
     )

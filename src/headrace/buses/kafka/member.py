@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Message as Record
 
 from headrace.buses.kafka.config import ASK_SECONDS, member_config, topic_pattern
 from headrace.buses.kafka.convert import read_record
@@ -51,6 +52,7 @@ class Member:
                 on_lost=lambda _, places: self._lose(_names(places)),
             )
         except KafkaException as failure:
+            consumer.close()
             raise self._error("be joined", kafka_error(failure)) from None
         self._consumer = consumer
 
@@ -58,13 +60,26 @@ class Member:
         """Put what comes within `seconds` into the stash. Raises BusUnavailableError."""
         consumer = self._asked()
         self._pause(consumer)
-        first = consumer.poll(seconds)
-        records = [] if first is None else [first, *consumer.consume(max(limit - 1, 1), 0)]
-        self._stash.put([read_record(record) for record in records if record.error() is None])
-        errors = [error for record in records if (error := record.error()) and not is_unknown_topic(error)]
-        trouble, self._trouble = (errors[0] if errors else self._trouble), None
+        # One at a time: polling may give partitions up, and what was read of them before must be in the stash by then.
+        for _ in range(limit):
+            record = consumer.poll(seconds)
+            if record is None:
+                break
+            self._keep(record)
+            seconds = 0
+        trouble, self._trouble = self._trouble, None
         if trouble is not None:
             raise self._error("be read", trouble)
+
+    def _keep(self, record: Record) -> None:
+        """Put a record into the stash if it is this member's, or note what it tells of trouble."""
+        error = record.error()
+        if error is None:
+            delivery = read_record(record)
+            if delivery.place in self._owned:
+                self._stash.put([delivery])
+        elif not is_unknown_topic(error):
+            self._trouble = error
 
     def commit(self, offsets: dict[Partition, int]) -> None:
         """Note offsets of partitions that are its own. Raises BusUnavailableError."""

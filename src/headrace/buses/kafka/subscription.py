@@ -34,10 +34,12 @@ class KafkaSubscription:
         self._closed = False
 
     async def open(self) -> None:
-        """Join the group. Raises BusUnavailableError."""
+        """Join the group, or leave nothing behind, also when this is cancelled. Raises BusUnavailableError."""
         try:
             await self._thread.do(lambda: self._member.open(self._options.topics))
         except BaseException:
+            # What its thread still does comes first.
+            self._thread.submit(self._member.close)
             self._thread.end()
             raise
 

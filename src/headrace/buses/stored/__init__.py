@@ -59,5 +59,5 @@ class StoreBus:
     async def close(self) -> None:
         """Hear no more hints; who did not leave its group is thrown out at the end of its lease."""
         for subscription in self._subscriptions:
-            subscription.stop_hints()
+            subscription.abandon()
         self._subscriptions.clear()

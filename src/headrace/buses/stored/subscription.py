@@ -34,7 +34,10 @@ def as_bus_errors() -> Iterator[None]:
 
 
 class StoreSubscription:
-    """`ports.bus.Subscription`. It joins again every third of its lease, and soon after hints that brought nothing."""
+    """`ports.bus.Subscription`. It joins again every third of its lease, and soon after hints that brought nothing.
+
+    What others are to have is delivered no more and ends in a task beside; the rest is received on meanwhile.
+    """
 
     def __init__(self, log: MessageLog, options: SubscriptionOptions, *, lease: timedelta, poll: timedelta) -> None:
         """`lease`: silence after which it is no member any more; `poll`: the longest wait for a hint."""
@@ -43,6 +46,11 @@ class StoreSubscription:
         self._member = uuid4()
         self._reading: dict[Partition, Reading] = {}
         self._paused: set[Partition] = set()
+        #: Partitions that are given up, and the task that does so.
+        self._ending: set[Partition] = set()
+        self._leaving: asyncio.Task[None] | None = None
+        #: Of what is asked and told of shares one thing at a time: no old answer brings back what was given up.
+        self._talk = asyncio.Lock()
         self._turn = 0
         self._hinted = asyncio.Event()
         #: A hint brought nothing since the last join.
@@ -51,12 +59,23 @@ class StoreSubscription:
         self._stop_hints: Callable[[], None] | None = None
 
     async def open(self, notifier: Notifier) -> None:
-        """Join, and listen for hints."""
-        await self._join()
-        self._stop_hints = await notifier.subscribe(self._on_hint)
+        """Join, and listen for hints. Who is cancelled meanwhile leaves: nobody waits for the end of its lease."""
+        try:
+            await self._join()
+            self._stop_hints = await notifier.subscribe(self._on_hint)
+        except asyncio.CancelledError:
+            with contextlib.suppress(StoreUnavailableError, TimeoutError):
+                async with asyncio.timeout(self._lease.total_seconds()):
+                    await self._log.give_up(self._options.group, self._member)
+            raise
 
-    def stop_hints(self) -> None:
-        """Listen no more."""
+    def abandon(self) -> None:
+        """Do nothing more by itself."""
+        self._stop_listening()
+        if self._leaving is not None:
+            self._leaving.cancel()
+
+    def _stop_listening(self) -> None:
         stop, self._stop_hints = self._stop_hints, None
         if stop is not None:
             stop()
@@ -70,6 +89,7 @@ class StoreSubscription:
         until, third = _now() + timeout, self._lease.total_seconds() / 3
         with as_bus_errors():
             while True:
+                self._check_leaving()
                 if _now() - self._joined_at >= third:
                     await self._join()
                 found = await self._look(limit)
@@ -105,7 +125,7 @@ class StoreSubscription:
 
     async def _read(self, limit: int) -> list[Delivery]:
         """Read partitions that have more than was read, another one first each time."""
-        places = [place for place in self._reading if place not in self._paused]
+        places = [place for place in self._reading if place not in self._paused | self._ending]
         if not places:
             return []
         backlog = await self._log.log_backlog(self._options.group)
@@ -127,13 +147,28 @@ class StoreSubscription:
         return [Delivery(one.message, one.partition, one.offset) for one in found]
 
     async def _join(self) -> None:
-        """Renew the membership, begin with new partitions and give up those that others are to have."""
+        """Renew the membership, begin with new partitions and give up those that others are to have.
+
+        What is asked for while others are given up still is asked for again by the next join.
+        """
         membership = await self._renew()
         surplus = [place for place in membership.surplus if place in self._reading]
-        if surplus:
-            await self._give_up(surplus)
+        if surplus and self._leaving is None:
+            self._ending.update(surplus)
+            self._leaving = asyncio.create_task(self._give_up(surplus), name=f"headrace-leaving-{self._options.group}")
+
+    def _check_leaving(self) -> None:
+        """Raise what kept partitions from being given up."""
+        leaving = self._leaving
+        if leaving is not None and leaving.done():
+            self._leaving = None
+            leaving.result()
 
     async def _renew(self) -> Membership:
+        async with self._talk:
+            return await self._ask()
+
+    async def _ask(self) -> Membership:
         options, asked_at = self._options, _now()
         membership = await self._log.join_group(options.group, self._member, options.topics, lease=self._lease)
         self._joined_at = asked_at
@@ -164,11 +199,15 @@ class StoreSubscription:
 
         If the store is away by then they are read anew from what was committed last: who was asked has forgotten them.
         """
-        offsets = await self._revoked(places)
-        done = self._shares_at(offsets)
-        self._forget(places)
-        await self._note(done)
-        await self._log.give_up(self._options.group, self._member, places)
+        try:
+            offsets = await self._revoked(places)
+            async with self._talk:
+                done = self._shares_at(offsets)
+                self._forget(places)
+                await self._note(done)
+                await self._log.give_up(self._options.group, self._member, places)
+        finally:
+            self._ending.difference_update(places)
 
     async def _revoked(self, places: Sequence[Partition]) -> dict[Partition, int]:
         """Ask for an end, and stay a member while that takes its time."""
@@ -184,7 +223,8 @@ class StoreSubscription:
     async def commit(self, offsets: dict[Partition, int]) -> None:
         """Note the next offsets to be read of partitions that are still its own."""
         with as_bus_errors():
-            await self._note(self._shares_at(offsets))
+            async with self._talk:
+                await self._note(self._shares_at(offsets))
 
     def _shares_at(self, offsets: dict[Partition, int]) -> list[Share]:
         known = [(place, offset) for place, offset in offsets.items() if place in self._reading]
@@ -212,7 +252,10 @@ class StoreSubscription:
 
     async def close(self) -> None:
         """Leave the group at once; what runs may end first."""
-        self.stop_hints()
+        self._stop_listening()
+        leaving, self._leaving = self._leaving, None
+        if leaving is not None:
+            await asyncio.gather(leaving, return_exceptions=True)
         with as_bus_errors():
             if self._reading:
                 offsets = await self._revoked(list(self._reading))

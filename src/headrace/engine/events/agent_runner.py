@@ -15,13 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.daemon_threads import DaemonThreads
 from headrace.engine.attempt import describe
 from headrace.engine.events.agents import AgentContext, AgentDef, Handler, OnError
 from headrace.engine.outage import Outage
 from headrace.engine.telemetry import Telemetry
 from headrace.model.envelopes import EnvelopeError, decode
 from headrace.model.envelopes.dead_letters import dead_letter
-from headrace.model.errors import StoreUnavailableError
+from headrace.model.errors import BusUnavailableError, StoreUnavailableError
 from headrace.model.event import Event
 from headrace.model.inbox import Effect
 from headrace.model.job import JobError
@@ -48,13 +49,18 @@ class AgentRunner:
     context: Callable[[Event, int], AgentContext]
     telemetry: Telemetry
     suffix: str
+    #: Where sync handlers run.
+    threads: DaemonThreads = field(default_factory=DaemonThreads)
     _outage: Outage = field(init=False)
 
     def __post_init__(self) -> None:
         self._outage = Outage(LOG, f"agent {self.agent.id} does not get on")
 
     async def take(self, delivery: Delivery) -> None:
-        """Handle one message to its end; raises only when it is cancelled."""
+        """Handle one message to its end."""
+        if self._is_others_dead_letter(delivery.message.topic):
+            self.telemetry.count("headrace.events.ignore")
+            return
         try:
             event = decode(delivery.message)
         except EnvelopeError as error:
@@ -70,13 +76,20 @@ class AgentRunner:
         await self._handle(delivery, event, handler, message_id)
 
     async def _handle(self, delivery: Delivery, event: Event, handler: Handler, message_id: str) -> None:
-        attempt = 0
+        attempt = failures = outages = 0
         while True:
             attempt += 1
             error = await self._try(event, handler, message_id, attempt)
             if error is None:
                 return
-            verdict, wait = self._judge(event, error, attempt)
+            if isinstance(error, StoreUnavailableError | BusUnavailableError) and error.transient:
+                # No fault of the event: it is not counted as a try.
+                outages += 1
+                self._outage.note(error)
+                await asyncio.sleep(min(STORE_PAUSES[0] * 2 ** min(outages, 10), STORE_PAUSES[1]))
+                continue
+            failures += 1
+            verdict, wait = self._judge(event, error, failures)
             if verdict is OnError.RETRY:
                 self.telemetry.count("headrace.events.retry")
                 LOG.warning("agent %s: event %s failed, again in %.1f s: %s", self.agent.id, event.id, wait, error)
@@ -84,7 +97,7 @@ class AgentRunner:
                 continue
             if verdict is OnError.DEAD_LETTER:
                 surprise = self.agent.classify is None
-                await self._bury(delivery, message_id, describe(error, with_trace=surprise), attempts=attempt)
+                await self._bury(delivery, message_id, describe(error, with_trace=surprise), attempts=failures)
             else:
                 LOG.warning("agent %s: event %s is dropped: %s", self.agent.id, event.id, error)
                 await self._accept(message_id, Effect())
@@ -97,15 +110,28 @@ class AgentRunner:
         limit = self.agent.timeout
         try:
             async with asyncio.timeout(None if limit is None else limit.total_seconds()):
-                await _call(handler, event, context)
+                await self._call(handler, event, context)
             # Beyond the time limit: an effect that is being stored is not cut off.
             first = await self._accept(message_id, context.effect)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return _as_exception(error)  # of something that the handler waited for
+        except SystemExit as error:
+            return _as_exception(error)
         except Exception as error:
             return error
         self.telemetry.count("headrace.events.handle" if first else "headrace.events.repeat")
         return None
 
-    def _judge(self, event: Event, error: Exception, attempt: int) -> tuple[OnError, float]:
+    async def _call(self, handler: Handler, event: Event, context: AgentContext) -> None:
+        if inspect.iscoroutinefunction(handler):
+            await handler(event, context)
+        else:
+            await self.threads.run(lambda: handler(event, context))
+
+    def _judge(self, event: Event, error: Exception, failures: int) -> tuple[OnError, float]:
         """Return what becomes of an event whose handler raised, and when it is tried again."""
         verdict = OnError.RETRY
         if self.agent.classify is not None:
@@ -115,10 +141,20 @@ class AgentRunner:
                 LOG.error("agent %s: its classify failed, so the event is tried again: %r", self.agent.id, fault)
         if verdict is not OnError.RETRY:
             return verdict, 0.0
-        wait = self.agent.backoff.decide(error, failures=attempt, random=random.random())  # noqa: S311 - spreads
+        wait = self.agent.backoff.decide(error, failures=failures, random=random.random())  # noqa: S311 - spreads
         return (OnError.DEAD_LETTER, 0.0) if wait is None else (OnError.RETRY, wait.total_seconds())
 
+    def _is_others_dead_letter(self, topic: str) -> bool:
+        """Whether a topic of dead letters is read only because a pattern matches its name."""
+        return topic.endswith(self.suffix) and topic not in self.agent.topics
+
     async def _bury(self, delivery: Delivery, message_id: str, error: JobError, *, attempts: int) -> None:
+        if delivery.message.topic.endswith(self.suffix):
+            # It is one, and stays where it is: letters of letters would never end.
+            await self._accept(message_id, Effect())
+            self.telemetry.count("headrace.events.drop")
+            LOG.error("agent %s: dead letter %s failed: %s", self.agent.id, message_id, error.trace or error.message)
+            return
         letter = dead_letter(
             delivery.message, partition=delivery.partition, offset=delivery.offset, agent=self.agent.id,
             kind=error.kind, error=error.message, attempts=attempts, suffix=self.suffix,
@@ -161,8 +197,6 @@ def delivery_id(delivery: Delivery, event: Event | None, agent: str) -> str:
     return f"{event.id} {REDRIVES} {redrives}"
 
 
-async def _call(handler: Handler, event: Event, context: AgentContext) -> None:
-    if inspect.iscoroutinefunction(handler):
-        await handler(event, context)
-    else:
-        await asyncio.to_thread(handler, event, context)
+def _as_exception(error: BaseException) -> Exception:
+    """Return an error of a handler for what would end more than the handler."""
+    return RuntimeError(f"the handler raised {type(error).__name__}({error})")

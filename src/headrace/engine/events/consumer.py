@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
+from headrace.engine.events.lane import Handle, Lane
 from headrace.engine.outage import Outage
 from headrace.model.errors import BusUnavailableError, HeadraceError
 from headrace.model.message_log import Partition
@@ -25,12 +26,16 @@ LOG = logging.getLogger("headrace.events")
 
 #: Offsets are committed this often, seconds.
 COMMIT_SECONDS = 0.5
-#: A partition with so many unfinished messages per running handler is not read further.
+#: So soon is looked again while a partition is not read, seconds.
+PAUSED_SECONDS = 0.05
+#: A partition with so many messages per slot that are not done is not read further ...
 WINDOW = 20
+#: ... nor one with so many behind the first that is not done.
+MOST_SPAN = 10_000
 #: The first pause after the bus was away, and the longest, seconds.
 PAUSES = (0.2, 5.0)
 
-Handle = Callable[[Delivery], Awaitable[None]]
+__all__ = ["Consumer", "ConsumerOptions", "Handle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,44 +54,56 @@ class Consumer:
     """Reads as one member of a group until it is stopped. Starting twice and stopping twice are allowed."""
 
     def __init__(self, bus: Bus, options: ConsumerOptions, handle: Handle) -> None:
-        """`handle` raises nothing but when it is cancelled: whatever is to be tried again it tries itself."""
+        """`handle` tries again itself what is to be tried again; should it raise, it is called again, ever later."""
         self._bus, self._options, self._handle = bus, options, handle
-        self._lanes: dict[tuple[Partition, str], deque[Delivery]] = {}
-        self._running: dict[tuple[Partition, str], asyncio.Task[None]] = {}
+        self._lanes: dict[tuple[Partition, str], Lane] = {}
+        #: Tasks of lanes that were closed and have not ended: one of their key waits for them.
+        self._ending: dict[tuple[Partition, str], asyncio.Task[None]] = {}
         self._progress: dict[Partition, Progress] = {}
         self._paused: set[Partition] = set()
         self._slots = asyncio.Semaphore(options.concurrency)
         self._subscription: Subscription | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
         self._outage = Outage(LOG, f"group {options.group} gets no messages")
         self._committed_at = 0.0
 
     @property
     def unfinished(self) -> int:
         """Messages that were received and whose handlers have not ended."""
-        return sum(len(lane) for lane in self._lanes.values())
+        return sum(len(lane.waiting) for lane in self._lanes.values())
 
     def start(self) -> None:
         """Join the group and begin."""
         if self._task is None:
+            self._stopping = False
             self._task = asyncio.create_task(self._run(), name=f"headrace-consumer-{self._options.group}")
 
     async def stop(self, grace: timedelta = timedelta(seconds=10)) -> None:
-        """Receive no more, let handlers end within `grace`, commit what has ended, and leave the group."""
+        """Begin nothing more, let handlers end within `grace`, commit what has ended, and leave the group.
+
+        It stays a member meanwhile: what still runs would else begin elsewhere.
+        """
         task, self._task = self._task, None
         if task is None:
             return
+        self._stopping = True
+        await self._finish(self._progress, grace.total_seconds())
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await self._finish(self._progress, grace.total_seconds())
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
-            try:
-                await self._commit(subscription)
-                await subscription.close()
-            except HeadraceError as error:
-                LOG.warning("group %s was left without a word, its messages come again: %s", self._options.group, error)
+            await self._tell(self._commit(subscription))
         self._forget(list(self._progress))
+        if subscription is not None:
+            await self._tell(subscription.close())
+
+    async def _tell(self, last: Awaitable[None]) -> None:
+        """Say a last word to the bus, if it hears it."""
+        try:
+            await last
+        except HeadraceError as error:
+            LOG.warning("group %s was left without a word, messages may come again: %s", self._options.group, error)
 
     async def _run(self) -> None:
         pause = PAUSES[0]
@@ -112,8 +129,10 @@ class Consumer:
 
     async def _turn(self, subscription: Subscription) -> None:
         """Receive once, begin what came, and commit now and then."""
-        for delivery in await subscription.receive(limit=10 * self._options.concurrency, timeout=COMMIT_SECONDS):
-            self._put(delivery)
+        timeout = PAUSED_SECONDS if self._paused else COMMIT_SECONDS
+        for delivery in await subscription.receive(limit=10 * self._options.concurrency, timeout=timeout):
+            if not self._stopping:
+                self._put(delivery)
         self._slow_down(subscription)
         now = asyncio.get_running_loop().time()
         if now - self._committed_at >= COMMIT_SECONDS:
@@ -121,52 +140,49 @@ class Consumer:
             self._committed_at = now
 
     def _put(self, delivery: Delivery) -> None:
-        place = delivery.place
-        self._progress.setdefault(place, Progress()).begin(delivery.offset)
-        name = (place, delivery.message.key)
-        lane = self._lanes.setdefault(name, deque())
-        lane.append(delivery)
-        if name not in self._running:
-            self._running[name] = asyncio.create_task(self._work(name), name=f"headrace-lane-{delivery.message.key}")
+        place, key = delivery.place, delivery.message.key
+        progress = self._progress.setdefault(place, Progress())
+        progress.begin(delivery.offset)
+        lane = self._lanes.get((place, key))
+        if lane is None:
+            lane = self._lanes[place, key] = Lane(place, key, progress)
+        lane.waiting.append(delivery)
+        if lane.task is None:
+            lane.task = asyncio.create_task(self._work(lane), name=f"headrace-lane-{key}")
 
-    async def _work(self, name: tuple[Partition, str]) -> None:
-        """Handle what is in a lane, in order, until it is empty."""
-        lane = self._lanes[name]
-        try:
-            while lane:
-                async with self._slots:
-                    await self._handle(lane[0])
-                # A partition that was taken away is not there any more.
-                progress = self._progress.get(name[0])
-                if progress is None or not lane:
-                    return
-                progress.end(lane.popleft().offset)
-        except Exception:
-            # Never skipped: what it stands before waits until the partition is read anew.
-            LOG.exception("the handler of group %s failed on key %r", self._options.group, name[1])
-        finally:
-            if self._lanes.get(name) is lane and not lane:
-                del self._lanes[name]
-            self._running.pop(name, None)
+    async def _work(self, lane: Lane) -> None:
+        name = (lane.place, lane.key)
+        await lane.work(self._handle, self._slots, self._ending.get(name))
+        if self._lanes.get(name) is lane:
+            del self._lanes[name]
 
     def _slow_down(self, subscription: Subscription) -> None:
-        """Read no further in partitions that are far ahead of their handlers."""
+        """Read no further in partitions that are far ahead of their handlers, and in none when it stops."""
         most = WINDOW * self._options.concurrency
-        full = {place for place, progress in self._progress.items() if progress.unfinished >= most}
-        free = {place for place in self._paused if place in self._progress and self._unfinished(place) < most // 2}
+        full = {
+            place
+            for place, progress in self._progress.items()
+            if self._stopping or progress.unfinished >= most or progress.span >= MOST_SPAN
+        }
+        free = {place for place in self._paused - full if self._progress[place].unfinished <= most // 2}
         if stop := full - self._paused:
             subscription.pause(sorted(stop))
         if free:
             subscription.resume(sorted(free))
         self._paused = (self._paused | full) - free
 
-    def _unfinished(self, place: Partition) -> int:
-        return self._progress[place].unfinished
-
     async def _commit(self, subscription: Subscription) -> None:
+        """Commit what has ended; what could not be is committed with the next."""
         offsets = self._take(self._progress)
-        if offsets:
+        if not offsets:
+            return
+        try:
             await subscription.commit(offsets)
+        except BaseException:
+            for place, offset in offsets.items():
+                if place in self._progress:
+                    self._progress[place].give_back(offset)
+            raise
 
     def _take(self, places: Iterable[Partition]) -> dict[Partition, int]:
         taken = {place: self._progress[place].take() for place in places if place in self._progress}
@@ -180,26 +196,28 @@ class Consumer:
         return offsets
 
     async def _finish(self, places: Iterable[Partition], seconds: float) -> None:
-        """Let the handlers of partitions that run now end; what waits behind them does not begin."""
+        """Let the handlers of partitions that run now end, but no longer; what waits behind them does not begin."""
         gone = set(places)
-        running = {name: task for name, task in self._running.items() if name[0] in gone}
-        for name in running:
-            lane = self._lanes[name]
-            while len(lane) > 1:
-                lane.pop()
-        if running:
-            _, late = await asyncio.wait(running.values(), timeout=seconds)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        lanes = [lane for lane in self._lanes.values() if lane.place in gone]
+        for lane in lanes:
+            lane.drop_rest()
+        tasks = [lane.task for lane in lanes if lane.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
 
     def _forget(self, places: Sequence[Partition]) -> None:
         """Drop what is known of partitions that are another member's now."""
         gone = set(places)
-        for name in [name for name in self._running if name[0] in gone]:
-            self._running.pop(name).cancel()
-        for name in [name for name in self._lanes if name[0] in gone]:
-            self._lanes.pop(name)
+        for name, lane in [(name, lane) for name, lane in self._lanes.items() if lane.place in gone]:
+            del self._lanes[name]
+            lane.close()
+            if lane.task is not None:
+                self._ending[name] = lane.task
+                lane.task.add_done_callback(partial(self._forget_task, name))
         for place in gone:
             self._progress.pop(place, None)
         self._paused -= gone
+
+    def _forget_task(self, name: tuple[Partition, str], task: asyncio.Task[None]) -> None:
+        if self._ending.get(name) is task:
+            del self._ending[name]

@@ -20,7 +20,7 @@ def lane_of(row: OutboxRow) -> Lane:
 
 
 class ParkedLanes:
-    """The lanes with a parked row. Only the leader parks rows, so that it knows of all of them.
+    """The lanes with a parked row. Only the leader parks rows, so that it knows of all of them while it leads.
 
     A lane is forgotten when the store says that its parked row is gone: an operator let it go. Its later rows are not
     sent from the batch that has them, but from the next, where what was let go stands before them.
@@ -37,14 +37,17 @@ class ParkedLanes:
         self._lanes.add(lane)
 
     async def hold(self, rows: Sequence[OutboxRow], term: LeaderTerm) -> list[OutboxRow]:
-        """Hold what waits behind parked rows, and return what is to be sent."""
+        """Hold what waits behind parked rows, and return what is to be sent.
+
+        Raises TermOverError: others may have parked rows since. The store is asked with every batch for that reason.
+        """
         if self._term != term:
             parked = await self._outbox.list_parked(limit=MOST_LEARNT)
             self._lanes = {(one.topic, one.key) for one in parked}
             self._term, self._more = term, len(parked) >= MOST_LEARNT
         known = [row for row in rows if lane_of(row) in self._lanes]
         asked = rows if self._more else known
-        held = set(await self._outbox.hold_events([row.position for row in asked], term=term)) if asked else set()
+        held = set(await self._outbox.hold_events([row.position for row in asked], term=term))
         left = {row.position for row in known} | held
         self._lanes -= {lane_of(row) for row in known if row.position not in held}
         return [row for row in rows if row.position not in left]

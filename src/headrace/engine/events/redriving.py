@@ -19,7 +19,7 @@ from headrace.engine.events.agent_runner import REDRIVEN_FOR, REDRIVES
 from headrace.model.envelopes import EnvelopeError, decode
 from headrace.model.envelopes.dead_letters import PREFIX, original_message
 from headrace.model.errors import InvalidInputError
-from headrace.model.event import Event, Message, Outgoing
+from headrace.model.event import Event, Message, Outgoing, check_topics
 from headrace.model.message_log import Partition
 from headrace.ports.bus import Bus, Delivery, Subscription, SubscriptionOptions
 from headrace.ports.outbox import Outbox
@@ -116,6 +116,7 @@ class Redriving:
         if topic.endswith((self.suffix, "*")):
             rule = f"must be the topic that the messages came from, without {self.suffix!r} and *"
             raise InvalidInputError("topic", rule, topic)
+        check_topics("topic", [topic, topic + self.suffix])
         options = SubscriptionOptions(GROUP, (topic + self.suffix,), _nothing_more, lambda _: None)
         subscription = await self.bus.subscribe(options)
         try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.payload import encode_json
-from headrace.model.strict_json import finite_number, refuse_constant, unique_members
+from headrace.model.strict_json import finite_number, json_fault, refuse_constant, unique_members
 
 #: Ids and names of others may have so many characters.
 MOST_TEXT = 255
@@ -44,7 +44,7 @@ def read_json(data: bytes, field: str = "message value") -> Any:
     except RecursionError:
         raise EnvelopeError(field, "must not be nested so deeply", data[:40]) from None
     except ValueError as error:
-        raise EnvelopeError(field, f"must be JSON ({error})", data[:40]) from None
+        raise EnvelopeError(field, f"must be JSON ({json_fault(error)})", data[:40]) from None
 
 
 def storable(payload: Any, field: str = "payload") -> Any:

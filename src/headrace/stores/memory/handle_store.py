@@ -8,7 +8,15 @@ from itertools import islice
 
 from headrace.model.errors import ConflictError, HandleExpiredError, InvalidInputError, NotFoundError
 from headrace.model.names import check_key
-from headrace.model.resume_handle import HandleState, HandleView, NewHandle, NotedEvent, same_wait, signal_key
+from headrace.model.resume_handle import (
+    HandleState,
+    HandleView,
+    NewHandle,
+    NotedEvent,
+    no_handle,
+    same_wait,
+    signal_key,
+)
 from headrace.model.session import LeaderTerm
 from headrace.ports.notifier import Notifier
 from headrace.stores.memory import signalling
@@ -68,6 +76,8 @@ class MemoryHandleStore:
         row = next((row for row in self._rows.values() if token_hash and row.new.token_hash == token_hash), None)
         if row is None:
             raise NotFoundError("There is no handle with this token. It never existed, or its retention is over.")
+        if not row.state.final and row.expires_at <= self._state.now():
+            self._end(row, HandleState.EXPIRED)
         if row.state is HandleState.EXPIRED:
             raise HandleExpiredError(f"The handle of {row.new.correlation_id!r} expired at {row.ended_at}.")
         if row.state.final and row.payload != payload:
@@ -82,9 +92,7 @@ class MemoryHandleStore:
         """End a waiting handle."""
         row = self._rows.get(correlation_id)
         if row is None:
-            raise NotFoundError(
-                f"There is no handle of {correlation_id!r}. It never existed, or its retention is over."
-            )
+            raise no_handle(correlation_id)
         if not row.state.final:
             self._end(row, HandleState.CANCELLED)
         return row.view()

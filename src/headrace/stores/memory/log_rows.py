@@ -60,8 +60,12 @@ class Place:
 
 @dataclass(slots=True)
 class Group:
-    """A group: its members, and every partition of the topics that it reads or ever read."""
+    """A group: its members, and every partition of the topics that it reads or ever read.
 
+    `live_until` is when the last membership ends, or ended.
+    """
+
+    live_until: datetime
     members: dict[UUID, Member] = field(default_factory=dict)
     places: dict[Partition, Place] = field(default_factory=dict)
 
@@ -69,6 +73,22 @@ class Group:
         """Take what they have from the members whose lease ended."""
         for member in [member for member, row in self.members.items() if row.expires_at <= now]:
             self.give_up(member, None)
+
+    def renew(self, member: UUID, row: Member) -> None:
+        """Let a member stay, or join."""
+        self.members[member] = row
+        self.live_until = max(self.live_until, row.expires_at)
+
+    def leave(self, member: UUID, now: datetime) -> None:
+        """Let a member go with all it has."""
+        if member in self.members:
+            self.give_up(member, None)
+            last = max((row.expires_at for row in self.members.values()), default=now)
+            self.live_until = min(self.live_until, max(last, now))
+
+    def live(self, now: datetime) -> list[UUID]:
+        """Return the members whose lease has not ended."""
+        return [member for member, row in self.members.items() if row.expires_at > now]
 
     def give_up(self, member: UUID, places: Sequence[Partition] | None) -> None:
         """Free partitions of a member; None: all, and it is one no more."""

@@ -6,8 +6,19 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from headrace.model.errors import ConflictError
 from headrace.model.event import Message
-from headrace.model.message_log import Membership, Partition, Share, Stored, deal, partition_of, reads
+from headrace.model.message_log import (
+    GroupView,
+    Membership,
+    Partition,
+    Share,
+    Stored,
+    deal,
+    partition_of,
+    reads,
+    still_read,
+)
 from headrace.model.session import LeaderTerm
 from headrace.ports.notifier import Notifier
 from headrace.stores.memory.leadership import leads
@@ -49,13 +60,15 @@ class MemoryMessageLog:
     @atomic
     async def join_group(self, group: str, member: UUID, topics: Sequence[str], *, lease: timedelta) -> Membership:
         """Join or stay, take what is free of a fair part, and tell what is more than that."""
-        row, now = self._groups.setdefault(group, Group()), self._state.now()
+        now = self._state.now()
+        row = self._groups.setdefault(group, Group(now))
         row.expire(now)
-        row.members[member] = Member(tuple(topics), now + lease)
+        row.renew(member, Member(tuple(topics), now + lease))
         known = {topic: len(lanes) for topic, lanes in self._topics.items()}
         for topic in (topic for topic in known if reads(topics, topic)):
             for number, lane in enumerate(self._topics[topic]):
-                row.places.setdefault((topic, number), Place(lane.first))
+                place = row.places.setdefault((topic, number), Place(lane.first))
+                place.offset = max(place.offset, lane.first)
         subscriptions = {key: live.topics for key, live in row.members.items()}
         taken, surplus = deal(subscriptions, member, known, row.holders())
         row.take(member, taken)
@@ -64,8 +77,8 @@ class MemoryMessageLog:
     @atomic
     async def commit_offsets(self, group: str, member: UUID, done: Sequence[Share]) -> list[Partition]:
         """Note how far a member is with what it reads under the generations it names."""
-        row, still = self._groups.get(group, Group()), []
-        if member not in row.members or row.members[member].expires_at <= self._state.now():
+        row, still = self._groups.get(group), []
+        if row is None or member not in row.live(self._state.now()):
             return []
         for share in done:
             place = row.places.get((share.topic, share.partition))
@@ -77,25 +90,53 @@ class MemoryMessageLog:
     @atomic
     async def give_up(self, group: str, member: UUID, places: Sequence[Partition] | None = None) -> None:
         """Free partitions; a hint tells the others."""
-        if group in self._groups:
-            self._groups[group].give_up(member, places)
+        row = self._groups.get(group)
+        if row is not None and places is None:
+            row.leave(member, self._state.now())
+        elif row is not None:
+            row.give_up(member, places)
         self._notifier.hint(LOG)
 
     @atomic
     async def log_backlog(self, group: str) -> dict[Partition, int]:
         """Return what a group has not committed."""
-        places = self._groups.get(group, Group()).places
-        return {name: self._topics[name[0]][name[1]].end - place.offset for name, place in places.items()}
+        row = self._groups.get(group)
+        return {} if row is None else self._behind(row)
+
+    def _behind(self, row: Group) -> dict[Partition, int]:
+        lanes = {(topic, number): self._topics[topic][number] for topic, number in row.places}
+        return {name: lanes[name].end - max(place.offset, lanes[name].first) for name, place in row.places.items()}
+
+    @atomic
+    async def log_groups(self) -> list[GroupView]:
+        """Return the groups by name."""
+        now = self._state.now()
+        return [
+            GroupView(name, len(row.live(now)), sum(self._behind(row).values()), min(row.live_until, now))
+            for name, row in sorted(self._groups.items())
+        ]
+
+    @atomic
+    async def forget_group(self, group: str) -> bool:
+        """Forget a group in which nobody is."""
+        row = self._groups.get(group)
+        if row is not None and (live := len(row.live(self._state.now()))):
+            raise ConflictError(still_read(group, live))
+        return self._groups.pop(group, None) is not None
 
     @atomic
     async def prune_messages(self, *, older_than: timedelta, limit: int, term: LeaderTerm | None = None) -> int:
-        """Remove old messages that no group has still to read; nothing under a term that is over."""
+        """Remove old messages that no group has still to read; nothing under a term that is over.
+
+        Groups that nobody has been in for as long are not waited for.
+        """
         if term is not None and not leads(self._state, term):
             return 0
         until, removed = self._state.now() - older_than, 0
+        waited_for = [group.places for group in self._groups.values() if group.live_until > until]
         for topic, lanes in self._topics.items():
             for number, lane in enumerate(lanes):
-                before = min((group.places[topic, number].offset for group in self._groups.values()
-                              if (topic, number) in group.places), default=lane.end)  # fmt: skip
+                offsets = [places[topic, number].offset for places in waited_for if (topic, number) in places]
+                before = min(offsets, default=lane.end)
                 removed += lane.drop(until=until, before=before, limit=limit - removed)
         return removed

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.event import Event, OutboxRow, OutboxStats, Outgoing, ParkedEvent
-from headrace.model.session import LeaderTerm
+from headrace.model.session import LeaderTerm, TermOverError
 from headrace.ports.notifier import Notifier
 from headrace.stores.memory.leadership import leads
 from headrace.stores.memory.outbox_rows import EVENTS, HELD, PARKED, WAITING, OutboxTable, Waiting
@@ -36,10 +36,11 @@ class MemoryOutbox:
             self._notifier.hint(EVENTS)
 
     @atomic
-    async def waiting_events(self, *, limit: int) -> list[OutboxRow]:
-        """Return waiting rows in their order."""
+    async def waiting_events(self, *, limit: int, without: Sequence[str] = ()) -> list[OutboxRow]:
+        """Return waiting rows in their order, but those of some topics."""
         rows = ((position, row) for position, row in self._table.rows.items() if row.state == WAITING)
-        return [OutboxRow(position, row.outgoing) for position, row in islice(rows, limit)]
+        chosen = (one for one in rows if one[1].outgoing.topic not in without)
+        return [OutboxRow(position, row.outgoing) for position, row in islice(chosen, limit)]
 
     @atomic
     async def mark_published(self, positions: Sequence[int]) -> None:
@@ -51,18 +52,17 @@ class MemoryOutbox:
 
     @atomic
     async def park_events(self, errors: Sequence[tuple[int, str]], *, term: LeaderTerm) -> None:
-        """Put waiting rows by; nothing under a term that is over."""
-        if leads(self._state, term):
-            for position, error in errors:
-                row = self._table.rows.get(position)
-                if row is not None and row.state == WAITING:
-                    row.state, row.error, row.parked_at = PARKED, error, self._state.now()
+        """Put waiting rows by."""
+        self._check(term)
+        for position, error in errors:
+            row = self._table.rows.get(position)
+            if row is not None and row.state == WAITING:
+                row.state, row.error, row.parked_at = PARKED, error, self._state.now()
 
     @atomic
     async def hold_events(self, positions: Sequence[int], *, term: LeaderTerm) -> list[int]:
-        """Hold waiting rows behind the parked ones of their topics and keys; nothing under a term that is over."""
-        if not leads(self._state, term):
-            return []
+        """Hold waiting rows behind the parked ones of their topics and keys."""
+        self._check(term)
         rows, parked = self._table.rows, self._table.lanes_with(PARKED)
         behind = [place for place in sorted(set(positions)) if _waits_in(rows.get(place), parked)]
         for position in behind:
@@ -72,9 +72,9 @@ class MemoryOutbox:
     @atomic
     async def outbox_stats(self) -> OutboxStats:
         """Return how full the outbox is."""
-        states = [row.state for row in self._table.rows.values()]
-        oldest = min((row.created_at for _, row in self._table.in_state(WAITING)), default=self._state.now())
-        seconds = max(0.0, (self._state.now() - oldest).total_seconds())
+        states, now = [row.state for row in self._table.rows.values()], self._state.now()
+        oldest = min((row.created_at for _, row in self._table.in_state(WAITING)), default=now)
+        seconds = max(0.0, (now - oldest).total_seconds())
         return OutboxStats(states.count(WAITING), states.count(HELD), states.count(PARKED), seconds)
 
     @atomic
@@ -126,6 +126,10 @@ class MemoryOutbox:
         for event_id in chosen:
             del table.log[event_id]
         return len(chosen)
+
+    def _check(self, term: LeaderTerm) -> None:
+        if not leads(self._state, term):
+            raise TermOverError
 
 
 def _waits_in(row: Waiting | None, lanes: set[tuple[str, str]]) -> bool:

@@ -17,6 +17,7 @@ from headrace.model.resume_handle import (
     NewHandle,
     NotedEvent,
     expects,
+    no_handle,
     same_wait,
     signal_key,
 )
@@ -158,7 +159,8 @@ async def _note(tx: Transaction, *, correlation_id: str, noted: NotedEvent) -> _
         return None, []
     view = handle_view(held)
     if expects(view, noted) and await tx.fetch("note_event", correlation_id=correlation_id, **noted_values(noted)):
-        return await _settle(tx, correlation_id)
+        counted = None if noted.dead else await tx.fetch_one("add_arrived", correlation_id=correlation_id)
+        return await _settle(tx, correlation_id) if counted is None else await _end_if_enough(tx, handle_view(counted))
     return view, []
 
 
@@ -172,10 +174,13 @@ async def _settle(tx: Transaction, correlation_id: str) -> _Answer[HandleView]:
     """Count what has come, and end the handle if that is enough."""
     row = await tx.fetch_one("count_arrived", correlation_id=correlation_id)
     assert row is not None, "its row is locked"
-    view = handle_view(row)
+    return await _end_if_enough(tx, handle_view(row))
+
+
+async def _end_if_enough(tx: Transaction, view: HandleView) -> _Answer[HandleView]:
     if not 0 < view.expect_count <= view.arrived:
         return view, []
-    [ended], queues = await _end(tx, [correlation_id], HandleState.RESOLVED)
+    [ended], queues = await _end(tx, [view.correlation_id], HandleState.RESOLVED)
     return ended, queues
 
 
@@ -187,6 +192,10 @@ async def _resolve(tx: Transaction, *, token_hash: str, payload: str) -> _Answer
     view = handle_view(row)
     if view.state.final:
         return (view, False), []
+    if row["overdue"]:
+        # No sweep has ended it yet. The end has to commit, so the error comes behind the transaction.
+        [ended], queues = await _end(tx, [view.correlation_id], HandleState.EXPIRED)
+        return (ended, False), queues
     [ended], queues = await _end(tx, [view.correlation_id], HandleState.RESOLVED, payload)
     return (ended, True), queues
 
@@ -208,7 +217,7 @@ def _check_end(view: HandleView, payload: str) -> None:
 async def _cancel(tx: Transaction, *, correlation_id: str) -> _Answer[HandleView]:
     row = await tx.fetch_one("lock_handle", correlation_id=correlation_id)
     if row is None:
-        raise NotFoundError(f"There is no handle of the correlation id {correlation_id!r}.")
+        raise no_handle(correlation_id)
     view = handle_view(row)
     if view.state.final:
         return view, []

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from headrace.model.errors import ConflictError
 from headrace.model.event import Message
-from headrace.model.message_log import Membership, Partition, Share, Stored, deal, partition_of
+from headrace.model.message_log import GroupView, Membership, Partition, Share, Stored, deal, partition_of, still_read
 from headrace.model.session import LeaderTerm
 from headrace.stores.postgres.database import Database, Row, Transaction
 from headrace.stores.postgres.notifier import PostgresNotifier
@@ -62,9 +63,14 @@ class PostgresMessageLog:
         return [(row["topic"], row["partition"]) for row in rows]
 
     async def give_up(self, group: str, member: UUID, places: Sequence[Partition] | None = None) -> None:
-        """Let others read partitions at once; None: all, and leave the group. A hint tells them."""
+        """Let others read partitions at once; None: all, and leave the group. A hint tells them.
+
+        Who leaves takes turns with those that join: its own join, given up half way, has ended by then.
+        """
 
         async def work(tx: Transaction) -> None:
+            if places is None:
+                await tx.fetch("lock_group", name=group)
             topics = None if places is None else [topic for topic, _ in places]
             numbers = [number for _, number in places or ()]
             await tx.fetch("give_up_shares", name=group, member=member, topics=topics, partitions=numbers)
@@ -79,8 +85,29 @@ class PostgresMessageLog:
         rows = await self._database.fetch("log_backlog", name=group)
         return {(row["topic"], row["partition"]): row["waiting"] for row in rows}
 
+    async def log_groups(self) -> list[GroupView]:
+        """Return the groups that are known, by name."""
+        rows = await self._database.fetch("list_log_groups")
+        return [GroupView(row["name"], row["members"], row["backlog"], row["seen_at"]) for row in rows]
+
+    async def forget_group(self, group: str) -> bool:
+        """Forget a group in which nobody is. Raises ConflictError for one with live members."""
+
+        async def work(tx: Transaction) -> bool:
+            await tx.fetch("lock_group", name=group)
+            await tx.fetch("drop_log_members", name=group)
+            if live := await tx.fetch("list_log_members", name=group):
+                raise ConflictError(still_read(group, len(live)))
+            await tx.fetch("forget_log_shares", name=group)
+            return bool(await tx.fetch("forget_log_group", name=group))
+
+        return await self._database.run(work)
+
     async def prune_messages(self, *, older_than: timedelta, limit: int, term: LeaderTerm | None = None) -> int:
-        """Remove up to `limit` messages that are older and that every group which reads their topic has committed."""
+        """Remove up to `limit` messages that are older and that no group has still to read.
+
+        Groups that nobody has been in for as long are not waited for.
+        """
         return len(await fetch_under(self._database, term, "prune_messages", retention=older_than, limit=limit))
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from headrace.model.errors import InvalidInputError
 from headrace.model.event import Event, OutboxRow, OutboxStats, Outgoing, ParkedEvent
-from headrace.model.session import LeaderTerm
-from headrace.stores.postgres.database import Database, Transaction
+from headrace.model.session import LeaderTerm, TermOverError
+from headrace.stores.postgres.database import Database, Row, Transaction
 from headrace.stores.postgres.event_rows import event_of, insert_with, outbox_row, slices, storable
 from headrace.stores.postgres.notifier import PostgresNotifier
-from headrace.stores.postgres.terms import fetch_under
+from headrace.stores.postgres.terms import fetch_under, hold_term
 
 #: The topic of hints that something waits in the outbox.
 EVENTS = "events"
@@ -39,9 +40,10 @@ class PostgresOutbox:
         if groups:
             self._notifier.hint(EVENTS)
 
-    async def waiting_events(self, *, limit: int) -> list[OutboxRow]:
-        """Return waiting rows, those inserted first first. Neither parked rows nor held ones are among them."""
-        return [outbox_row(row) for row in await self._hot.fetch("waiting_events", limit=limit)]
+    async def waiting_events(self, *, limit: int, without: Sequence[str] = ()) -> list[OutboxRow]:
+        """Return waiting rows, those inserted first first, but those of topics `without`."""
+        rows = await self._hot.fetch("waiting_events", limit=limit, without=list(without))
+        return [outbox_row(row) for row in rows]
 
     async def mark_published(self, positions: Sequence[int]) -> None:
         """Remove rows that the bus has; the events stay in the log of events."""
@@ -52,14 +54,11 @@ class PostgresOutbox:
         """Put by waiting rows that the bus will never take, by position, each with the reason."""
         ordered = sorted(dict(errors).items())
         values = {"positions": [place for place, _ in ordered], "errors": [storable(error) for _, error in ordered]}
-        if ordered:
-            await fetch_under(self._hot, term, "park_events", **values)
+        await self._under(term, "park_events", values)
 
     async def hold_events(self, positions: Sequence[int], *, term: LeaderTerm) -> list[int]:
         """Let waiting rows wait behind a parked one of their topic and key; return those whose key has one."""
-        if not positions:
-            return []
-        rows = await fetch_under(self._hot, term, "hold_events", positions=sorted(positions))
+        rows = await self._under(term, "hold_events", {"positions": sorted(positions)})
         return sorted(row["position"] for row in rows)
 
     async def outbox_stats(self) -> OutboxStats:
@@ -104,6 +103,16 @@ class PostgresOutbox:
     async def prune_events(self, *, older_than: timedelta, limit: int, term: LeaderTerm | None = None) -> int:
         """Remove up to `limit` published events of the log that happened longer ago."""
         return len(await fetch_under(self._hot, term, "prune_events", retention=older_than, limit=limit))
+
+    async def _under(self, term: LeaderTerm, name: str, values: dict[str, Any]) -> list[Row]:
+        """Run a statement of the relay, if it has positions, and say if its term is over."""
+
+        async def work(tx: Transaction) -> list[Row]:
+            if not await hold_term(tx, term):
+                raise TermOverError
+            return await tx.fetch(name, **values) if values["positions"] else []
+
+        return await self._hot.run(work)
 
 
 def _text(event_id: UUID, kind: str | None) -> str | None:

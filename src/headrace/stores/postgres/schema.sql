@@ -615,6 +615,13 @@ CREATE TABLE {schema}.log_messages (
   CONSTRAINT log_messages_pkey PRIMARY KEY (topic_id, partition, position)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
 
+-- Groups: half-filled pages, each renewal of a member is an update in place.
+CREATE TABLE {schema}.log_groups (
+  live_until timestamptz NOT NULL,             -- the end of the last membership
+  name text COLLATE "C" NOT NULL,
+  CONSTRAINT log_groups_pkey PRIMARY KEY (name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
 -- Members of groups, and what they read.
 CREATE TABLE {schema}.log_members (
   member uuid NOT NULL,
@@ -676,6 +683,8 @@ CREATE TABLE {schema}.resume_events (
   noted json NOT NULL,                         -- {"event", "dead", "agent", "error"}
   CONSTRAINT resume_events_pkey PRIMARY KEY (correlation_id, event_id, dead, agent)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
+-- Where there are any, all of a handle are counted anew.
+CREATE INDEX resume_events_dead ON {schema}.resume_events (correlation_id) WHERE dead;
 
 -- For workers of the release before.
 CREATE PROCEDURE {schema}.insert_job(job_id uuid, due timestamptz, head_start interval, job_queue text, job_task text,

@@ -26,6 +26,12 @@ CREATE TABLE {schema}.log_messages (
   CONSTRAINT log_messages_pkey PRIMARY KEY (topic_id, partition, position)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
 
+CREATE TABLE {schema}.log_groups (
+  live_until timestamptz NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  CONSTRAINT log_groups_pkey PRIMARY KEY (name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
 CREATE TABLE {schema}.log_members (
   member uuid NOT NULL,
   expires_at timestamptz NOT NULL,
@@ -82,3 +88,4 @@ CREATE TABLE {schema}.resume_events (
   noted json NOT NULL,
   CONSTRAINT resume_events_pkey PRIMARY KEY (correlation_id, event_id, dead, agent)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX resume_events_dead ON {schema}.resume_events (correlation_id) WHERE dead;
