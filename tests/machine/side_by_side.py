@@ -13,7 +13,7 @@ from hypothesis.stateful import invariant
 
 from headrace.model.batch import BatchItem, BatchView
 from headrace.model.job import JobView
-from headrace.model.session import SessionView
+from headrace.model.session import Role, SessionView
 from headrace.model.stats import QueueStats
 from headrace.ports.stores import Stores
 from headrace.stores.memory import open_memory_stores
@@ -108,7 +108,7 @@ class SideBySide(Core):
             raise AssertionError(f"{what} differ:\n" + "\n".join(difference(here, told)))
 
     def _leader(self) -> Any:
-        row = self.memory.jobs._state.leader  # type: ignore[attr-defined]
+        row = self.memory.jobs._state.leaders.get(Role.ENGINE)  # type: ignore[attr-defined]
         return None if row is None else (row.session, row.term, row.expires_at)
 
 

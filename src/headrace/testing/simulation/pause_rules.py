@@ -158,14 +158,16 @@ class PauseRules:
             self._breach(RESOLVED, view.correlation_id, f"waits, and {results} and {dead} came")
 
     def _check_end(self, new: NewHandle, view: HandleView, request: Request) -> None:
-        verb = request.verb
+        verb, overdue = request.verb, view.expires_at <= self._state.now()
+        if verb == "resolve_by_token" and overdue:
+            verb = "expire_handles"  # a token that comes too late ends the handle as a sweep would
         fair = view.state is ENDS[verb] and view.ended_at == self._state.now()
         if verb in ("note_event", "register_handle"):
             fair &= 0 < new.expect_count <= view.arrived
         elif verb == "resolve_by_token":
             fair &= (new.token_hash, view.payload) == request.args
         elif verb == "expire_handles":
-            fair &= view.expires_at <= self._state.now()
+            fair &= overdue
         if not fair or (view.payload is not None) != (verb == "resolve_by_token"):
             self._breach(FAIR, view.correlation_id, f"ended by {verb}{request.args}: {view}")
         if view.wake_due != bool(new.target):
