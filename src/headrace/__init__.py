@@ -24,6 +24,7 @@ from headrace.model.errors import (
     HandleExpiredError,
     HeadraceError,
     InvalidInputError,
+    InvalidNameError,
     JobCancelledError,
     JobFailedError,
     KeyHeldError,
@@ -73,8 +74,10 @@ if TYPE_CHECKING:
     )
     from headrace.canvas.workflow import Workflow
     from headrace.engine.events.waiting import DeadRequest, Resumed
+    from headrace.feeds import Feed, FeedEntry
     from headrace.llm.forecasting import Forecast
     from headrace.llm.items import ItemResult, Items
+    from headrace.llm.pace import ModelPace
     from headrace.llm.results import Completion, Extraction, Provenance
     from headrace.model.budget import Budget, BudgetView
     from headrace.model.job import RunInfo
@@ -123,6 +126,8 @@ __all__ = [
     "ExecutorCrashedError",
     "Extraction",
     "Fail",
+    "Feed",
+    "FeedEntry",
     "FenceLostError",
     "Forecast",
     "GatherContext",
@@ -130,6 +135,7 @@ __all__ = [
     "HandleExpiredError",
     "HeadraceError",
     "InvalidInputError",
+    "InvalidNameError",
     "InvalidRequestError",
     "ItemResult",
     "Items",
@@ -139,6 +145,7 @@ __all__ = [
     "KeyHeldError",
     "Limit",
     "LimitTimeoutError",
+    "ModelPace",
     "NodeState",
     "NotAllowedError",
     "NotFoundError",
@@ -231,8 +238,11 @@ _LATE = {
     "Forecast": "headrace.llm.forecasting",
     "ItemResult": "headrace.llm.items",
     "Items": "headrace.llm.items",
+    "ModelPace": "headrace.llm.pace",
     "Provenance": "headrace.llm.results",
     "Usage": "headrace.model.usage",
+    "Feed": "headrace.feeds",
+    "FeedEntry": "headrace.feeds",
     "NodeState": "headrace.model.run",
     "Run": "headrace.runs",
     "RunInfo": "headrace.model.job",

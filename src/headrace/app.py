@@ -18,10 +18,11 @@ from headrace.engine.draining import drain_queue, resume_queue
 from headrace.engine.operations import find_queue, set_queue_paused
 from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
+from headrace.engine.retrying import with_retries
 from headrace.event_verbs import EventVerbs
 from headrace.handles import JobHandle
 from headrace.limits import Limits
-from headrace.model.backlog import Backlog, Drained, OnFull
+from headrace.model.backlog import Backlog, Drained, OnFull, QueueState
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.job import JobSpec, NewJob
@@ -31,6 +32,7 @@ from headrace.model.queue import QueueOptions, QueueRule
 from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE
 from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, TaskCall, new_batch
+from headrace.webhook_verbs import WebhookVerbs
 from headrace.workflow_verbs import WorkflowVerbs
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from headrace.dead_letters import DeadLetters
     from headrace.engine.events.host import EventHost
     from headrace.engine.events.parts import EventParts
+    from headrace.engine.llm_queries import PoolView
     from headrace.engine.worker import Worker
     from headrace.files import Files
     from headrace.llm.dedupe import NameBook, Rule, Scorer
@@ -72,7 +75,7 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
-class App(WorkflowVerbs, EventVerbs):
+class App(WorkflowVerbs, EventVerbs, WebhookVerbs):
     """Tasks and the store they run on.
 
     `url`: "postgresql://…", or "memory://" for tests; without it `HEADRACE_URL`, headrace.toml, or an embedded
@@ -282,6 +285,7 @@ class App(WorkflowVerbs, EventVerbs):
                 from headrace.wiring import open_runtime
 
                 self._settle_queues()
+                self.settle_webhooks()
                 self._runtime = await open_runtime(self.settings, self.registry.queue_rules)
             elif self._runtime.loop is not asyncio.get_running_loop():
                 raise ConfigError(
@@ -379,10 +383,8 @@ class App(WorkflowVerbs, EventVerbs):
         """
         if not isinstance(task, Task):
             raise InvalidInputError("task", "must be a function registered with @app.task", task)
-        batch = new_batch(task, self.spec_of, options)
-        rule = self.registry.queue_rules.get(batch.spec.queue)
-        if rule is not None and (gate := rule.fair_gate(batch.spec.gate, batch.id)) is not batch.spec.gate:
-            batch = replace(batch, spec=replace(batch.spec, gate=gate))
+        batch = new_batch(task, options)
+        await self.check_webhook(options.get("webhook"))
         texts = task.definition.codec.encode_items(items, spread=options.get("spread", False))
         return Batch(self, await self.runtime.batches.submit(batch, texts))
 
@@ -440,6 +442,32 @@ class App(WorkflowVerbs, EventVerbs):
         """
         await resume_queue(self.runtime.stores, check_name("queue", queue))
         await self.runtime.intake.look_again()
+
+    async def queue_state(self, queue: str) -> QueueState:
+        """Return whether a queue is paused, and why, or closed. Raises StoreUnavailableError.
+
+        >>> from headrace import App
+        >>> app = App("memory://")
+        >>> async def main() -> None:
+        ...     async with app:
+        ...         await app.pause("llm", reason="upgrade", force=True)
+        ...         print((await app.queue_state("llm")).paused_reason)
+        >>> import asyncio; asyncio.run(main())
+        upgrade
+        """
+        check_name("queue", queue)
+        states = await with_retries(lambda _: self.runtime.stores.control.queue_states())
+        return states.get(queue) or QueueState()
+
+    async def pool(self, name: str) -> PoolView:
+        """Return a quota of models as the live processes tell of it, some seconds old: `app.pool(app.llm.pool)`.
+
+        It has the calls `in_flight` and `waiting`, and in `flows` the units per second that pass. Raises
+        StoreUnavailableError.
+        """
+        from headrace.engine.llm_queries import look_at_pool
+
+        return await look_at_pool(self.runtime.stores.inspect, name)
 
     def job(self, job_id: UUID | str) -> JobHandle[Any]:
         """Return a handle on a job by id. Raises InvalidInputError for what is no id."""

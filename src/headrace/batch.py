@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from headrace.engine.following.items import ItemReader
 from headrace.model.batch import BatchItem, BatchState, BatchView, Progress
 from headrace.model.durations import parse_duration
 from headrace.model.errors import HeadraceError, NotFoundError, ResultTimeoutError
@@ -19,7 +20,6 @@ from headrace.model.names import check_key
 
 if TYPE_CHECKING:
     from headrace.app import App
-    from headrace.ports.inspect import Inspect
 
 LOG = logging.getLogger("headrace.batch")
 
@@ -82,15 +82,16 @@ class Batch:
         again, so key what you keep by `item.index`. With `follow=False` only what is finished now is yielded.
         Raises NotFoundError, and InvalidInputError for a malformed cursor.
         """
-        reader = _Reader(self._app.runtime.stores.inspect, self.id, cursor)
+        reader = ItemReader(self._app.runtime.stores.inspect, self.id, cursor, page=PAGE)
         patience, loop = _Patience(self._app), asyncio.get_running_loop()
         while True:
             mark, began = self._app.runtime.waiters.mark, loop.time()
             closed = (view := await self.view()).state is BatchState.CLOSED
             looked = loop.time() - began
-            async for item in reader.new_items():
+            async for items in reader.new_items():
                 patience.reset()
-                yield self._typed(item, view.task)
+                for item in items:
+                    yield self._typed(item, view.task)
             if closed or not follow:
                 return
             await patience.wait(view, since=mark, looked=looked)
@@ -141,35 +142,6 @@ class Batch:
     async def cancel(self) -> None:
         """Cancel what has not ended: no item starts any more, running ones are asked to stop."""
         await self._app.runtime.batches.cancel(self.id)
-
-
-class _Reader:
-    """Reads each finished item once, however often it looks.
-
-    Items recorded while older writes are still open are returned before the cursor can pass them, so they stay in
-    `_seen`, and the limit grows with it: a long transaction elsewhere delays nothing.
-    """
-
-    def __init__(self, inspect: Inspect, batch_id: UUID, cursor: str) -> None:
-        self._inspect = inspect
-        self._batch_id = batch_id
-        self._cursor = cursor
-        self._seen: set[UUID] = set()
-
-    async def new_items(self) -> AsyncIterator[BatchItem]:
-        """Yield what is there and was not read before."""
-        while True:
-            limit = PAGE + len(self._seen)
-            page = await self._inspect.read_items(self._batch_id, cursor=self._cursor, limit=limit)
-            fresh = [item for item in page.items if item.job_id not in self._seen]
-            if len(page.items) < limit:
-                self._seen.clear()
-            self._seen.update(item.job_id for item in page.items)
-            for item in fresh:
-                yield item
-            if page.cursor == self._cursor:
-                return
-            self._cursor = page.cursor
 
 
 class _Patience:

@@ -1,4 +1,4 @@
-"""What the façade does with events: emit them, know agents, and wait for what they bring."""
+"""What the façade does with events and feeds: emit them, know agents, wait for what they bring, follow feeds."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from headrace.events.agent import Agent
+    from headrace.feeds import Feed
     from headrace.model.event import Event, Outgoing
     from headrace.ports.stores import EventStores
     from headrace.resume_handles import Resumed, ResumeHandles
@@ -26,7 +27,7 @@ _KEYED = UUID("0c7c7d0a-0f0b-5b7c-9d55-5f0f6a1f2b60")
 
 
 class EventVerbs:
-    """The part of `App` that is for events."""
+    """The part of `App` that is for events and feeds."""
 
     @cached_property
     def agent_ids(self) -> AgentIds:
@@ -37,6 +38,15 @@ class EventVerbs:
     def agents(self) -> dict[str, Agent]:
         """The app's agents by canonical id."""
         return {}
+
+    def feed(self: Any, name: str) -> Feed:
+        """Return a feed: a durable, ordered log that many may append to and follow. It needs not be made before.
+
+        `name`: 1 to 255 printable characters, such as "orders:north". Raises InvalidInputError.
+        """
+        from headrace.feeds import Feed
+
+        return Feed(self, name)
 
     @property
     def emission(self: Any) -> Emission:

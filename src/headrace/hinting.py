@@ -1,9 +1,9 @@
 """What notifiers of servers share: hints are sent after the commit, coalesced per topic, and lost without harm.
 
 Own subscribers hear at once. To other processes a hint leaves at once, except in a flood: hints of one topic that
-follow one another faster than anybody could answer them leave every 10 ms after the first few. Own hints are
-recognised by their sender when they come back. Listening has a connection of its own, remade when it breaks; while it
-is away, and without it, everything works by polling.
+follow one another faster than anybody could answer them leave every 10 ms after the first few, and those of feeds,
+which are many, leave together. Own hints are recognised by their sender when they come back. Listening has a connection
+of its own, remade when it breaks; while it is away, and without it, everything works by polling.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from headrace.model.errors import HeadraceError
+from headrace.model.feed import hint_topic
 from headrace.subscribers import OnHint, Subscribers, running_loop
 
 LOG = logging.getLogger("headrace.hints")
@@ -27,6 +28,8 @@ FLOOD, FLOOD_GAP = 4, 0.002
 #: How often the hints of a topic may leave, in a flood and otherwise, on average over the time in `CREDIT`.
 FLOOD_SPACING, SPACING, CREDIT = 0.01, 0.0025, 0.08
 MANY_TOPICS = 1_000
+#: Hints of feeds leave together, so often at most: there are many feeds, and a hint each would be a call each.
+FEEDS, FEEDS_SPACING = hint_topic(""), 0.01
 #: How often the listening connection is asked whether it still lives, and how long it may take to answer.
 CHECK_EVERY, CHECK_TIMEOUT = 10.0, 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
@@ -58,6 +61,9 @@ class ServerNotifier(ABC):
         self._unsent: set[str] = set()
         #: Topics that wait for their turn.
         self._late: set[str] = set()
+        #: Those of feeds that wait for theirs, and when that is at the earliest.
+        self._feeds: set[str] = set()
+        self._feeds_at = 0.0
         self._sending: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
@@ -114,6 +120,9 @@ class ServerNotifier(ABC):
     def _hint_others(self, topic: str) -> None:
         if not self._tells:
             return
+        if topic.startswith(FEEDS):
+            self._hint_feed(topic)
+            return
         wait = self._pace.wait(topic, self._loop.time(), coalesced=topic in self._unsent or topic in self._late)
         if wait is None:
             return
@@ -127,8 +136,21 @@ class ServerNotifier(ABC):
         self._late.discard(topic)
         self._send_soon(topic)
 
-    def _send_soon(self, topic: str) -> None:
-        self._unsent.add(topic)
+    def _hint_feed(self, topic: str) -> None:
+        """Let the hint of a feed leave with those of others."""
+        if not self._feeds:
+            now = self._loop.time()
+            at = max(now, self._feeds_at)
+            self._feeds_at = at + FEEDS_SPACING
+            self._loop.call_later(at - now, self._send_feeds)
+        self._feeds.add(topic)
+
+    def _send_feeds(self) -> None:
+        topics, self._feeds = self._feeds, set()
+        self._send_soon(*topics)
+
+    def _send_soon(self, *topics: str) -> None:
+        self._unsent.update(topics)
         if self._sending is None and not self._closed:
             self._sending = self._loop.create_task(self._send(), name="headrace-hints")
 

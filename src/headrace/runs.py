@@ -37,7 +37,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 WORKER_WARNING_SECONDS = 2.0
 
 
-def start_options(key: str | None, user_id: str | None, correlation_id: str | None, metadata: Any) -> StartOptions:
+def start_options(
+    key: str | None, user_id: str | None, correlation_id: str | None, metadata: Any, webhook: str | None = None
+) -> StartOptions:
     """Return checked options of a start. Raises InvalidInputError."""
     for field, value in (("user_id", user_id), ("correlation_id", correlation_id)):
         if value is not None and not isinstance(value, str):
@@ -47,7 +49,7 @@ def start_options(key: str | None, user_id: str | None, correlation_id: str | No
     for name in metadata or {}:
         if not isinstance(name, str):
             raise InvalidInputError("metadata", "must have texts as names", name)
-    return StartOptions(key, user_id, correlation_id, dict(metadata or {}))
+    return StartOptions(key, user_id, correlation_id, dict(metadata or {}), webhook)
 
 
 class Run:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.engine.batches import Batches
 from headrace.engine.client import Client
+from headrace.engine.feeds.hub import FeedHub
+from headrace.engine.following.growing import Growing
 from headrace.engine.intake import Intake
 from headrace.engine.waiters import Waiters
 from headrace.engine.workflows.means import Means
@@ -47,12 +49,16 @@ class Runtime:
     client: Client = field(init=False)
     batches: Batches = field(init=False)
     waiters: Waiters = field(init=False)
+    feeds: FeedHub = field(init=False)
+    growing: Growing = field(init=False)
 
     def __post_init__(self) -> None:
         self.intake = Intake(self.stores, self.queue_rules)
         self.client = Client(self.stores, self.intake)
         self.batches = Batches(self.stores, self.intake)
         self.waiters = Waiters(self.stores)
+        self.feeds = FeedHub(self.stores)
+        self.growing = Growing(self.waiters)
 
     @property
     def gone(self) -> bool:
@@ -61,6 +67,8 @@ class Runtime:
 
     async def close(self) -> None:
         """Stop waiting and close every connection."""
+        await self.growing.close()
+        await self.feeds.close()
         await self.waiters.close()
         await self.intake.close()
         await self.close_others()

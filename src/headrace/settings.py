@@ -10,24 +10,29 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
+from headrace.details_settings import DetailSettings, check_details
 from headrace.event_settings import EventSettings, check_events
 from headrace.flow_settings import CredentialSettings, FlowSettings, check_flows
-from headrace.model.durations import format_duration, parse_duration
+from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.llm import LLMSettings
 from headrace.model.names import check_name
 from headrace.model.queue import QueueRule
+from headrace.model.quota import Pool
+from headrace.model.setting_values import check_secret, convert
 from headrace.model.telemetry import TelemetrySettings
 from headrace.model_pools import Written, share_pools
 from headrace.model_rules import check_models
 from headrace.model_settings import ModelSettings
+from headrace.papers_settings import PaperSettings
+from headrace.service_settings import ServiceSettings, check_service
+from headrace.webhook_settings import WebhookSettings, check_webhooks
 from headrace.workflow_settings import BlobSettings, SchedulerSettings, check_blobs, check_scheduler
 
 T = TypeVar("T")
@@ -42,8 +47,6 @@ SCHEMES = {
         "redis+cluster", "rediss+cluster",
     ),
 }  # fmt: skip
-#: Python itself refuses texts of more than some thousand digits.
-_WHOLE, _NUMBER = re.compile(r"-?[0-9]{1,1000}"), re.compile(r"[0-9]{1,1000}\.?[0-9]{0,1000}|\.[0-9]{1,1000}")
 #: No colon: that joins prefix and group, and the names of keys.
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 #: A host, and perhaps its port and a name: what people write where a URL is meant, and no place for a password.
@@ -134,6 +137,8 @@ class RecoverySettings:
     keep_answers: timedelta = timedelta(days=30)
     #: how long runs of workflows are kept after their end, with their nodes and large values
     keep_runs: timedelta = timedelta(days=30)
+    #: how long entries of feeds are kept: as long clients that follow one may go on where they were
+    keep_feeds: timedelta = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +196,10 @@ class Settings:
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     flows: FlowSettings = field(default_factory=FlowSettings)
     events: EventSettings = field(default_factory=EventSettings)
+    service: ServiceSettings = field(default_factory=ServiceSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    papers: PaperSettings = field(default_factory=PaperSettings)
+    details: DetailSettings = field(default_factory=DetailSettings)
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
 
@@ -202,6 +211,11 @@ class Settings:
         """
         tables = share_pools(self.model_sections)
         return tables[f"llm.models.{name}" if name else "llm"].to_llm(name)
+
+    def pools(self) -> list[Pool]:
+        """Return the quotas of the configured models, with the limits they have here."""
+        models = [self.llm_settings(name) for name in ("", *self.models)]
+        return [Pool(model.pool_name, model.limits) for model in models]
 
     @property
     def model_sections(self) -> dict[str, ModelSettings]:
@@ -329,9 +343,9 @@ def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str]
             continue
         where, raw = _raw_value(section, item.name, document, environ)
         if raw is not None:
-            if not item.repr and not isinstance(raw, str):  # a secret, or with one in it
-                raise ConfigError(f"{where} must be text in quotes")
-            changes[item.name] = _convert(where, raw, hints[item.name])
+            if not item.repr:
+                check_secret(where, raw, hints[item.name])
+            changes[item.name] = convert(where, raw, hints[item.name])
     return replace(defaults, **changes)
 
 
@@ -409,7 +423,7 @@ def _check_known(document: Mapping[str, Any], known: list[str], section: str) ->
 
 
 #: Read elsewhere than in the table of settings.
-_OTHER_VARIABLES = {"HEADRACE_CONFIG"}
+_OTHER_VARIABLES = {"HEADRACE_CONFIG", "HEADRACE_TOKEN"}
 
 
 def _check_environment(environ: Mapping[str, str]) -> None:
@@ -433,78 +447,6 @@ def _keys(table: Any, section: str = "") -> Iterator[tuple[str, str]]:
             yield section, item.name
 
 
-def _duration(where: str, raw: Any) -> timedelta:
-    try:
-        return parse_duration(float(raw) if isinstance(raw, str) and _is_number(raw) else raw, field=where)
-    except InvalidInputError as error:
-        raise ConfigError(str(error)) from None
-
-
-def _is_number(text: str) -> bool:
-    return bool(_NUMBER.fullmatch(text))
-
-
-def _whole_number(where: str, raw: Any) -> int:
-    if isinstance(raw, str) and _WHOLE.fullmatch(raw):
-        return int(raw)
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        return raw
-    raise ConfigError(str(InvalidInputError(where, "must be a whole number", raw)))
-
-
-def _number(where: str, raw: Any) -> float:
-    if isinstance(raw, str) and _is_number(raw):
-        return float(raw)
-    if isinstance(raw, int | float) and not isinstance(raw, bool):
-        with suppress(OverflowError):
-            return float(raw)
-    raise ConfigError(str(InvalidInputError(where, "must be a number", raw)))
-
-
-def _boolean(where: str, raw: Any) -> bool:
-    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-    if isinstance(raw, bool):
-        return raw
-    if isinstance(raw, str) and raw.lower() in words:
-        return words[raw.lower()]
-    raise ConfigError(f"{where} must be true or false, got {raw!r}")
-
-
-def _text(where: str, raw: Any) -> str:
-    if isinstance(raw, str):
-        return raw
-    raise ConfigError(f"{where} must be text in quotes, got {raw!r}")
-
-
-def _texts(where: str, raw: Any) -> tuple[str, ...]:
-    if isinstance(raw, str):
-        return tuple(part.strip() for part in raw.split(",") if part.strip())
-    if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
-        return tuple(raw)
-    raise ConfigError(f'{where} must be a list of texts such as ["a", "b"], got {raw!r}')
-
-
-def _path(where: str, raw: Any) -> Path:
-    return Path(_text(where, raw)).expanduser()
-
-
-_CONVERTERS: dict[type, Callable[[str, Any], Any]] = {
-    timedelta: _duration,
-    bool: _boolean,
-    int: _whole_number,
-    float: _number,
-    str: _text,
-    Path: _path,
-}
-
-
-def _convert(where: str, raw: Any, kind: Any) -> Any:
-    if get_origin(kind) is tuple:
-        return _texts(where, raw)
-    chosen = next((item for item in get_args(kind) if item is not type(None)), kind)
-    return _CONVERTERS[chosen](where, raw)
-
-
 def _check_rules(settings: Settings) -> None:
     queue, worker = settings.queue, settings.worker
     positive = {
@@ -522,6 +464,9 @@ def _check_rules(settings: Settings) -> None:
     check_blobs(settings.blob_storage)
     check_flows(settings.flows)
     check_events(settings.events)
+    check_service(settings.service)
+    check_webhooks(settings.webhooks)
+    check_details(settings.details)
     endpoint = settings.telemetry.endpoint
     rule = "must be a URL such as http://127.0.0.1:4318"
     _require(not endpoint or endpoint.startswith(("http://", "https://")), "telemetry.endpoint", rule, repr(endpoint))

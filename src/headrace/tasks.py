@@ -19,6 +19,7 @@ from headrace.model.names import check_key, check_name
 from headrace.model.numbers import check_whole
 from headrace.model.payload import encode_json, hash_text
 from headrace.model.priority import Priority, parse_priority
+from headrace.model.webhook import WEBHOOK_SPEC, batch_order
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -211,6 +212,8 @@ class SubmitOptions(TypedDict, total=False):
     key: str
     #: A task called with the batch id as text, once per round, when the batch closes.
     on_close: Task[Any, Any]
+    #: A URL that is sent a signed message, `batch.closed`, when the batch closes; needs `[webhooks] secrets`.
+    webhook: str
     #: What failed items do to the batch; default `ClosePolicy.always()`: nothing.
     policy: ClosePolicy
     #: Items are mappings of keyword arguments rather than the one argument; default False.
@@ -231,24 +234,32 @@ class SubmitOptions(TypedDict, total=False):
     cost: float
 
 
-def new_batch(task: Task[Any, Any], spec_of: Callable[[TaskDef], JobSpec], options: SubmitOptions) -> NewBatch:
+def new_batch(task: Task[Any, Any], options: SubmitOptions) -> NewBatch:
     """Return the batch to create for checked options; its hash covers all but the items. Raises InvalidInputError."""
     _check_submit(options)
-    own = {"key", "on_close", "policy", "spread", "run_at"}
+    spec_of = task.app.spec_of
+    own = {"key", "on_close", "webhook", "policy", "spread", "run_at"}
     changes = dict(spec_change(name, value) for name, value in options.items() if name not in own)
     key, run_at, on_close = options.get("key"), options.get("run_at"), options.get("on_close")
     policy = options.get("policy", ClosePolicy.always())
     shown = {name: str(value) for name, value in sorted(changes.items())}
     spread = options.get("spread", False)
+    webhook = options.get("webhook")
     body = [task.name, spread, shown, policy.max_failed, None if on_close is None else on_close.name]
-    return NewBatch(
+    body += [] if webhook is None else [webhook]
+    batch = NewBatch(
         spec=with_changes(spec_of(task.definition), changes),
         key=None if key is None else check_key("key", key),
         body_hash=hash_text(encode_json(body, field="options")),
         policy=policy,
-        on_close=None if on_close is None else spec_of(on_close.definition),
+        on_close=WEBHOOK_SPEC if webhook is not None else None if on_close is None else spec_of(on_close.definition),
+        on_close_more="" if webhook is None else batch_order(webhook),
         run_at=None if run_at is None else parse_run_at(run_at),
     )
+    rule = task.app.registry.queue_rules.get(batch.spec.queue)
+    if rule is None or (gate := rule.fair_gate(batch.spec.gate, batch.id)) is batch.spec.gate:
+        return batch
+    return replace(batch, spec=replace(batch.spec, gate=gate))
 
 
 def _check_submit(options: SubmitOptions) -> None:
@@ -256,11 +267,15 @@ def _check_submit(options: SubmitOptions) -> None:
         "policy": (ClosePolicy, "must be a ClosePolicy, such as ClosePolicy.fail_fast()"),
         "on_close": (Task, "must be a function registered with @app.task"),
         "spread": (bool, "must be True or False"),
+        "webhook": (str, "must be a URL such as https://example.com/hook"),
     }
     for name, (kind, rule) in checks.items():
         value: Any = options.get(name)
         if value is not None and not isinstance(value, kind):
             raise InvalidInputError(name, rule, value)
+    if options.get("webhook") is not None and options.get("on_close") is not None:
+        rule = "cannot go with on_close: let that task send it, with headrace.webhooks.delivery"
+        raise InvalidInputError("webhook", rule, options.get("webhook"))
 
 
 def spec_change(name: str, value: Any) -> tuple[str, Any]:

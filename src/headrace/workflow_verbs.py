@@ -100,16 +100,17 @@ class WorkflowVerbs:
 
         return make_run_service(self)
 
-    async def start(
+    async def start(  # noqa: PLR0913 - keyword-only
         self: Any, workflow: Workflow | str, /, *given: Any, key: str | None = None,
         user_id: str | None = None, correlation_id: str | None = None, metadata: Mapping[str, Any] | None = None,
-        **inputs: Any,
+        webhook: str | None = None, **inputs: Any,
     ) -> Run:  # fmt: skip
         """Start a run of a workflow and return it once it is stored.
 
         `workflow`: one that this app declares, or the name of one that is stored. Its input is what its function takes,
         or, of one without a function, the one value that is given. `key`: idempotency key, unique per workflow as long
-        as the run is kept. `user_id` and `correlation_id`, texts, and `metadata`, a mapping, reach every node. Raises
+        as the run is kept. `user_id` and `correlation_id`, texts, and `metadata`, a mapping, reach every node.
+        `webhook`: a URL that is sent a signed message, `run.ended`, at its end; needs `[webhooks] secrets`. Raises
         NotFoundError, WorkflowNotActiveError, InvalidInputError, ConflictError.
         """
         from headrace.canvas.workflow import input_of_any
@@ -118,7 +119,8 @@ class WorkflowVerbs:
         declared = self._workflows.get(workflow) if isinstance(workflow, str) else workflow
         name = workflow if isinstance(workflow, str) else workflow.name
         value = input_of_any(name, *given, **inputs) if declared is None else declared.input_of(*given, **inputs)
-        options = start_options(key, user_id, correlation_id, metadata)
+        options = start_options(key, user_id, correlation_id, metadata, webhook)
+        await self.check_webhook(webhook)
         graph = None if declared is None else declared.graph
         return Run(self, await self.run_service.start(name, graph, value, options))
 
@@ -129,6 +131,7 @@ class WorkflowVerbs:
         """
         from headrace.runs import Run
 
+        await self.check_webhook(options.webhook)
         declared = self._workflows.get(name)
         graph = None if declared is None else declared.graph
         value = given if declared is None else declared.input_of_json(given)

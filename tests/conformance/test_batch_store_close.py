@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from uuid import UUID
 
 import pytest
@@ -98,6 +99,20 @@ async def test_the_callback_is_a_job_with_the_batch_id(on: Scenario) -> None:
     [callback] = await callbacks(on)
     assert (callback.task, callback.batch_id, callback.ordinal) == ("report", None, None)
     assert callback.args == f'{{"args":["{batch_id}"],"kwargs":{{}}}}'
+
+
+@pytest.mark.parametrize("count", [0, 1])
+async def test_the_callback_may_have_a_second_argument(on: Scenario, count: int) -> None:
+    """It is given with the batch as JSON text, and kept as it is; a batch without items closes when it is made."""
+    batch_id = await on.batch(count, on_close=REPORT, on_close_more='{"url": "https://example.com/?a=\'1\'"}')
+    if count:
+        await on.work_off(await on.worker(), [S])
+        await close(on, batch_id)
+    [callback] = await callbacks(on)
+    assert json.loads(callback.args) == {
+        "args": [str(batch_id), {"url": "https://example.com/?a='1'"}],
+        "kwargs": {},
+    }
 
 
 async def test_each_batch_gets_its_own_callback(on: Scenario) -> None:

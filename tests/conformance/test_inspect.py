@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -62,6 +62,54 @@ async def test_jobs_are_listed_newest_first(on: Scenario) -> None:
 
     assert [job.id for job in await on.stores.inspect.list_jobs()] == ids[::-1]
     assert [job.id for job in await on.stores.inspect.list_jobs(limit=4)] == ids[:0:-1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+async def test_pages_of_jobs_have_each_job_once(on: Scenario, size: int) -> None:
+    """Pages that go on before the last job of the page before have all jobs in order, also those made at once."""
+    session = await on.worker()
+    for count in (3, 1, 2):
+        await on.enqueue(count)
+        on.clock.advance(SECOND)
+    await on.enqueue(queue="mail")
+    await on.end(session, *await on.claim(session, 2))
+    whole = [(job.created_at, job.id) for job in await on.stores.inspect.list_jobs()]
+
+    seen: list[tuple[datetime, UUID]] = []
+    while page := await on.stores.inspect.list_jobs(before=seen[-1] if seen else None, limit=size):
+        seen += [(job.created_at, job.id) for job in page]
+    assert (seen, len(seen)) == (whole, 7)
+
+
+async def test_pages_of_a_batch_have_each_item_once(on: Scenario) -> None:
+    """Items that were made in one transaction are paged by their ids, and one that moved on is not there twice."""
+    batch_id = await on.batch(5)
+    first = await on.stores.inspect.list_jobs(batch_id=batch_id, limit=2)
+    await on.work_off(await on.worker(), [S])
+    last = (first[-1].created_at, first[-1].id)
+    rest = await on.stores.inspect.list_jobs(batch_id=batch_id, before=last)
+    assert len({job.id for job in [*first, *rest]}) == 5
+
+
+async def test_pages_of_batches_have_each_batch_once(on: Scenario) -> None:
+    """Pages of batches go on where the page before ended."""
+    ids = []
+    for _ in range(3):
+        ids.append(await on.batch(1))
+        on.clock.advance(SECOND)
+    first = await on.stores.inspect.list_batches(limit=2)
+    rest = await on.stores.inspect.list_batches(before=(first[-1].created_at, first[-1].id), limit=2)
+    assert [batch.id for batch in [*first, *rest]] == ids[::-1]
+
+
+async def test_jobs_are_listed_by_task(on: Scenario) -> None:
+    """Only jobs of the task are listed, also together with other filters."""
+    await on.enqueue()
+    [wanted] = await on.enqueue(task="other")
+    listed = on.stores.inspect.list_jobs
+    assert [view.id for view in await listed(task="other")] == [wanted]
+    assert [view.id for view in await listed(task="other", state=JobState.READY)] == [wanted]
+    assert await listed(task="none") == []
 
 
 async def test_jobs_are_listed_by_state_queue_and_batch(on: Scenario) -> None:

@@ -244,7 +244,16 @@ EVENTS = {
     "mark_woken.sql", "note_event.sql", "open_handle.sql", "prune_handles.sql", "prune_messages.sql",
     "renew_log_member.sql", "take_log_shares.sql",
 }  # fmt: skip
-EXEMPT |= CALLS | RUNS | EVENTS
+#: Feeds and API tokens: no job depends on them; `tests/integration/test_feed_deaths.py` kills those that append,
+#: and lets another one append the same.
+SERVICE = {
+    "hold_old_feeds.sql", "insert_token.sql", "note_token_uses.sql", "prune_feeds.sql",
+    "revoke_token.sql",
+}  # fmt: skip
+SERVICE_SCRIPTS = {
+    "append_entries.lua", "insert_token.lua", "note_token_uses.lua", "prune_feeds.lua", "revoke_token.lua",
+}  # fmt: skip
+EXEMPT |= CALLS | RUNS | EVENTS | SERVICE
 #: The same for the scripts of the Redis store.
 SCRIPT_ROUTES: dict[str, Route] = {
     "admit_jobs.lua": Route(CAPPED, 3),
@@ -299,7 +308,8 @@ SCRIPT_ROUTES: dict[str, Route] = {
     "take.lua": Route(CAPPED, 2),
 }
 #: Sent before there is an epoch, by EVAL; and what a leader does when a fire time has come, on every store alike.
-EXEMPT_SCRIPTS = {"create_namespace.lua", "probe_server.lua", "fire_schedule.lua"} | CALL_SCRIPTS | RUN_SCRIPTS
+EXEMPT_SCRIPTS = {"create_namespace.lua", "probe_server.lua", "fire_schedule.lua"}
+EXEMPT_SCRIPTS |= CALL_SCRIPTS | RUN_SCRIPTS | SERVICE_SCRIPTS
 
 
 def boundaries(places: Iterable[str] = ROUTES) -> list[str]:

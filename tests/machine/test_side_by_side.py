@@ -51,6 +51,8 @@ ELSEWHERE = {
     "workflows": ("rows of their own, versions of definitions", "tests/conformance/test_workflow_store.py"),
     "signals": ("rows of their own, and jobs that they wake", "tests/conformance/test_job_store_park.py"),
     "names": ("rows of their own, taken in one step", "tests/conformance/test_name_store.py"),
+    "feeds": ("rows of their own, no job depends on them", "tests/conformance/test_feed_store.py"),
+    "tokens": ("rows of their own, no job depends on them", "tests/conformance/test_token_store.py"),
     "events": (
         "absent on Redis; tables of their own, written with the jobs in one transaction",
         "tests/conformance/test_outbox_writers.py",

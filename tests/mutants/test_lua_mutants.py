@@ -15,9 +15,10 @@ from tests.mutants.children import choices, expect_noticed, expect_whole, params
 from tests.mutants.lua_ledger_mutants import LEDGER_MUTANTS
 from tests.mutants.lua_mutants import MUTANTS as JOB_MUTANTS
 from tests.mutants.lua_run_mutants import RUN_MUTANTS
+from tests.mutants.service_mutants import LUA_MUTANTS
 from tests.mutants.sql_mutants import Mutant
 
-MUTANTS = (*JOB_MUTANTS, *LEDGER_MUTANTS, *RUN_MUTANTS)
+MUTANTS = (*JOB_MUTANTS, *LEDGER_MUTANTS, *RUN_MUTANTS, *LUA_MUTANTS)
 #: Errors of the server or of the way to it, and answers that are no answers of a script of ours.
 BROKEN = (
     "headrace.stores.redis.faults.RefusedError", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError",
@@ -37,6 +38,7 @@ EVERY_RUN = {
     "effects of all kinds reach it",
     "a job is settled again",
     "a signal wakes what runs",
+    "an entry is appended though its key is there",
 }
 
 

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import event_mutants, gate_mutants, run_mutants, sql_mutants
+from tests.mutants import event_mutants, gate_mutants, run_mutants, service_mutants, sql_mutants
 from tests.mutants.children import CHECKOUT, choices, expect_noticed, expect_whole, params
 from tests.mutants.mutated import Edit, mutated_package
 from tests.mutants.sql_mutants import Mutant
 
-MUTANTS = (*sql_mutants.MUTANTS, *gate_mutants.MUTANTS, *run_mutants.MUTANTS, *event_mutants.MUTANTS)
+MUTANTS = (
+    *sql_mutants.MUTANTS, *gate_mutants.MUTANTS, *run_mutants.MUTANTS, *event_mutants.MUTANTS,
+    *service_mutants.SQL_MUTANTS,
+)  # fmt: skip
 #: Errors of the database or of the way to it.
 BROKEN = ("asyncpg.", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError", "builtins.NameError")
 #: Mutants for every run, one of each guard at least; all others run with the long tests.
@@ -73,6 +76,9 @@ EVERY_RUN = {
     "a release lets go what another parked row holds",
     "a known event leaves again",
     "a message is noted again",
+    "numbers are given without holding the feed",
+    "an entry is appended though its key is there",
+    "a revoked token opens",
 }
 
 

@@ -469,3 +469,55 @@ async def test_events_that_a_repeated_handler_emits_at_once_leave_once_each() ->
             await app.emit(ANSWERED, "outside", aggregate_id="t-1", key="k")
         events = await app.event_stores.outbox.list_events(aggregate_id="t-1")
     assert sorted(str(event.payload) for event in events) == ["1", "a", "b", "b", "outside"]
+
+
+async def test_events_that_the_filter_does_not_want_leave_no_trace() -> None:
+    """They are passed over as types without a handler are: another agent handles them."""
+    async with world() as at:
+        seen: list[int] = []
+
+        @at.agent.on(ASKED, where=lambda event: event.payload["number"] > 1)
+        async def handle(event: Event, ctx: AgentContext) -> None:
+            seen.append(event.payload["number"])
+
+        await at.take(asked(1))
+        await at.take(asked(2))
+        assert seen == [2]
+        assert at.counted() == {"ignore": 1, "handle": 1}
+        assert not await at.inbox.handled("worldbuilder", "e-1")
+
+
+async def test_an_event_that_the_filter_raises_for_is_a_dead_letter() -> None:
+    """It would raise again; and nothing is passed over in silence."""
+    async with world() as at:
+
+        @at.agent.on(ASKED, where=lambda event: event.payload["no such"])
+        async def handle(event: Event, ctx: AgentContext) -> None: ...
+
+        await at.take(asked())
+        [row] = await at.outbox()
+        assert row.topic == f"{TOPIC}.dlt"
+        assert at.counted() == {"dead_letter": 1}
+
+
+@pytest.mark.parametrize("where", [7, lambda: True, lambda one, two: True])
+def test_a_filter_must_take_one_event(where: Any) -> None:
+    """A mistake is told when the handler is registered."""
+    with pytest.raises(InvalidInputError, match="where must be a function of an event"):
+        Agent(App("memory://"), "world_builder").on(ASKED, where=where)
+
+
+def test_a_filter_must_not_be_async() -> None:
+    """A coroutine is always true: every event would be handled."""
+
+    async def wanted(event: Event) -> bool:
+        return False
+
+    with pytest.raises(InvalidInputError, match="where must be a plain function"):
+        Agent(App("memory://"), "world_builder").on(ASKED, where=wanted)
+
+
+def test_ordered_must_be_a_flag() -> None:
+    """A text would be taken for true."""
+    with pytest.raises(InvalidInputError, match="ordered must be True or False"):
+        Agent(App("memory://"), "world_builder", ordered="no")  # type: ignore[arg-type]

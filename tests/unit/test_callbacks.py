@@ -113,7 +113,7 @@ def handle(correlation_id: str = "c-1", **facts: object) -> NewHandle:
 
 @pytest.mark.parametrize("early", [False, True], ids=["event after handle", "event before handle"])
 async def test_a_result_resolves_its_handle(events: EventStores, telemetry: Telemetry, early: bool) -> None:
-    """Whichever comes first; each delivery is counted, and the handle once."""
+    """Whichever comes first; the handle is counted once, and what comes after its end costs no question."""
     service = Callbacks(events.handles, None, telemetry, ".dlt")
     if not early:
         await events.handles.register_handle(handle())
@@ -124,7 +124,20 @@ async def test_a_result_resolves_its_handle(events: EventStores, telemetry: Tele
     await service.take(delivered(event()))
     assert (view.state, view.arrived) == (HandleState.RESOLVED, 1)
     assert [noted.event.id for noted in await events.handles.noted_events("c-1")] == [result.id]
-    assert telemetry.snapshot() == {"headrace.handles.note": 3, "headrace.handles.resolve": 1}
+    counts = {"headrace.handles.note": 3} if early else {"headrace.handles.note": 1, "headrace.handles.pass": 2}
+    assert telemetry.snapshot() == {**counts, "headrace.handles.resolve": 1}
+
+
+async def test_what_a_known_handle_does_not_expect_costs_no_question(
+    events: EventStores, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its types never change: the request that it is an answer to is passed over once the handle is known."""
+    service = Callbacks(events.handles, None, telemetry, ".dlt")
+    await events.handles.register_handle(handle(expect_count=2))
+    await service.take(delivered(event()))
+    monkeypatch.setattr(events.handles, "note_event", None)
+    await service.take(delivered(event(ASKED)))
+    assert telemetry.snapshot() == {"headrace.handles.note": 1, "headrace.handles.pass": 1}
 
 
 @pytest.mark.parametrize(("agent", "arrived"), [("packer", 1), ("painter", 0)])

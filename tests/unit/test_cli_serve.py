@@ -16,13 +16,42 @@ def headrace(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
         yield line
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org", "127.0.0.1.evil.example", ""])
-def test_addresses_that_others_reach_are_refused(headrace: CommandLine, host: str) -> None:
-    """The error says that tokens are needed for that, and are yet to come."""
+@pytest.mark.parametrize("where", [("--host", "0.0.0.0"), ("--host", "::"), ("--require-token",)])
+def test_where_tokens_are_needed_there_must_be_one(headrace: CommandLine, where: tuple[str, ...]) -> None:
+    """Else nobody could use it: the error has the command that makes one."""
+    headrace("token", "create", "old", "--scope", "read")
+    [old] = headrace.json("token", "list")
+    headrace("token", "revoke", old["id"])
+    code, error = headrace.refusal("serve", *where, "--port", "0")
+    assert (code, error["code"]) == (2, "config")
+    assert "headrace token create NAME" in error["message"]
+
+
+@pytest.mark.parametrize("host", ["example.org", "127.0.0.1.evil.example", "", "localhost:80", "*"])
+def test_what_is_no_address_is_told(headrace: CommandLine, host: str) -> None:
+    """Names are for what it answers to."""
     code, error = headrace.refusal("serve", "--host", host, "--port", "0")
     assert (code, error["code"]) == (2, "config")
-    assert "127.0.0.1" in error["message"]
-    assert "tokens" in error["message"]
+    assert "service.host must be an address such as 127.0.0.1" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("HOST", "jobs.example.org", "service.host must be an address"),
+        ("PORT", "65536", "service.port must be from 0 to 65535"),
+        ("HOSTS", "https://jobs.example.org", "service.hosts must be names or addresses"),
+        ("HOSTS", "*.example.org", "service.hosts must be names or addresses"),
+        ("HOSTS", "jobs.example.org", "set service.require_token = true"),
+    ],
+)
+def test_mistakes_in_the_settings_are_told(
+    headrace: CommandLine, monkeypatch: pytest.MonkeyPatch, key: str, value: str, says: str
+) -> None:
+    """With the key, and before anything listens."""
+    monkeypatch.setenv(f"HEADRACE_SERVICE_{key}", value)
+    code, error = headrace.refusal("serve", *(() if key == "PORT" else ("--port", "0")))
+    assert (code, says in error["message"]) == (2, True), error
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "http"])

@@ -101,10 +101,10 @@ async def test_steps_belong_to_their_job(app: App) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "named"),
     [
-        ("Not A Name", 1, "step"),
-        ("", 1, "step"),
-        ("fine", object(), "step fine"),
-        ("fine", float("nan"), "step fine"),
+        ("Not A Name", 1, "invalid_name: step"),
+        ("", 1, "invalid_name: step"),
+        ("fine", object(), "invalid_input: step fine"),
+        ("fine", float("nan"), "invalid_input: step fine"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
@@ -115,7 +115,7 @@ async def test_a_wrong_step_is_named(app: App, name: str, value: Any, named: str
     async def work(ctx: Context) -> None:
         await ctx.step(name, lambda: value)
 
-    with pytest.raises(JobFailedError, match=f"after 1 attempt: invalid_input: {named}"):
+    with pytest.raises(JobFailedError, match=f"after 1 attempt: {named}"):
         await (await work.enqueue()).result(10)
 
 

@@ -257,3 +257,47 @@ async def test_a_consumer_that_stops_stays_a_member_until_its_handlers_have_ende
     hands.gates["k"].set()
     await stopping
     assert bus.closed and bus.committed == {PLACE: 1} and hands.begun == [0]
+
+
+async def test_where_order_is_no_matter_the_messages_of_a_key_go_at_once_and_are_committed_in_order() -> None:
+    """Each is a line by itself; what stands behind one that is not done is not committed."""
+    bus, begun, gate = HandBus(), list[int](), asyncio.Event()
+
+    async def take(one: Delivery) -> None:
+        begun.append(one.offset)
+        if one.offset == 0:
+            await gate.wait()
+
+    bus.put(delivery(0), delivery(1), delivery(2))
+    consumer = Consumer(bus, ConsumerOptions("g", (TOPIC,), 4, ordered=False), take)
+    consumer.start()
+    try:
+        await wait_until(lambda: len(begun) == 3)
+        await wait_until(lambda: consumer.unfinished == 1)
+        assert bus.committed == {}
+        gate.set()
+        await wait_until(lambda: bus.committed.get(PLACE) == 3)
+    finally:
+        await consumer.stop(NO_GRACE)
+
+
+async def test_where_order_is_no_matter_what_has_no_slot_yet_does_not_begin_when_the_partition_goes() -> None:
+    """Only what runs may end; the rest is for whoever reads the partition next."""
+    bus, begun, gate = HandBus(), list[int](), asyncio.Event()
+
+    async def take(one: Delivery) -> None:
+        begun.append(one.offset)
+        await gate.wait()
+
+    bus.put(delivery(0), delivery(1), delivery(2))
+    consumer = Consumer(bus, ConsumerOptions("g", (TOPIC,), 1, revoke_seconds=2.0, ordered=False), take)
+    consumer.start()
+    try:
+        await wait_until(lambda: consumer.unfinished == 3 and begun)
+        revoked = asyncio.create_task(bus.revoke(PLACE))
+        await asyncio.sleep(0)
+        gate.set()
+        assert await revoked == {PLACE: 1}
+        assert begun == [0]
+    finally:
+        await consumer.stop(NO_GRACE)

@@ -194,6 +194,31 @@ async def test_the_latency_model_paces_answers(client: httpx2.AsyncClient) -> No
     assert took >= latency.total(10) == 0.7
 
 
+async def test_a_stream_sends_as_many_tokens_in_an_event_as_it_is_told(client: httpx2.AsyncClient) -> None:
+    """Events of several tokens come when the last of them is due; the text, its usage and its end stay the same."""
+    latency = Latency.parse("0.05,200,4")
+    async with ScriptedProvider(answer=lambda request: "abcd" * 10, latency=latency) as provider:
+        begun_at = time.monotonic()
+        response = await post(client, provider, body(stream=True, stream_options={"include_usage": True}))
+        took = time.monotonic() - begun_at
+
+    chunks = [json.loads(line[6:]) for line in response.text.splitlines() if line.startswith("data: {")]
+    parts = [choice["delta"].get("content") for chunk in chunks for choice in chunk["choices"]]
+    texts = [part for part in parts if part]
+    assert "".join(texts) == "abcd" * 10
+    assert all(len(text) == 16 for text in texts[:-1])
+    assert len(texts) == 3
+    assert chunks[-1]["usage"]["completion_tokens"] == 10
+    assert took >= latency.total(10)
+
+
+@pytest.mark.parametrize("text", ["0.4,100,0", "0.4,100,x", "0.4,100,4,4", "soon"])
+def test_a_latency_that_is_not_understood_is_named(text: str) -> None:
+    """The latency model is checked where it is written."""
+    with pytest.raises(InvalidInputError, match="latency"):
+        Latency.parse(text)
+
+
 async def test_faults_strike_by_call_by_attempt_and_by_content(client: httpx2.AsyncClient) -> None:
     """Each condition of a line of the script holds for itself."""
     faults = [

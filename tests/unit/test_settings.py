@@ -30,7 +30,8 @@ def keys(table: Any = None, section: str = "") -> Iterator[tuple[str, str, Any]]
 
 #: Tables by name, and what names one of them: these have tests of their own.
 NAMING = {("", "queues"), ("", "models"), ("llm", "escalate_to")}
-NAMING |= {("flows", "allow_targets"), ("flows", "credentials"), ("flows", "vars")}
+NAMING |= {("service", "hosts"), ("flows", "allow_targets"), ("flows", "credentials"), ("flows", "vars")}
+NAMING |= {("webhooks", "secrets"), ("webhooks", "allow_targets")}
 #: But the one that needs a key of another table: see test_settings_events.py.
 KEYS = [one for one in keys() if one[:2] != ("events", "bus")]
 
@@ -54,6 +55,10 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("blob_storage", "endpoint"): "https://storage.example:9000",
     ("flows", "files"): Path("elsewhere"),
     ("events", "format"): "cloudevents",
+    ("service", "host"): "0.0.0.0",
+    ("papers", "templates"): Path("elsewhere"),
+    ("papers", "documents"): Path("elsewhere"),
+    ("details", "first_response_deadline"): timedelta(seconds=3),
     ("events", "dead_letter_suffix"): "-dead",
     ("events", "prefect_api_url"): "http://127.0.0.1:4200/api",
     ("events.kafka", "servers"): "kafka-1:9092,kafka-2:9092",

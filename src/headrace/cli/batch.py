@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import click
@@ -16,7 +15,7 @@ from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import json_option, print_facts, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, IdType, WholeType
-from headrace.engine.queries import show_batch, to_json
+from headrace.engine.queries import batch_document, item_document, show_batch
 from headrace.model.batch import BatchItem, BatchOutcome, BatchView, Progress
 from headrace.model.job import JobState
 
@@ -74,13 +73,6 @@ def show(batch_id: UUID, as_json: bool) -> None:
         print_json(batch_document(view, progress))
     else:
         print_facts(_facts(view, progress))
-
-
-def batch_document(view: BatchView, progress: Progress) -> dict[str, Any]:
-    """Return a batch and its progress as one document."""
-    document: dict[str, Any] = to_json(view)
-    counts = to_json(progress)
-    return document | {"progress": counts | {"done": progress.done, "percent": progress.percent}}
 
 
 def _facts(view: BatchView, progress: Progress) -> dict[str, object]:
@@ -164,9 +156,7 @@ def results(batch_id: UUID, follow: bool, cursor: str, failed_only: bool, as_jso
 
 def item_line(item: BatchItem) -> str:
     """Return one line of `batch results`."""
-    ending = {"result": item.result} if item.status is JobState.SUCCEEDED else {"error": to_json(item.error)}
-    document = {"index": item.index, "status": item.status, **ending}
-    return json.dumps(document | {"cost": item.cost, "job": str(item.job_id), "cursor": item.cursor}) + "\n"
+    return json.dumps(item_document(item)) + "\n"
 
 
 @batch.command()

@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
-from headrace.cli.dlq_finding import Bound, Looked, look_for, none_of
 from headrace.cli.opening import with_stores
 from headrace.cli.output import console, json_option, print_facts, print_json, print_table, print_text, shorten
 from headrace.cli.plain import plain
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, JsonType, NameType, WholeType, parse_json
+from headrace.engine.dead_letter_look import Bound, Looked, look_for, looked_document, none_of
 from headrace.engine.dead_letters import LOOK, find_dead_letters
 from headrace.engine.dead_letters import redrive as redrive_jobs
 from headrace.engine.queries import show_job, to_json
@@ -73,7 +73,7 @@ def list_(look: int, as_json: bool, **which: Any) -> None:
     """
     looked = _find(wanted=_filter(which), look=look)
     if as_json:
-        print_json(_document(looked))
+        print_json(looked_document(looked))
         return
     if looked.found.groups:
         print_table(COLUMNS, [_row(group) for group in looked.found.groups], _GIVE)
@@ -90,12 +90,6 @@ def _find(
     *, wanted: DeadLetterFilter, look: int, limit: int | None = None, patch: dict[str, Any] | None = None
 ) -> Looked:  # fmt: skip
     return with_stores(lambda stores: look_for(stores, wanted, look=look, limit=limit, patch=patch))
-
-
-def _document(looked: Looked) -> dict[str, Any]:
-    found = looked.found
-    facts = {"count": found.count, "looked_at": found.looked_at, "complete": found.complete, "bound": looked.bound}
-    return facts | {"groups": [to_json(asdict(group)) for group in found.groups]}
 
 
 def _row(group: DeadLetterGroup) -> tuple[object, ...]:
@@ -229,7 +223,7 @@ def redrive(dry_run: bool, yes: bool, as_json: bool, **which: Any) -> None:
         count = _run_again(found, patch)
     if as_json:
         patched = {} if patch is None else {"patched": [to_json(asdict(one)) for one in looked.patched]}
-        print_json(_document(looked) | patched | {"redriven": count})
+        print_json(looked_document(looked) | patched | {"redriven": count})
     elif count or (found.count and not dry_run):
         print_text(_outcome(count, found.count))
 

@@ -20,10 +20,9 @@ from headrace.engine.llm_queries import list_budgets as list_standings
 from headrace.model.budget import Budget, BudgetView
 from headrace.model.calls import CallState, CallView
 from headrace.model.money import show_money
-from headrace.model.quota import Pool, PoolLimits
+from headrace.model.quota import PoolLimits
 from headrace.model.spend import SpendGroup, SpendRow
 from headrace.ports.stores import Stores
-from headrace.settings import Settings
 
 _SCOPE = click.argument("scope", metavar="SCOPE")
 _SCOPES = 'SCOPE is "day", "tenant:NAME", "batch:ID" or "run:ID".'
@@ -55,18 +54,13 @@ def pools(prometheus: bool, as_json: bool) -> None:
     if prometheus:
         click.echo(expose_models(with_stores(read_figures)), nl=False)
         return
-    found = with_app(lambda app: list_pools(app.runtime.stores, _configured(app.settings)))
+    found = with_app(lambda app: list_pools(app.runtime.stores, app.settings.pools()))
     if as_json:
         print_json(found)
     elif not found:
         print_text("No model was called today, no live process uses one, and no limits are configured.")
     else:
         print_table(_POOL_COLUMNS, [_pool_row(pool) for pool in found], _POOLS_GIVE)
-
-
-def _configured(settings: Settings) -> list[Pool]:
-    models = [settings.llm_settings(name) for name in ("", *settings.models)]
-    return [Pool(model.pool_name, model.limits) for model in models]
 
 
 _POOL_COLUMNS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, tzinfo
-from typing import Any
 
 import click
 
@@ -12,7 +11,6 @@ from headrace.cli.output import json_option, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import NameType, WholeType
 from headrace.engine import schedules
-from headrace.engine.queries import to_json
 from headrace.engine.schedules import ScheduleFacts
 from headrace.model.errors import InvalidInputError
 from headrace.model.schedule import FireRecord, find_zone
@@ -42,27 +40,11 @@ def list_(as_json: bool) -> None:
     """
     found = with_stores(schedules.list_schedules)
     if as_json:
-        print_json([_document(facts) for facts in found])
+        print_json([schedules.schedule_document(facts) for facts in found])
     elif not found:
         print_text("There is no schedule yet. Write @app.cron(…) over a function and start a worker.")
     else:
         print_table(COLUMNS, [_row(facts) for facts in found], _GIVE)
-
-
-def _document(facts: ScheduleFacts) -> dict[str, Any]:
-    view, rule, spec = facts.view, facts.view.declaration.rule, facts.view.declaration.spec
-    return {
-        "name": view.name,
-        "state": facts.state,
-        "cron": rule.expression,
-        "tz": rule.tz,
-        "catch_up": rule.catch_up,
-        "task": spec.task,
-        "queue": spec.queue,
-        "declared_at": to_json(view.declared_at),
-        "upcoming": to_json(facts.upcoming),
-        "last": to_json(view.last),
-    }
 
 
 def _row(facts: ScheduleFacts) -> tuple[object, ...]:

@@ -27,33 +27,42 @@ _NEEDED = ("fastapi", "starlette", "uvicorn")
 
 @click.command()
 @click.argument("app", metavar="[MODULE:app]", default=FLOWS)
-@click.option("--host", default="127.0.0.1", help="Listen here: an address of this machine that no other one reaches.")
-@click.option("--port", metavar="N", type=WholeType("port", 0, 65_535), default=8400, help="0 takes any free one.")
+@click.option("--host", help="Listen on this address of this machine.  [default: that of [service], 127.0.0.1]")
+@click.option(
+    "--port", metavar="N", type=WholeType("port", 0, 65_535),
+    help="0 takes any free one.  [default: that of [service], 8400]",
+)  # fmt: skip
+@click.option(
+    "--require-token", is_flag=True, show_default=False,
+    help="Ask for a token on this machine too; beyond it one is always asked for.",
+)  # fmt: skip
 @click.option("--worker/--no-worker", default=False, help="Work the jobs of the app in this process too.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", help="What is logged to standard error.")
 @json_option
 def serve(  # noqa: PLR0913 - click hands over one per option
-    app: str, host: str, port: int, worker: bool, log_level: str, as_json: bool
+    app: str, host: str | None, port: int | None, require_token: bool, worker: bool, log_level: str, as_json: bool
 ) -> int:
     """Serve an app over HTTP: workflows, runs and webhooks of flows.
 
     Workflows, runs and signals are below /api/v1, webhooks below /webhook, until SIGTERM or Ctrl-C. Without MODULE:app
-    it serves JSON flows. Who reaches it may do everything, so it listens on this machine alone. Runs are worked by
-    `headrace worker`, or here with --worker. --json writes a line with the URL when it listens.
+    it serves JSON flows. Whoever is on this machine may do everything; a service that others reach asks everybody for a
+    token of `headrace token create`. Runs are worked by `headrace worker`, or here with --worker. --json writes a line
+    with the URL when it listens.
 
     \b
     Examples:
       headrace serve
       headrace serve shop.flows:app --port 8401 --worker
+      headrace serve --host 0.0.0.0
     """
     log_to_stderr(log_level, as_json=as_json)
     if log_level == "info":
         # A line per job is for --log-level debug.
         logging.getLogger("headrace.jobs").setLevel(logging.WARNING)
     serving = _serving()
-    address = serving.Address(host, port)
-    address.check()
-    return asyncio.run(_serve(serving, load_app(app), address, worker=worker, as_json=as_json))
+    served = load_app(app)
+    address = serving.address_of(served, host, port, require_token=require_token)
+    return asyncio.run(_serve(serving, served, address, worker=worker, as_json=as_json))
 
 
 def _serving() -> Any:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from headrace.app import App
-from headrace.cli.batch import batch_document
 from headrace.cli.output import age, console, print_json, print_text
 from headrace.cli.pace import Pace
-from headrace.engine.queries import show_batch
+from headrace.engine.queries import batch_document, show_batch
 from headrace.model.batch import BatchState, BatchView, Progress
 from headrace.model.errors import ResultTimeoutError
 

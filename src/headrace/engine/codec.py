@@ -150,6 +150,10 @@ class TaskCodec:
             return [encode(index, item) for index, item in enumerate(items)]
         return itertools.starmap(encode, enumerate(items))
 
+    def encode_item(self, index: int, item: Any, *, spread: bool = False) -> str:
+        """Return the JSON text of the call of one item; see `encode_items`. Raises InvalidInputError."""
+        return self._encode_spread(index, item) if spread else self._encode_item(index, item)
+
     def _encode_item(self, index: int, item: Any) -> str:
         if 1 in self._positional and (text := _scalar_call((item,))) is not None:
             return text

@@ -1,4 +1,4 @@
-"""Figures of queues and the outbox as Prometheus reads them: its text format, names of docs/reference/metrics.md."""
+"""Figures of queues, the outbox and workers as Prometheus reads them: its text, names of docs/reference/metrics.md."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from headrace.model.event import OutboxStats
 from headrace.model.message_log import GroupView
+from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats
 
 #: Meaning and value of each metric of a queue.
@@ -25,6 +26,7 @@ METRICS: dict[str, tuple[str, Callable[[QueueStats], float]]] = {
 JOBS = "headrace_queue_jobs"
 OUTBOX, OUTBOX_OLDEST = "headrace_outbox_events", "headrace_outbox_oldest_seconds"
 BACKLOG = "headrace_bus_backlog"
+WORKERS, WORKER_JOBS = "headrace_workers", "headrace_worker_jobs"
 OUTBOX_STATES = ("waiting", "held", "parked")
 STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "cancelled")
 
@@ -53,6 +55,24 @@ def _lines(queues: list[QueueStats]) -> Iterator[str]:
 
 def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def expose_workers(workers: Iterable[SessionView]) -> str:
+    """Return the figures of workers that are alive.
+
+    >>> print(expose_workers([]).splitlines()[-1])
+    headrace_worker_jobs 0
+    """
+    live = [worker for worker in workers if worker.alive]
+    lines = [
+        f"# HELP {WORKERS} Workers that are alive.",
+        f"# TYPE {WORKERS} gauge",
+        f"{WORKERS} {len(live)}",
+        f"# HELP {WORKER_JOBS} Jobs that they run.",
+        f"# TYPE {WORKER_JOBS} gauge",
+        f"{WORKER_JOBS} {sum(worker.running for worker in live)}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def expose_outbox(stats: OutboxStats, groups: Iterable[GroupView] = ()) -> str:

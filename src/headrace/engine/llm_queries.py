@@ -13,6 +13,7 @@ from headrace.model.budget import BudgetState, BudgetView
 from headrace.model.quota import Pool, PoolLimits
 from headrace.model.session import SessionView
 from headrace.model.spend import SpendGroup, SpendRow
+from headrace.ports.inspect import Inspect
 from headrace.ports.stores import Stores
 
 #: Under this name a session tells of its pools.
@@ -62,6 +63,16 @@ async def list_pools(stores: Stores, configured: Iterable[Pool] = ()) -> list[Po
         if pool.limits.given:
             pools.setdefault(pool.name, PoolView(pool.name)).limits = pool.limits
     return [pools[name] for name in sorted(pools)]
+
+
+async def look_at_pool(inspect: Inspect, name: str) -> PoolView:
+    """Return one pool by what live processes told with their last heartbeats: one cheap look, without the ledger."""
+    pool = PoolView(name)
+    for told in _told(await inspect.list_sessions()):
+        if told["name"] == name:
+            _add(pool, told)
+            pool.in_flight += told["in_flight"]
+    return pool
 
 
 @dataclass(frozen=True, slots=True)

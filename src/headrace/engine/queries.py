@@ -10,11 +10,11 @@ from uuid import UUID
 
 from headrace.engine import levels
 from headrace.model.admission import Explanation
-from headrace.model.batch import BatchView, Progress
+from headrace.model.batch import BatchItem, BatchView, Progress
 from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.explaining import Scene, sentence
-from headrace.model.job import AttemptRecord, JobView
+from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.ports.inspect import Inspect
 from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
@@ -76,6 +76,20 @@ async def show_batch(inspect: Inspect, batch_id: UUID) -> tuple[BatchView, Progr
     if batch is None:
         raise NotFoundError(f"no batch {batch_id}; `headrace batch list` shows those there are")
     return batch, await inspect.batch_progress(batch_id)
+
+
+def batch_document(view: BatchView, progress: Progress) -> dict[str, Any]:
+    """Return a batch and its progress as one document."""
+    document: dict[str, Any] = to_json(view)
+    counts = to_json(progress)
+    return document | {"progress": counts | {"done": progress.done, "percent": progress.percent}}
+
+
+def item_document(item: BatchItem) -> dict[str, Any]:
+    """Return a finished item of a batch: its result, or why it has none."""
+    ending = {"result": item.result} if item.status is JobState.SUCCEEDED else {"error": to_json(item.error)}
+    document = {"index": item.index, "status": item.status, **ending}
+    return document | {"cost": item.cost, "job": str(item.job_id), "cursor": item.cursor}
 
 
 def to_json(value: Any) -> Any:

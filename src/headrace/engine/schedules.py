@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from headrace.engine.cron import timetable
 from headrace.engine.loops.scheduler import NO_SCHEDULES, job_of
+from headrace.engine.queries import to_json
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.schedule import Fire, FireRecord, ScheduleView
 from headrace.ports.schedule_store import ScheduleStore
@@ -53,6 +55,23 @@ def _upcoming(view: ScheduleView, now: datetime | None) -> tuple[datetime, ...]:
         return tuple(timetable(view.declaration.rule).upcoming(now, UPCOMING))
     except InvalidInputError:  # a zone that only other machines know
         return ()
+
+
+def schedule_document(facts: ScheduleFacts) -> dict[str, Any]:
+    """Return a schedule as one document."""
+    view, rule, spec = facts.view, facts.view.declaration.rule, facts.view.declaration.spec
+    return {
+        "name": view.name,
+        "state": facts.state,
+        "cron": rule.expression,
+        "tz": rule.tz,
+        "catch_up": rule.catch_up,
+        "task": spec.task,
+        "queue": spec.queue,
+        "declared_at": to_json(view.declared_at),
+        "upcoming": to_json(facts.upcoming),
+        "last": to_json(view.last),
+    }
 
 
 async def find_schedule(stores: Stores, name: str) -> ScheduleView:

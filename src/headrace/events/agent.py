@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from headrace.engine.events.agents import AgentContext, AgentDef, Classify, Handler
+from headrace.engine.events.agents import AgentContext, AgentDef, Classify, Handler, Where
 from headrace.model.agent_ids import canonical_id
 from headrace.model.backoff import Backoff
 from headrace.model.durations import parse_duration
@@ -38,8 +38,11 @@ class AgentOptions(TypedDict, total=False):
     topics: tuple[str, ...] | list[str]
     #: The group its members share the work in; default "headrace.agent.ID".
     group: str
-    #: Handlers that run at once in each process, one per key at most; default 10.
+    #: Handlers that run at once in each process, one per key at most unless `ordered` is off; default 10.
     concurrency: int
+    #: Whether events of one key wait for each other, and behind one that is tried again; default True. False: each goes
+    #: by itself. What was handled is committed in order either way.
+    ordered: bool
     #: When a handler that raised is tried again; default: 5 times within about a minute, then it is a dead letter.
     retry: Backoff
     #: Longest run of a handler; default `[worker] max_processing_time`. A sync one goes on in its thread.
@@ -80,6 +83,7 @@ class Agent:
             timeout=None if timeout is None else parse_duration(timeout, field="timeout"),
             classify=_hook(options.get("classify")),
             topics=check_topics("topics", _texts("topics", options.get("topics", ()))),
+            ordered=_flag("ordered", options.get("ordered", True)),
         )
         app.agent_ids.add(name, aliases=_texts("aliases", options.get("aliases", ())))
         app.agents[own] = self
@@ -102,21 +106,33 @@ class Agent:
         types = sorted(self.definition.handlers)
         return tuple(dict.fromkeys(template.replace("{aggregate_type}", "".join(one.split(".")[:2])) for one in types))
 
-    def on(self, *types: str) -> Callable[[H], H]:
+    def on(self, *types: str, where: Where | None = None) -> Callable[[H], H]:
         """Register a function of an event and an `AgentContext` for types of events; async, or sync in a thread.
 
-        Raises InvalidInputError, ConfigError for a type that has a handler.
+        `where`: a quick function of an event that says whether this agent handles it; the others are passed over, as
+        events of types without a handler are. It must say the same each time: an event that it raises for is a dead
+        letter. Raises InvalidInputError, ConfigError for a type that has a handler.
+
+        >>> from headrace import App
+        >>> from headrace.events import Agent, AgentContext, Event
+        >>> namer = Agent(App("memory://"), "character_expert")
+        >>> @namer.on("Shop.Name.Asked", where=lambda event: event.payload["type"] == "character_name")
+        ... async def name_them(event: Event, ctx: AgentContext) -> None: ...
         """
         if not types or callable(types[0]):
             raise InvalidInputError("types", 'must name one, as in @agent.on("Genesis.Session.Started")', types)
         for one in types:
             check_type(one)
+        if where is not None:
+            _check_where(where)
 
         def decorate(function: H) -> H:
             _check_handler(function)
             for one in types:
                 if self.definition.handlers.setdefault(one, function) is not function:
                     raise ConfigError(f"agent {self.id} has two handlers for {one}; let one function do both")
+                if where is not None:
+                    self.definition.filters[one] = where
             return function
 
         return decorate
@@ -136,6 +152,21 @@ def _check_handler(function: Any) -> None:
     except (TypeError, ValueError):
         rule = "must be a function of an event and an AgentContext"
         raise InvalidInputError("handler", rule, getattr(function, "__qualname__", repr(function))) from None
+
+
+def _check_where(where: Any) -> None:
+    if inspect.iscoroutinefunction(where):
+        raise InvalidInputError("where", "must be a plain function of an event, not an async one", repr(where))
+    try:
+        inspect.signature(where).bind(object())
+    except (TypeError, ValueError):
+        raise InvalidInputError("where", "must be a function of an event that returns True or False", where) from None
+
+
+def _flag(field: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInputError(field, "must be True or False", value)
+    return value
 
 
 def _new_job(task: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:

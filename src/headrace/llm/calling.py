@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -22,6 +22,7 @@ from headrace.llm.ask import EMBEDDING, Ask, Asked, Manner, Watcher
 from headrace.llm.bill import Bill
 from headrace.llm.endpoint import Endpoint
 from headrace.llm.ledger import Ledger
+from headrace.llm.pace import Paces
 from headrace.llm.quota import Quotas, QuotaWait, Reservation
 from headrace.llm.sizes import Sizes
 from headrace.llm.spool import Spool
@@ -59,6 +60,8 @@ class Means:
     tally: counting.Tally
     #: told that jobs of a pool need not start for a time
     hold_jobs: Callable[[str, timedelta], Awaitable[None]]
+    #: how fast models are; it learns where it is one of the observers
+    paces: Paces = field(default_factory=Paces)
 
 
 class Caller:

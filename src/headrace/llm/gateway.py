@@ -17,6 +17,7 @@ from headrace.llm.items import ItemResult, Items, OnFail
 from headrace.llm.ladder.lists import extract_items, stream_items
 from headrace.llm.ladder.objects import extract_object
 from headrace.llm.models import Models
+from headrace.llm.pace import ModelPace
 from headrace.llm.plain import extract_plain
 from headrace.llm.prompts import conversation, stop_sequences
 from headrace.llm.results import Completion, Extraction
@@ -77,6 +78,13 @@ class LLM:
         """Raise ConfigError where the model is not configured rightly; nothing is asked."""
         _ = self._asker
 
+    async def prepare(self) -> None:
+        """Import and open what the first call needs, so that it does not wait for that; nothing is asked.
+
+        Raises ConfigError where the model is not configured rightly, ProviderError.
+        """
+        await self._asker.provider.prepare()
+
     @property
     def model_name(self) -> str:
         """The model's name. Raises ConfigError where the model is not configured rightly."""
@@ -91,6 +99,14 @@ class LLM:
     def pool(self) -> str:
         """The name of the quota that the model uses: for `pools=` of tasks, and `headrace llm pools`."""
         return self._asker.endpoint.pool.name
+
+    @property
+    def pace(self) -> ModelPace | None:
+        """How fast the model answered this process lately; None before a streamed call was answered.
+
+        Raises ConfigError where the model is not configured rightly.
+        """
+        return self._models.means.paces.of(self.provider_name, self.model_name)
 
     async def extract(  # noqa: PLR0913 # the public call: each parameter is one thing users set
         self,

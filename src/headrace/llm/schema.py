@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, RootModel
@@ -23,22 +24,39 @@ class NotStrictError(Exception):
 
 
 def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a model. Raises InvalidInputError for what has no named fields."""
+    """The JSON schema of a model: shared, so it must not be changed.
+
+    Raises InvalidInputError for what has no named fields.
+    """
     if not (isinstance(model, type) and issubclass(model, BaseModel)) or issubclass(model, RootModel):
         raise InvalidInputError("model", "must be a pydantic model with named fields", model)
-    return model.model_json_schema()
+    return _schemas(model)[0]
 
 
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
     """The schema as strict modes want it: every field required, nothing beside them, no rules on values.
 
-    Raises NotStrictError where the model holds mappings, tuples or values of any type.
+    Shared, so it must not be changed. Raises NotStrictError where the model holds mappings, tuples or values of any
+    type.
     """
-    schema = plain_schema(model)
-    strict = _strict(schema)
-    if "$defs" in schema:
-        strict["$defs"] = {name: _strict(definition) for name, definition in schema["$defs"].items()}
+    plain_schema(model)
+    strict = _schemas(model)[1]
+    if strict is None:
+        raise NotStrictError
     return strict
+
+
+@lru_cache(maxsize=256)
+def _schemas(model: type[BaseModel]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the schema of a model, and the strict one where there is one: making them takes milliseconds."""
+    schema = model.model_json_schema()
+    try:
+        strict = _strict(schema)
+        if "$defs" in schema:
+            strict["$defs"] = {name: _strict(definition) for name, definition in schema["$defs"].items()}
+    except NotStrictError:
+        return schema, None
+    return schema, strict
 
 
 def schema_name(model: type[BaseModel]) -> str:

@@ -12,8 +12,8 @@ from headrace.model.errors import HeadraceError
 
 LOG = logging.getLogger("headrace.llm")
 
-#: What came in less time than this may be lost with the process.
-SPOOL_SECONDS = 0.25
+#: What came in less time than this may be lost with the process: each write is a transaction of its own.
+SPOOL_SECONDS = 1.0
 
 
 class Spool:

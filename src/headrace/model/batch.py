@@ -83,9 +83,20 @@ class NewBatch:
     key: str | None = None
     body_hash: str = ""
     policy: ClosePolicy = ClosePolicy()
-    #: The callback of each close; its one argument is the batch id as text.
+    #: The callback of each close; its first argument is the batch id as text.
     on_close: JobSpec | None = None
+    #: JSON text of a second argument for the callback; empty: it has none.
+    on_close_more: str = ""
     run_at: datetime | None = None
+
+
+def callback_args(batch_id: UUID, more: str = "") -> str:
+    """Return the arguments of the callback of a batch as JSON text; `more` is that of its second one.
+
+    >>> callback_args(UUID(int=0), '{"a":1}')
+    '{"args":["00000000-0000-0000-0000-000000000000",{"a":1}],"kwargs":{}}'
+    """
+    return f'{{"args":["{batch_id}"{"," if more else ""}{more}],"kwargs":{{}}}}'
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 HeadraceError
 ├── ConfigError                 the settings, the task or a value given to us is wrong
 ├── InvalidInputError           a value breaks a documented rule (field, rule, value)
+│   ├── InvalidNameError
 │   └── PayloadTooLargeError
 ├── ConflictError               the same key with another body
 ├── KeyHeldError                another open transaction holds the key
@@ -72,6 +73,12 @@ def _shown(value: object) -> str:
     except Exception:  # nested too deeply, a number of too many digits, or a broken __repr__
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "…"
+
+
+class InvalidNameError(InvalidInputError):
+    """A name breaks the rule for names. Correct the named field and send it again."""
+
+    code = "invalid_name"
 
 
 class PayloadTooLargeError(InvalidInputError):

@@ -22,6 +22,8 @@ class HttpRequest:
     #: Redirects that are followed at most; each target is checked like the first.
     max_redirects: int = 21
     max_bytes: int = 64 * 1024 * 1024
+    #: A longer body is cut there rather than refused.
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ class NewJob:
     node: str | None = None
 
 
+#: A place among jobs or batches by when they were made.
+Made = tuple[datetime, UUID]
 #: A place in the claim order: earlier `sort_at` first, then the lower id.
 Place = tuple[datetime, UUID]
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
-from headrace.model.errors import InvalidInputError
+from headrace.model.errors import InvalidInputError, InvalidNameError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 MAX_KEY_LENGTH, MAX_REASON_LENGTH = 255, 500
 
 
 def check_name(field: str, value: object) -> str:
-    """Return `value` if it is a valid name, else raise InvalidInputError.
+    """Return `value` if it is a valid name, else raise InvalidNameError.
 
     >>> check_name("queue", "llm")
     'llm'
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise InvalidInputError(field, "must match [a-z0-9][a-z0-9_.-]{0,63}", value)
+        raise InvalidNameError(field, "must match [a-z0-9][a-z0-9_.-]{0,63}", value)
     return value
 
 

@@ -12,8 +12,11 @@ _GZIP = 31
 _MAGIC = b"\x1f\x8b"
 
 
-async def read_body(chunks: AsyncIterable[bytes], encoding: str, limit: int) -> bytes:
-    """Return the whole body. Raises HttpError for one that is larger than `limit`, as it came or inflated."""
+async def read_body(chunks: AsyncIterable[bytes], encoding: str, limit: int, *, cut: bool = False) -> bytes:
+    """Return the whole body. Raises HttpError for one that is larger than `limit`, as it came or inflated.
+
+    `cut`: of a larger one return the beginning instead, and read no more of it.
+    """
     inflating = _inflating(encoding)
     parts, came, size = [], 0, 0
     async for chunk in chunks:
@@ -22,6 +25,8 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, limit: int) -> 
             parts.append(piece)
             size += len(piece)
             if max(came, size) > limit:
+                if cut:
+                    return b"".join(parts)[:limit]
                 raise HttpError(f"the answer is larger than {limit} bytes: ask for less", code="http_too_large")
     if inflating and came:
         inflating.finish()

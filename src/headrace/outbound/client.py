@@ -54,7 +54,7 @@ class OutboundClient:
 
     async def _follow(self, hop: Hop, request: HttpRequest) -> HttpAnswer:
         for _ in range(request.max_redirects + 1):
-            answer = await self._ask(hop, request.max_bytes)
+            answer = await self._ask(hop, request)
             location = answer.headers.get("location")
             if answer.status not in REDIRECTS or location is None or request.max_redirects == 0:
                 return answer
@@ -63,13 +63,13 @@ class OutboundClient:
         many = f"{request.max_redirects} redirects and no answer, the last one to {hop.target.site}"
         raise HttpError(f"{many}: correct the URL, or allow more", code="http_redirects")
 
-    async def _ask(self, hop: Hop, max_bytes: int) -> HttpAnswer:
+    async def _ask(self, hop: Hop, request: HttpRequest) -> HttpAnswer:
         # Imported where it is used: whoever sends no requests does not pay for it.
         from headrace.outbound.exchange import default_tls, exchange
 
         addresses = await self._addresses(hop.target)
         self._tls = self._tls or default_tls()
-        return await exchange(hop, addresses, max_bytes, self._tls)
+        return await exchange(hop, addresses, request.max_bytes, self._tls, cut=request.cut)
 
     async def _addresses(self, target: Target) -> list[str]:
         """Return the addresses of a target, all of them checked; no other one is connected to."""

@@ -60,8 +60,13 @@ def default_tls() -> ssl.SSLContext:
     return httpcore2.default_ssl_context()
 
 
-async def exchange(hop: Hop, addresses: Sequence[str], max_bytes: int, tls: ssl.SSLContext) -> HttpAnswer:
-    """Send a request to one of the addresses of its target; return the answer. Raises HttpError."""
+async def exchange(
+    hop: Hop, addresses: Sequence[str], max_bytes: int, tls: ssl.SSLContext, *, cut: bool = False
+) -> HttpAnswer:
+    """Send a request to one of the addresses of its target; return the answer. Raises HttpError.
+
+    `cut`: a body of more than `max_bytes` is cut rather than refused.
+    """
     backend = _Pinned(addresses)
     try:
         with _faults(hop.target):
@@ -69,7 +74,7 @@ async def exchange(hop: Hop, addresses: Sequence[str], max_bytes: int, tls: ssl.
             headers = _texts(response.headers)
             try:
                 async with aclosing(response.aiter_stream()) as chunks:
-                    body = await read_body(chunks, headers.get("content-encoding", ""), max_bytes)
+                    body = await read_body(chunks, headers.get("content-encoding", ""), max_bytes, cut=cut)
             finally:
                 await response.aclose()
     finally:

@@ -8,7 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from headrace.model.dead_letter import DeadLetterPage, FailedAt
-from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.job import AttemptRecord, JobState, JobView, Made
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
 from headrace.ports.inspect_batches import InspectBatches
@@ -36,13 +36,20 @@ class Inspect(InspectBatches, Protocol):
         """Return those of `job_ids` that exist in any state."""
         ...
 
-    async def list_jobs(
-        self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
+    async def list_jobs(  # noqa: PLR0913 - keyword-only
+        self,
+        *,
+        state: JobState | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        batch_id: UUID | None = None,
+        before: Made | None = None,
+        limit: int = 50,
     ) -> list[JobView]:
-        """Return jobs, newest first.
+        """Return jobs, newest first, from those made before `before`.
 
-        A big store looks for those of a state or a queue within bounds: what waits, runs or did not succeed is found,
-        old successes of a queue that others outnumber may not be.
+        A big store looks for those of a state, a queue or a task within bounds: what waits, runs or did not succeed is
+        found, old successes that others outnumber may not be.
         """
         ...
 

@@ -6,6 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
+from headrace.model.job import Made
 
 
 class InspectBatches(Protocol):
@@ -19,8 +20,8 @@ class InspectBatches(Protocol):
         """Return the batch that was submitted under `key` for `task`."""
         ...
 
-    async def list_batches(self, *, limit: int = 50) -> list[BatchView]:
-        """Return batches, newest first."""
+    async def list_batches(self, *, before: Made | None = None, limit: int = 50) -> list[BatchView]:
+        """Return batches, newest first, from those made before `before`."""
         ...
 
     async def batch_progress(self, batch_id: UUID) -> Progress:

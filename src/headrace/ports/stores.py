@@ -11,6 +11,7 @@ from headrace.ports.batch_store import BatchStore
 from headrace.ports.budget_store import BudgetStore
 from headrace.ports.call_store import CallStore
 from headrace.ports.control_store import ControlStore
+from headrace.ports.feed_store import FeedStore
 from headrace.ports.foreign_intake import ForeignIntake
 from headrace.ports.handle_store import HandleStore
 from headrace.ports.inbox import Inbox
@@ -26,6 +27,7 @@ from headrace.ports.run_store import RunStore
 from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
 from headrace.ports.signal_store import SignalStore
+from headrace.ports.token_store import TokenStore
 from headrace.ports.workflow_store import WorkflowStore
 
 
@@ -65,6 +67,8 @@ class Stores:
     runs: RunStore
     workflows: WorkflowStore
     signals: SignalStore
+    feeds: FeedStore
+    tokens: TokenStore
     #: None: the store keeps no schedules.
     schedules: ScheduleStore | None = None
     #: What is for events; None: the store has no outbox, so that events need another one.

@@ -9,13 +9,40 @@ from fastapi import APIRouter, FastAPI
 from headrace import __version__
 from headrace.app import App
 from headrace.apps.flows.webhooks import Listeners
-from headrace.service import events, handles, health, runs, signals, webhooks, workflows
+from headrace.service import (
+    batches,
+    dead_letters,
+    details,
+    events,
+    following,
+    handles,
+    health,
+    jobs,
+    metrics,
+    models,
+    papers,
+    queues,
+    runs,
+    schedules,
+    signals,
+    webhooks,
+    workers,
+    workflows,
+)
+from headrace.service.access import Access
+from headrace.service.document import add_security
+from headrace.service.gate import Gate
 from headrace.service.guard import Guard
+from headrace.service.http_figures import Counted, HttpFigures
 from headrace.service.problems import add_handlers
+from headrace.service.streams import Crowd, Streams
 
 PREFIX = "/api/v1"
 #: Groups of routes below the prefix.
-GROUPS = (workflows.router, runs.router, signals.router, events.router, handles.router)
+GROUPS = (
+    jobs.router, batches.router, queues.router, workers.router, schedules.router, dead_letters.router, models.router,
+    following.router, workflows.router, runs.router, signals.router, events.router, handles.router,
+)  # fmt: skip
 
 _PROBLEM: dict[str, Any] = {
     "description": "a problem: `code` is a stable word, `detail` says what to do",
@@ -23,8 +50,11 @@ _PROBLEM: dict[str, Any] = {
 }
 
 
-def make_service(app: App) -> FastAPI:
-    """Return the service of an app, which has to be open while it answers."""
+def make_service(app: App, access: Access | None = None) -> FastAPI:
+    """Return the service of an app, which has to be open while it answers; unless told, it is for this machine alone.
+
+    Its gate is `service.state.gate`, to be closed while the app is still open.
+    """
     service = FastAPI(
         title="Headrace", version=__version__, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
         redirect_slashes=False,
@@ -33,11 +63,22 @@ def make_service(app: App) -> FastAPI:
     api = APIRouter(prefix=PREFIX, responses={"4XX": _PROBLEM, "503": _PROBLEM})
     for group in GROUPS:
         api.include_router(group)
+    if details.makes_details(app):
+        api.include_router(details.router)
+    if papers.takes_papers(app):
+        api.include_router(papers.router)
     service.include_router(api)
     service.include_router(health.router)
+    service.include_router(metrics.router)
     if webhooks.runs_flows(app):
         service.state.listeners = Listeners(app)
         service.include_router(webhooks.router)
     add_handlers(service)
-    service.add_middleware(Guard)
+    gate = service.state.gate = Gate.of(service, access or Access(), lambda: app.runtime.stores.tokens)
+    add_security(service, gate.permits, gate.access)
+    service.state.streams = Streams()
+    service.add_middleware(Guard, gate=gate)
+    service.state.http_figures = HttpFigures()
+    service.add_middleware(Crowd, streams=service.state.streams)
+    service.add_middleware(Counted, figures=service.state.http_figures, prefix=PREFIX)
     return service

@@ -1,4 +1,4 @@
-"""What every request has to pass before a route sees it: its host, its origin, its size, its type.
+"""What every request has to pass before a route sees it: its host, its origin, its token, its size, its type.
 
 A page of another site must reach nothing here through the browser of whoever runs the service: it can neither name this
 host by a name of its own (DNS rebinding), nor send what browsers send without asking (forms, images, simple requests).
@@ -6,19 +6,19 @@ host by a name of its own (DNS rebinding), nor send what browsers send without a
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headrace.service.access import Access
+from headrace.service.auth import CALLER
 from headrace.service.bodies import MOST_BYTES, parse_json, read_body, replay
+from headrace.service.gate import WEBHOOKS, Gate
 from headrace.service.problems import HEADERS, RequestError, problem_of
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-#: Requests below it are written by programs that were told how, and may have other bodies than JSON.
-WEBHOOKS = "/webhook/"
 #: What comes with a token is as small as results are: it is looked at before anything reads it.
 RESUME, RESUME_BYTES = "/api/v1/resume/", 256 << 10
 JSON = "application/json"
@@ -30,19 +30,23 @@ _OWN_SITES = ("same-origin", "none")
 class Guard:
     """Middleware that refuses what no route should see, and adds the headers of every answer."""
 
-    def __init__(self, inner: ASGIApp) -> None:
-        self._inner = inner
+    def __init__(self, inner: ASGIApp, gate: Gate) -> None:
+        self._inner, self._gate = inner, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with a problem."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
             return
         headers = Headers(scope=scope)
         try:
-            check_host(headers)
+            check_host(headers, self._gate.access)
             _check_origin(scope, headers)
             _check_address(scope)
+            scope[CALLER] = await self._gate.admit(scope, headers)
             _check_type(scope, headers)
             most = RESUME_BYTES if scope["path"].startswith(RESUME) else MOST_BYTES
             body = await read_body(receive, headers.get("content-length"), most=most)
@@ -75,13 +79,13 @@ def is_json(content_type: str) -> bool:
     return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
 
 
-def check_host(headers: Headers) -> None:
-    """Raise RequestError unless the request was sent to a name of this machine alone."""
+def check_host(headers: Headers, access: Access) -> None:
+    """Raise RequestError unless the request was sent to a name that the service answers to."""
     hosts = headers.getlist("host")
     if len(hosts) != 1:
         raise RequestError(400, "invalid_request", f"one Host header must be sent, got {len(hosts)}")
-    if not is_loopback(host_of(hosts[0])):
-        rule = "the service answers to localhost, 127.0.0.1 and [::1] alone"
+    if not access.answers_to(host_of(hosts[0])):
+        rule = "the service answers to localhost, 127.0.0.1, [::1] and the names in service.hosts of its settings alone"
         raise RequestError(403, "forbidden_host", f"{rule}, got the host {hosts[0][:80]!r}")
 
 
@@ -93,18 +97,6 @@ def host_of(authority: str) -> str:
     """
     found = _AUTHORITY.fullmatch(authority)
     return (found["address"] or found["name"]).lower() if found else ""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine's own.
-
-    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("localhost.evil.example")
-    (True, True, False)
-    """
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_origin(scope: Scope, headers: Mapping[str, str]) -> None:

@@ -12,7 +12,9 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.engine.events.documents import handle_document, noted_document
+from headrace.model.api_token import Scope
 from headrace.model.errors import InvalidInputError, NotFoundError
+from headrace.service.auth import caller_of, needs
 from headrace.service.bodies import parse_json
 from headrace.service.events import event_stores
 from headrace.service.paging import USUAL, Limit
@@ -46,16 +48,18 @@ async def get_handle(app: Served, correlation_id: str) -> dict[str, Any]:
     return handle_document(handle.view) | {"events": [noted_document(one) for one in await handle.events()]}
 
 
-@router.post("/handles/{correlation_id:path}/cancel")
+@router.post("/handles/{correlation_id:path}/cancel", dependencies=[needs(Scope.OPERATE)])
 async def cancel_handle(app: Served, correlation_id: str) -> dict[str, Any]:
     """End a handle that waits, so that what waits does not go on; one that has ended stays as it is."""
     event_stores(app)
     return handle_document((await app.handles.cancel(correlation_id)).view)
 
 
-@router.post("/resume/{token}")
+@router.post("/resume/{token}", dependencies=[needs(Scope.SUBMIT, own=True)])
 async def resume(app: Served, token: str, request: Request) -> dict[str, Any]:
     """End a wait by its token, with any JSON, or none. The same again changes nothing; other JSON is a conflict."""
+    caller = caller_of(request)
+    caller.check_pace()
     event_stores(app)
     body = await request.body()
     try:
@@ -63,5 +67,7 @@ async def resume(app: Served, token: str, request: Request) -> dict[str, Any]:
     except InvalidInputError as error:
         if error.field != "token":
             raise
+        if not caller.admitted:
+            raise caller.refusal("the token of a handle, or one of `headrace token create` is needed") from None
         raise NotFoundError("no handle has this token: it was never given out, or its handle was removed") from None
     return {"state": handle.state, "correlation_id": handle.correlation_id}

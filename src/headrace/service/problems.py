@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -45,7 +45,7 @@ HEADERS = {
 #: Methods that addresses may have.
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 #: Whoever has a token can end a wait with it.
-_TOKEN = re.compile(r"(?<=/resume/).+|hrh_[A-Za-z0-9_-]+")
+_TOKEN = re.compile(r"(?<=/resume/).+|hr[ah]_[A-Za-z0-9_-]+")
 #: When it is worth trying again.
 RETRY_AFTER = {"retry-after": "1"}
 
@@ -56,6 +56,14 @@ class RequestError(HeadraceError):
     def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status, self.code, self.headers = status, code, dict(headers or {})
+
+
+class InvalidItemsError(InvalidInputError):
+    """Some items are wrong, and so nothing was stored. Correct them and send all again."""
+
+    def __init__(self, faults: Sequence[InvalidInputError]) -> None:
+        super().__init__(faults[0].field, faults[0].rule, faults[0].value)
+        self.errors = [{"field": fault.field, "rule": fault.rule} for fault in faults]
 
 
 #: The first that fits decides, so subclasses come before their bases.
@@ -104,8 +112,8 @@ def problem_of(error: HeadraceError) -> JSONResponse:
     facts = {name: getattr(error, name, None) for name in ("field", "rule", "run_id")}
     shown = {name: str(value) for name, value in facts.items() if value is not None}
     status = status_of(error)
-    headers = getattr(error, "headers", {}) | (RETRY_AFTER if status in (429, 503) else {})
-    return problem(status, error.code, str(error), headers=headers, **shown)
+    headers = (RETRY_AFTER if status in (429, 503) else {}) | getattr(error, "headers", {})
+    return problem(status, error.code, str(error), headers=headers, errors=getattr(error, "errors", None), **shown)
 
 
 def add_handlers(service: FastAPI) -> None:

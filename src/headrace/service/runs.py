@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.engine.queries import to_json
 from headrace.engine.workflows.documents import find_node, node_document, run_document, tree_document
+from headrace.model.api_token import Scope
 from headrace.model.errors import InvalidInputError
 from headrace.model.run import RunState
 from headrace.runs import start_options
+from headrace.service.auth import needs
 from headrace.service.paging import Page, decode_place, encode_place
 from headrace.service.served import Served
 
@@ -34,6 +36,7 @@ class StartRun(BaseModel):
     user_id: str | None = Field(None, max_length=255, description="for whom it runs; every node is told")
     correlation_id: str | None = Field(None, max_length=255, description="what it belongs to; every node is told")
     metadata: dict[str, Any] | None = Field(None, description="what else every node is told")
+    webhook: str | None = Field(None, max_length=2048, description="URL that is sent `run.ended`, signed")
 
 
 class Rerun(BaseModel):
@@ -51,12 +54,13 @@ class RunPage(Page):
     state: RunState | None = None
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, dependencies=[needs(Scope.SUBMIT)])
 async def start_run(app: Served, body: StartRun, response: Response, key: IdempotencyKey = None) -> dict[str, Any]:
     """Start a run and return its id once it is stored; the same key and body give the same run again."""
     if key is not None and body.key not in (None, key):
         raise InvalidInputError("key", f"must be that of the header Idempotency-Key, {key!r}", body.key)
-    options = start_options(body.key if key is None else key, body.user_id, body.correlation_id, body.metadata)
+    chosen = body.key if key is None else key
+    options = start_options(chosen, body.user_id, body.correlation_id, body.metadata, body.webhook)
     run = await app.start_json(body.workflow, body.input, options)
     return _created(response, run.id)
 
@@ -100,7 +104,7 @@ async def get_node(app: Served, run_id: str, path: str) -> dict[str, Any]:
     return found
 
 
-@router.post("/{run_id}/cancel")
+@router.post("/{run_id}/cancel", dependencies=[needs(Scope.OPERATE)])
 async def cancel_run(app: Served, run_id: str) -> dict[str, Any]:
     """Cancel a run: what waits of it ends at once, what runs is asked to stop."""
     run = app.find_run(run_id)
@@ -108,7 +112,7 @@ async def cancel_run(app: Served, run_id: str) -> dict[str, Any]:
     return {"run": str(run.id), "answer": answer, "state": (await run.view()).state}
 
 
-@router.post("/{run_id}/rerun", status_code=201)
+@router.post("/{run_id}/rerun", status_code=201, dependencies=[needs(Scope.OPERATE)])
 async def rerun(app: Served, run_id: str, response: Response, body: Rerun | None = None) -> dict[str, Any]:
     """Run the graph of a run that has ended once more, on the same input; nodes that succeeded keep their outputs."""
     first = None if body is None else body.first

@@ -9,8 +9,9 @@ from fastapi import Depends, Request
 from headrace.app import App
 
 
-def served_app(request: Request) -> App:
+async def served_app(request: Request) -> App:
     """Return the app that is served."""
+    # Not a plain function: that would be called in a thread, for every request.
     app: App = request.app.state.headrace
     return app
 

@@ -12,16 +12,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import uvicorn
+from fastapi import FastAPI
 
 from headrace.app import App
+from headrace.engine.tokens import has_live_token
 from headrace.model.errors import ConfigError
+from headrace.service.access import Access
 from headrace.service.application import make_service
-from headrace.service.guard import is_loopback
+from headrace.service.connections import IDLE_SECONDS, Connections, make_room
+from headrace.service.gate import Gate
+from headrace.service_settings import check_host
 
 #: Seconds that requests may take to end once the service is asked to stop.
 GRACE_SECONDS = 10
-#: Requests and connections at once; beyond that 503 is answered.
-MOST_AT_ONCE = 1_000
 BACKLOG = 512
 
 
@@ -31,15 +34,25 @@ class Address:
 
     host: str
     port: int
+    #: Whether a token is asked for on this machine too; beyond it one always is.
+    require_token: bool = False
+    #: Names that it answers to besides this machine's own.
+    hosts: tuple[str, ...] = ()
 
-    def check(self) -> None:
-        """Raise ConfigError for an address that others than this machine can reach."""
-        if not is_loopback(self.host):
-            raise ConfigError(
-                f"host must be 127.0.0.1, ::1 or localhost, got {self.host!r}: whoever reaches the service may do "
-                "everything, for it asks for no tokens yet; they come with its authentication. Put a proxy that asks "
-                "who is there in front of it, on this machine"
-            )
+    @property
+    def access(self) -> Access:
+        """What is asked of whoever comes there. Raises ConfigError for what is no address to listen on."""
+        check_host(self.host)
+        return Access.at(self.host, require_token=self.require_token, hosts=self.hosts)
+
+
+def address_of(app: App, host: str | None, port: int | None, *, require_token: bool) -> Address:
+    """Return where an app is served, and to whom: what is given, else what its settings say. Raises ConfigError."""
+    written = app.settings.service
+    at = written.host if host is None else host
+    address = Address(at, written.port if port is None else port, require_token or written.require_token, written.hosts)
+    _ = address.access
+    return address
 
 
 class _Server(uvicorn.Server):
@@ -58,27 +71,44 @@ async def serve(
 
     Requests that run then may end within 10 s. Raises ConfigError for an address that cannot be used.
     """
-    address.check()
+    access = address.access
     listener = _listen(address)
     with listener:
         async with app.worker() if worker else app:
-            server = _Server(_config(app))
+            await _check_tokens(app, access, address)
+            service = make_service(app, access)
+            server = _Server(_config(service))
+            connections = Connections(server)
+            service.state.streams.cut = connections.cut
+            watching = asyncio.create_task(connections.watch(), name="headrace-connections")
             serving = asyncio.create_task(server.serve(sockets=[listener]), name="headrace-service")
             asked = asyncio.create_task(stopping.wait())
             announce(_url_of(listener))
             await asyncio.wait([serving, asked], return_when=asyncio.FIRST_COMPLETED)
             asked.cancel()
+            watching.cancel()
+            service.state.streams.stop()
             server.should_exit = True
             await serving
+            gate: Gate = service.state.gate
+            await gate.close()
 
 
-def _config(app: App) -> uvicorn.Config:
+async def _check_tokens(app: App, access: Access, address: Address) -> None:
+    """Raise ConfigError where a token is needed and nobody has one."""
+    if access.required and not await has_live_token(app.runtime.stores):
+        why = "asks everybody for a token, and there is none that is live"
+        fix = "headrace token create NAME --scope read --scope submit --scope operate"
+        raise ConfigError(f"the service on {address.host} {why}: make one with `{fix}`")
+
+
+def _config(service: FastAPI) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     # Headers that proxies add are believed of nobody: who asks for what is decided by what was sent here.
     return uvicorn.Config(
-        make_service(app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
-        server_header=False, proxy_headers=False, limit_concurrency=MOST_AT_ONCE, backlog=BACKLOG,
-        timeout_keep_alive=5, timeout_graceful_shutdown=GRACE_SECONDS,
+        service, http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
+        server_header=False, proxy_headers=False, limit_concurrency=make_room(), backlog=BACKLOG,
+        timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=GRACE_SECONDS,
     )  # fmt: skip
 
 

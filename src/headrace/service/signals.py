@@ -6,13 +6,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
 
+from headrace.model.api_token import Scope
 from headrace.model.errors import ConflictError
+from headrace.service.auth import needs
 from headrace.service.served import Served
 
 router = APIRouter(prefix="/signals", tags=["signals"])
 
 
-@router.post("/{key:path}")
+@router.post("/{key:path}", dependencies=[needs(Scope.SUBMIT)])
 async def send_signal(app: Served, key: str, payload: Annotated[Any, Body()] = None) -> dict[str, Any]:
     """Send a signal with any JSON, or none: what waits for its key runs on, now or when it comes to wait.
 

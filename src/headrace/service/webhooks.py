@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from headrace.app import App
 from headrace.apps.flows import webhooks
 from headrace.apps.flows.compiling import NODE_TASK
+from headrace.model.api_token import Scope
 from headrace.model.errors import (
     ConfigError,
     InvalidInputError,
@@ -25,6 +26,7 @@ from headrace.model.names import check_key
 from headrace.nodes.webhook import Hook
 from headrace.nodes.webhook_answers import BODILESS
 from headrace.runs import Run
+from headrace.service.auth import Caller, caller_of, needs
 from headrace.service.problems import RequestError, problem
 from headrace.service.served import Served
 from headrace.service.webhook_bodies import body_of, fields_of
@@ -36,6 +38,9 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 WAIT = timedelta(seconds=60)
 MOST_KEY = 200
 
+#: The webhooks of a path, with its parameters.
+Found = Sequence[tuple[webhooks.Listener, dict[str, str]]]
+
 router = APIRouter()
 
 
@@ -44,12 +49,16 @@ def runs_flows(app: App) -> bool:
     return app.registry.get(NODE_TASK) is not None
 
 
-@router.api_route("/webhook/{path:path}", methods=list(METHODS), include_in_schema=False)
+@router.api_route(
+    "/webhook/{path:path}", methods=list(METHODS), include_in_schema=False, dependencies=[needs(Scope.SUBMIT, own=True)]
+)
 async def webhook(request: Request, path: str, app: Served) -> Response:
     """Begin a run of the flow that listens at a path, and answer as its webhook says."""
     known: webhooks.Listeners = request.app.state.listeners
-    listener, params = _chosen(await known.find(path), request.method, path)
-    secret = _check_login(app, listener, request)
+    caller = caller_of(request)
+    caller.check_pace()
+    listener, params = _chosen(_open_to(caller, await known.find(path), request.method), request.method, path)
+    secret = _check_login(app, listener, request, caller)
     given = webhooks.Request(
         request.method, str(request.url.replace(query="")), _headers(request), fields_of(request.url.query),
         body_of(request.headers.get("content-type", ""), await request.body()), params,
@@ -61,9 +70,18 @@ async def webhook(request: Request, path: str, app: Served) -> Response:
     return await _answer(listener, run)
 
 
-def _chosen(
-    found: Sequence[tuple[webhooks.Listener, dict[str, str]]], method: str, path: str
-) -> tuple[webhooks.Listener, dict[str, str]]:
+def _open_to(caller: Caller, found: Found, method: str) -> Found:
+    """Return the webhooks of a path. Raises RequestError 401 where the one that is meant asks for nothing of its own.
+
+    Where tokens are needed, whoever has none is not told which webhooks there are.
+    """
+    meant = next((listener for listener, _ in found if listener.hook.method == method), None)
+    if not caller.admitted and (meant is None or meant.hook.authentication == "none"):
+        raise caller.refusal("a token of the scope submit is needed: send `Authorization: Bearer hra_…`")
+    return found
+
+
+def _chosen(found: Found, method: str, path: str) -> tuple[webhooks.Listener, dict[str, str]]:
     """Return the webhook of a path and a method. Raises NotFoundError, RequestError 405 for another method."""
     if not found:
         raise _nobody_listens(path)
@@ -80,8 +98,11 @@ def _nobody_listens(path: str) -> NotFoundError:
     return NotFoundError(f"no flow listens at the webhook {path!r}: {fix}")
 
 
-def _check_login(app: App, listener: webhooks.Listener, request: Request) -> str:
-    """Return the name of the header with the secret, an empty text for none. Raises RequestError 401."""
+def _check_login(app: App, listener: webhooks.Listener, request: Request, caller: Caller) -> str:
+    """Return the name of the header with the secret, an empty text for none. Raises RequestError 401.
+
+    A token of the service is as good as the credential of the webhook.
+    """
     try:
         credential = webhooks.credential_of(app, listener)
     except (ConfigError, InvalidInputError) as error:
@@ -89,9 +110,9 @@ def _check_login(app: App, listener: webhooks.Listener, request: Request) -> str
         raise RequestError(503, "config", "the webhook cannot let anybody in yet: see the log of the service") from None
     if credential is None:
         return ""
-    if not webhooks.is_let_in(credential, request.headers):
+    if caller.token is None and not webhooks.is_let_in(credential, request.headers):
         asks = {"www-authenticate": 'Basic realm="webhook", charset="UTF-8"'} if credential.kind == "basic" else {}
-        raise RequestError(401, "unauthorized", "the webhook asks for its credential", headers=asks)
+        raise caller.refusal("the webhook asks for its credential", asks)
     return credential.name
 
 

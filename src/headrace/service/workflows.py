@@ -7,7 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from headrace.engine.workflows.documents import workflow_document
+from headrace.model.api_token import Scope
 from headrace.model.errors import NotFoundError
+from headrace.service.auth import needs
 from headrace.service.paging import Page
 from headrace.service.served import Served
 
@@ -39,13 +41,13 @@ async def get_workflow(
     return workflow_document(found)
 
 
-@router.post("/{name}/activate")
+@router.post("/{name}/activate", dependencies=[needs(Scope.OPERATE)])
 async def activate(app: Served, name: str) -> dict[str, Any]:
     """Let runs of a workflow be started again."""
     return await _set_active(app, name, active=True)
 
 
-@router.post("/{name}/deactivate")
+@router.post("/{name}/deactivate", dependencies=[needs(Scope.OPERATE)])
 async def deactivate(app: Served, name: str) -> dict[str, Any]:
     """Let no run of a workflow be started any more, whatever its version; those that run go on."""
     return await _set_active(app, name, active=False)

@@ -114,7 +114,9 @@ class _Maker:
         definition = replace(agent.definition, timeout=timeout)
         context = partial(agent.context, emission=self._app.emission, can_write=inbox.writes, resources=self._resources)
         runner = AgentRunner(definition, inbox, context, self._telemetry, settings.events.dead_letter_suffix)
-        options = ConsumerOptions(definition.group, agent.topics, definition.concurrency)
+        options = ConsumerOptions(
+            definition.group, agent.topics, definition.concurrency, ordered=definition.ordered
+        )  # fmt: skip
         return Consumer(self.bus, options, runner.take)
 
     @cached_property

@@ -16,12 +16,13 @@ from headrace.llm.endpoint import Endpoint
 from headrace.llm.gateway import LLM
 from headrace.llm.ledger import Ledger
 from headrace.llm.models import Models
+from headrace.llm.pace import Paces
 from headrace.llm.quota import Quotas
 from headrace.model.errors import ConfigError
 from headrace.model.llm import LLMSettings
 from headrace.model.prices import Price
 from headrace.model.quota import Pool, pool_gate
-from headrace.ports.call_observer import Observers
+from headrace.ports.call_observer import CallObserver, Observers
 from headrace.ports.limiter import Limiter
 from headrace.ports.prices import Prices
 from headrace.ports.stores import Stores
@@ -47,14 +48,16 @@ def open_gateway(settings: Settings, stores: Stores, limiter: Limiter, stack: As
         return await session.id()
 
     chosen = {name: settings.llm_settings(name) for name in ("", *settings.models)}
+    paces = Paces()
     means = Means(
         ledger=Ledger(calls, session_id),
         quotas=quotas,
         memo=stores.memo,
         budgets=stores.budgets,
-        observer=_observers(settings, stack),
+        observer=Observers([paces, *_telemetry(settings, stack)]),
         tally=tally,
         hold_jobs=hold_jobs,
+        paces=paces,
     )
     models = Models({name: _endpoint(model, settings) for name, model in chosen.items()}, means)
     # In this order when it closes: calls end, then what they stand on.
@@ -84,9 +87,9 @@ def _prices(model: LLMSettings) -> Prices:
     return PriceTable(own, then=GenaiPrices(base_url=model.base_url))
 
 
-def _observers(settings: Settings, stack: AsyncExitStack) -> Observers:
+def _telemetry(settings: Settings, stack: AsyncExitStack) -> list[CallObserver]:
     if not settings.telemetry.enabled:
-        return Observers()
+        return []
     try:
         from headrace.telemetry.otel import open_otel
     except ImportError as error:
@@ -96,4 +99,4 @@ def _observers(settings: Settings, stack: AsyncExitStack) -> Observers:
     otel = open_otel(settings.telemetry)
     # In a thread: it sends what is left, and the endpoint may be slow.
     stack.push_async_callback(asyncio.to_thread, otel.close)
-    return Observers([otel])
+    return [otel]

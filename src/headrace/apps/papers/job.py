@@ -10,6 +10,7 @@ from headrace import App, Backoff, Context, Task
 from headrace.apps.papers.documents import Unreadable, read_document
 from headrace.apps.papers.dual import second_of
 from headrace.apps.papers.extract import extract_document
+from headrace.apps.papers.named import FILE, source_of
 from headrace.apps.papers.page.texts import Texts
 from headrace.apps.papers.workspace import Workspace
 
@@ -45,11 +46,14 @@ def register(app: App) -> Task[..., dict[str, Any]]:
         """Extract one document; `result_id` is `<run id>/<document id>`. Unreadable ones are results, not failures."""
         run_id = result_id.partition("/")[0]
         template = workspace.template(run_id)
-        source = workspace.source(run_id, document_id)
+        named = document_id.startswith(FILE)
+        source = (
+            source_of(app.settings.papers.documents, document_id) if named else workspace.source(run_id, document_id)
+        )
         document = await asyncio.to_thread(read_document, Path(source.path), name=source.name)
         if isinstance(document, Unreadable):
             return unreadable_row(document.reason.value, document.message)
-        if document.document_id != document_id:
+        if not named and document.document_id != document_id:
             return unreadable_row("changed", "the file changed after it was selected; run the command again")
         await asyncio.to_thread(texts.keep, document)
         ctx.progress()

@@ -66,7 +66,13 @@ class AgentRunner:
         except EnvelopeError as error:
             await self._bury(delivery, delivery_id(delivery, None, self.agent.id), describe(error), attempts=0)
             return
-        if event is None or (handler := self.agent.handlers.get(event.type)) is None:
+        try:
+            handler = None if event is None else self.agent.handler_for(event)
+        except Exception as error:  # of the filter: it would say the same again
+            message_id = delivery_id(delivery, event, self.agent.id)
+            await self._bury(delivery, message_id, describe(error, with_trace=True), attempts=0)
+            return
+        if event is None or handler is None:
             self.telemetry.count("headrace.events.ignore")
             return
         message_id = delivery_id(delivery, event, self.agent.id)

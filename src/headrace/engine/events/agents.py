@@ -38,6 +38,8 @@ class OnError(StrEnum):
 
 
 Handler = Callable[[Event, "AgentContext"], Any]
+#: Says whether an agent handles an event of a type it has a handler for.
+Where = Callable[[Event], bool]
 #: Says what becomes of an event whose handler raised; asked in each attempt.
 Classify = Callable[[Event, Exception], OnError]
 
@@ -53,8 +55,17 @@ class AgentDef:
     timeout: timedelta | None
     classify: Classify | None
     handlers: dict[str, Handler] = field(default_factory=dict)
+    #: Of the types that it does not handle every event of.
+    filters: dict[str, Where] = field(default_factory=dict)
     #: Beside those that follow from the types of its handlers.
     topics: tuple[str, ...] = ()
+    #: Whether events of one key wait for each other.
+    ordered: bool = True
+
+    def handler_for(self, event: Event) -> Handler | None:
+        """Return what handles an event; None: it is passed over. Raises what the filter of its type raises."""
+        wanted = self.filters.get(event.type)
+        return self.handlers.get(event.type) if wanted is None or wanted(event) else None
 
 
 @dataclass(slots=True)

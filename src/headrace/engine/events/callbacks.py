@@ -27,8 +27,8 @@ LOG = logging.getLogger("headrace.callbacks")
 
 #: The first pause after the store was away, and the longest, seconds.
 PAUSES = (0.2, 5.0)
-#: So many handles that were resolved are remembered, so that each is counted once.
-REMEMBERED = 1_000
+#: So many handles are remembered, so that what they do not expect costs no question, and each end is counted once.
+REMEMBERED = 10_000
 
 NOTED, PASSED, RESOLVED = "headrace.handles.note", "headrace.handles.pass", "headrace.handles.resolve"
 
@@ -38,7 +38,7 @@ class Callbacks:
 
     def __init__(self, handles: HandleStore, cache: HandleCache | None, telemetry: Telemetry, suffix: str) -> None:
         self._handles, self._cache, self._telemetry, self._suffix = handles, cache, telemetry, suffix
-        self._resolved: OrderedDict[str, None] = OrderedDict()
+        self._known: OrderedDict[str, HandleView] = OrderedDict()
         self._outage = Outage(LOG, "cannot note an event for a resume handle")
 
     async def take(self, delivery: Delivery) -> None:
@@ -57,7 +57,7 @@ class Callbacks:
             return
         self._telemetry.count(NOTED)
         if view is not None:
-            self._count_resolved(view)
+            self._remember(view)
             if self._cache is not None:
                 await self._cache.put(view)
 
@@ -77,10 +77,11 @@ class Callbacks:
         return None if event is None else NotedEvent(event)
 
     async def _concerns(self, noted: NotedEvent) -> bool:
-        """Whether the store has to be told, as far as the cache knows: what it says of types and ends never changes."""
-        if self._cache is None:
-            return True
-        known = await self._cache.get(noted.event.correlation_id or "")
+        """Whether the store has to be told, as far as is known here: what is expected, and an end, never change."""
+        correlation_id = noted.event.correlation_id or ""
+        known = self._known.get(correlation_id)
+        if known is None and self._cache is not None:
+            known = await self._cache.get(correlation_id)
         return known is None or (not known.state.final and expects(known, noted))
 
     async def _note(self, noted: NotedEvent) -> HandleView | None:
@@ -92,13 +93,13 @@ class Callbacks:
             await asyncio.sleep(pause)
         raise AssertionError("pauses have no end")
 
-    def _count_resolved(self, view: HandleView) -> None:
-        known = self._resolved
-        if view.state is HandleState.RESOLVED and view.correlation_id not in known:
+    def _remember(self, view: HandleView) -> None:
+        before = self._known.get(view.correlation_id)
+        if view.state is HandleState.RESOLVED and (before is None or not before.state.final):
             self._telemetry.count(RESOLVED)
-            known[view.correlation_id] = None
-            if len(known) > REMEMBERED:
-                known.popitem(last=False)
+        self._known[view.correlation_id] = view
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
 
 
 def _pauses() -> Iterator[float]:

@@ -1,7 +1,8 @@
-"""Consumers: members of a group that handle messages, one at a time per key and several at once over all keys.
+"""Consumers: members of a group that handle messages: one at a time per key, or all at once where order is no matter.
 
 Guaranteed: a message's offset is committed only after its handler returned, and after those of all messages before it
-in its partition; messages of one key are handled in order, one at a time. Before a partition goes to another member,
+in its partition; messages of one key are handled in order, one at a time, unless the consumer is told that order is
+no matter. Before a partition goes to another member,
 what runs of it may end, and what has ended is committed. Not guaranteed: that a message is handled once. What was not
 committed comes again.
 """
@@ -46,6 +47,8 @@ class ConsumerOptions:
     topics: tuple[str, ...]
     #: Handlers that run at once.
     concurrency: int = 10
+    #: Whether the messages of a key wait for each other.
+    ordered: bool = True
     #: How long handlers may go on when their partition goes to another member.
     revoke_seconds: float = 10.0
 
@@ -140,7 +143,7 @@ class Consumer:
             self._committed_at = now
 
     def _put(self, delivery: Delivery) -> None:
-        place, key = delivery.place, delivery.message.key
+        place, key = delivery.place, self._lane_key(delivery)
         progress = self._progress.setdefault(place, Progress())
         progress.begin(delivery.offset)
         lane = self._lanes.get((place, key))
@@ -149,6 +152,10 @@ class Consumer:
         lane.waiting.append(delivery)
         if lane.task is None:
             lane.task = asyncio.create_task(self._work(lane), name=f"headrace-lane-{key}")
+
+    def _lane_key(self, delivery: Delivery) -> str:
+        """Return what waits in one line: a key, or a message by itself, which is known again when it comes again."""
+        return delivery.message.key if self._options.ordered else f"offset {delivery.offset}"
 
     async def _work(self, lane: Lane) -> None:
         name = (lane.place, lane.key)
@@ -201,6 +208,8 @@ class Consumer:
         lanes = [lane for lane in self._lanes.values() if lane.place in gone]
         for lane in lanes:
             lane.drop_rest()
+            if not (self._options.ordered or lane.begun):
+                lane.close()
         tasks = [lane.task for lane in lanes if lane.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)

@@ -29,6 +29,8 @@ class Lane:
     progress: Progress
     waiting: deque[Delivery] = field(default_factory=deque)
     task: asyncio.Task[None] | None = None
+    #: A handler has its slot.
+    begun: bool = False
     #: Its partition is another member's: nothing of it begins any more, and nothing of it is noted.
     closed: bool = False
 
@@ -47,6 +49,7 @@ class Lane:
         while not self.closed:
             try:
                 async with slots:
+                    self.begun = True
                     await handle(delivery)
                 return
             except asyncio.CancelledError:

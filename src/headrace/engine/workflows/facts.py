@@ -59,6 +59,8 @@ class RunFacts:
         self.id, self.view, self.layout = view.id, view, layout
         self.context: dict[str, Any] = json.loads(view.context)
         self.strategy = strategy
+        #: Where the run's end is told.
+        self.webhook: str | None = self.context.pop("webhook", None)
         self.specs = {name: parse_spec(name, facts) for name, facts in self.context.pop("tasks", {}).items()}
         self._ranks: dict[int, dict[str, int]] = {}
         self._made: dict[tuple[int, str], JobSpec] = {}

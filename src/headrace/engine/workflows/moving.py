@@ -13,6 +13,7 @@ from headrace.model.graph.nodes import OnError
 from headrace.model.graph.paths import input_of, join_path
 from headrace.model.job import JobError, NewJob, Park
 from headrace.model.run import Arrival, Effects, Level, NodeEnding, NodeState, RunEnding
+from headrace.model.webhook import run_job
 
 
 @dataclass(slots=True)
@@ -50,11 +51,15 @@ class Moved:
                 Arrival(step.path, step.total, step.need, job, fired=int(step.fired))
                 for step, job in zip(self.arrivals, jobs, strict=True)
             ),
-            (*facts.jobs(self.starts), *self.jobs),
+            (*facts.jobs(self.starts), *self.jobs, *self._messages(facts)),
             level=level,
             reason=reason,
             ending=self.ending,
         )
+
+    def _messages(self, facts: RunFacts) -> list[NewJob]:
+        """Return what tells of the run's end, where that was asked for."""
+        return [] if self.ending is None or facts.webhook is None else [run_job(facts.id, facts.webhook)]
 
 
 def end_node(facts: RunFacts, ending: NodeEnding, read: Callable[[], Any], entries: int = 0) -> Moved:

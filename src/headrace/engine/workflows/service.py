@@ -25,6 +25,7 @@ from headrace.model.names import check_key, check_name
 from headrace.model.payload import encode_json, hash_text
 from headrace.model.reference import MAX_VALUE_BYTES
 from headrace.model.run import RUN_SPEC, UNBOUND, Level, NewRun, NodeState, RunState, RunView, StoredWorkflow
+from headrace.model.webhook import QUEUE, run_job
 
 #: Returns how the jobs of a task are stored, None for one that nobody knows here.
 SpecOf = Callable[[str], JobSpec | None]
@@ -40,6 +41,8 @@ class StartOptions:
     user_id: str | None = None
     correlation_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    #: A URL, which was checked, that is told of the run's end.
+    webhook: str | None = None
 
 
 class RunService:
@@ -69,7 +72,8 @@ class RunService:
             )
         text = encode_json(given, field="input", default=jsonable, most=MAX_VALUE_BYTES)
         context = self._context(parse_graph(json.loads(stored.graph)), options)
-        body = hash_text(name, text) if options.key is not None else ""
+        told = () if options.webhook is None else (options.webhook,)
+        body = hash_text(name, text, *told) if options.key is not None else ""
         return await self._start(stored, text, context, options.key, body)
 
     def _context(self, graph: Graph, options: StartOptions) -> dict[str, Any]:
@@ -86,7 +90,7 @@ class RunService:
             "correlation_id": options.correlation_id,
             "metadata": dict(options.metadata),
             "tasks": tasks,
-        }
+        } | ({} if options.webhook is None else {"webhook": options.webhook})
 
     async def _start(  # noqa: PLR0913 - facts of one run
         self, stored: StoredWorkflow, text: str, context: Mapping[str, Any], key: str | None, body_hash: str,
@@ -165,6 +169,7 @@ class RunService:
     async def cancel(self, run_id: UUID) -> CancelAnswer:
         """Cancel a run: what waits ends at once, what runs is asked to stop. Raises NotFoundError."""
         stores = self._means.stores
+        await self._tell_of_cancel(run_id)
         answer = await stores.runs.cancel_run(run_id)
         for _ in range(MOST_SWEEPS):
             _, goes_on = await stores.runs.sweep_runs(limit=CANCEL_SLICE)
@@ -172,6 +177,19 @@ class RunService:
                 break
         stores.notifier.hint("done")
         return answer
+
+    async def _tell_of_cancel(self, run_id: UUID) -> None:
+        """Store what tells of the end of a run that is to be cancelled, which the store ends by itself.
+
+        Before it is: a process that dies in between leaves a message that finds nothing to tell, and not a silent end.
+        """
+        view = await self._means.stores.runs.get_run(run_id)
+        webhook = None if view is None or view.state.final else json.loads(view.context).get("webhook")
+        if webhook is not None:
+            await self._means.stores.jobs.insert_jobs(
+                [run_job(run_id, webhook, asked=self._means.clock.now().timestamp())]
+            )
+            self._means.stores.notifier.hint(f"queue:{QUEUE}")
 
     async def signal(self, key: str, payload: Any) -> bool:
         """Send a signal; False when its key had one before, which stands. Raises InvalidInputError."""

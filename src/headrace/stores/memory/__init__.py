@@ -14,6 +14,7 @@ from headrace.stores.memory.batch_store import MemoryBatchStore
 from headrace.stores.memory.budget_store import MemoryBudgetStore
 from headrace.stores.memory.call_store import MemoryCallStore
 from headrace.stores.memory.control_store import MemoryControlStore
+from headrace.stores.memory.feed_store import MemoryFeedStore
 from headrace.stores.memory.handle_store import MemoryHandleStore
 from headrace.stores.memory.inbox import MemoryInbox
 from headrace.stores.memory.inspect import MemoryInspect
@@ -29,6 +30,7 @@ from headrace.stores.memory.schedule_store import MemoryScheduleStore
 from headrace.stores.memory.session_store import MemorySessionStore
 from headrace.stores.memory.signal_store import MemorySignalStore
 from headrace.stores.memory.state import State
+from headrace.stores.memory.token_store import MemoryTokenStore
 from headrace.stores.memory.workflow_store import MemoryWorkflowStore
 
 
@@ -65,6 +67,8 @@ def stores_over(state: State, notifier: Notifier) -> Stores:
         runs=MemoryRunStore(state, notifier),
         workflows=MemoryWorkflowStore(state),
         signals=MemorySignalStore(state, notifier),
+        feeds=MemoryFeedStore(state, notifier),
+        tokens=MemoryTokenStore(state),
         events=_event_stores(state, notifier),
     )
 

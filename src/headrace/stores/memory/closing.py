@@ -7,7 +7,14 @@ from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
-from headrace.model.batch import MAX_SETTLE_SLICES, SETTLE_ITEMS, BatchOutcome, BatchState, ClosedBatch
+from headrace.model.batch import (
+    MAX_SETTLE_SLICES,
+    SETTLE_ITEMS,
+    BatchOutcome,
+    BatchState,
+    ClosedBatch,
+    callback_args,
+)
 from headrace.model.job import JobState, NewJob
 from headrace.stores.memory.batches import find_batch
 from headrace.stores.memory.intake import insert_job
@@ -42,7 +49,7 @@ def _close(state: State, batch: Batch) -> ClosedBatch:
     batch.state, batch.closed_at = BatchState.CLOSED, state.now()
     callback = batch.new.on_close
     if callback is not None:
-        insert_job(state, NewJob(callback, f'{{"args":["{batch.new.id}"],"kwargs":{{}}}}'))
+        insert_job(state, NewJob(callback, callback_args(batch.new.id, batch.new.on_close_more)))
     return ClosedBatch(batch.new.id, batch.outcome, callback.queue if callback is not None else None)
 
 

@@ -16,7 +16,7 @@ from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
 from headrace.model.dead_letter import DeadLetterPage, FailedAt
 from headrace.model.errors import InvalidInputError
-from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.job import AttemptRecord, JobState, JobView, Made
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
 from headrace.stores.memory.batches import find_batch, key_scope
@@ -73,17 +73,26 @@ class MemoryInspect:
         return frozenset(job_id for job_id in job_ids if self._row(job_id) is not None)
 
     @atomic
-    async def list_jobs(
-        self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
+    async def list_jobs(  # noqa: PLR0913 - keyword-only
+        self,
+        *,
+        state: JobState | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        batch_id: UUID | None = None,
+        before: Made | None = None,
+        limit: int = 50,
     ) -> list[JobView]:
-        """Return jobs, newest first."""
+        """Return jobs, newest first, from those made before `before`."""
         rows: Iterator[Job | Finished] = chain(self._state.jobs.values(), self._state.finished.values())
         chosen = (
             row
             for row in rows
             if (state is None or row.state is state)
             and (queue is None or _job(row).spec.queue == queue)
+            and (task is None or _job(row).spec.task == task)
             and (batch_id is None or _job(row).batch_id == batch_id)
+            and (before is None or (_job(row).created_at, _job(row).id) < before)
         )
         return [job_view(row) for row in nlargest(limit, chosen, key=lambda row: (_job(row).created_at, _job(row).id))]
 
@@ -154,10 +163,11 @@ class MemoryInspect:
         return None if stored is None else batch_view(self._state.batches[stored.id])
 
     @atomic
-    async def list_batches(self, *, limit: int = 50) -> list[BatchView]:
-        """Return batches, newest first."""
+    async def list_batches(self, *, before: Made | None = None, limit: int = 50) -> list[BatchView]:
+        """Return batches, newest first, from those made before `before`."""
         views = map(batch_view, self._state.batches.values())
-        return nlargest(limit, views, key=attrgetter("created_at", "id"))
+        older = (view for view in views if before is None or (view.created_at, view.id) < before)
+        return nlargest(limit, older, key=attrgetter("created_at", "id"))
 
     @atomic
     async def batch_progress(self, batch_id: UUID) -> Progress:

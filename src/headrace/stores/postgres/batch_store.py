@@ -167,7 +167,7 @@ def _batch_values(batch: NewBatch, args: Sequence[str] | None) -> dict[str, Any]
         "key": batch.key,
         "body_hash": batch.body_hash,
         "max_failed": batch.policy.max_failed,
-        "on_close": _encode_spec(batch.on_close),
+        "on_close": _encode_spec(batch.on_close, batch.on_close_more),
         "gated": sorted(
             {spec.queue for spec in (batch.spec, batch.on_close) if spec is not None and spec.gate is not None}
         ),
@@ -179,12 +179,13 @@ def _batch_values(batch: NewBatch, args: Sequence[str] | None) -> dict[str, Any]
     }
 
 
-def _encode_spec(spec: JobSpec | None) -> str | None:
+def _encode_spec(spec: JobSpec | None, more: str) -> str | None:
+    """Return the callback of a batch as it is stored; `more` is the JSON text of its second argument."""
     if spec is None:
         return None
     timeout = None if spec.timeout is None else f"{spec.timeout.total_seconds()} seconds"
     gate = {"gate": None, "lane": spec.gate.text if spec.gate is not None else None}
-    return json.dumps({**asdict(spec), **gate, "timeout": timeout})
+    return json.dumps({**asdict(spec), **gate, "timeout": timeout, "more": more or None})
 
 
 def _to_close(batch_ids: Sequence[UUID]) -> dict[str, Any]:

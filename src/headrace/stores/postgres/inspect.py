@@ -9,7 +9,7 @@ from uuid import UUID
 from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
 from headrace.model.dead_letter import DeadLetterPage, FailedAt
-from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.job import AttemptRecord, JobState, JobView, Made
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
 from headrace.stores.postgres import figures, items
@@ -19,6 +19,10 @@ from headrace.stores.postgres.rows import attempt_record, batch_view, dead_lette
 
 #: Rows by id among which jobs of a state or queue are looked for.
 WALK = 5_000
+
+#: The clocks of those who submit differ by less.
+CLOCK_SKEW = timedelta(seconds=5)
+LAST_ID = UUID(int=2**128 - 1)
 
 
 class PostgresInspect:
@@ -45,11 +49,18 @@ class PostgresInspect:
         """Return those of `job_ids` that exist in any state."""
         return frozenset(row["id"] for row in await self._database.fetch("known_jobs", job_ids=list(job_ids)))
 
-    async def list_jobs(
-        self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
+    async def list_jobs(  # noqa: PLR0913 - keyword-only
+        self,
+        *,
+        state: JobState | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        batch_id: UUID | None = None,
+        before: Made | None = None,
+        limit: int = 50,
     ) -> list[JobView]:
-        """Return jobs, newest first."""
-        wanted = {"state": state, "queue": queue, "limit": limit}
+        """Return jobs, newest first, from those made before `before`."""
+        wanted = {"state": state, "queue": queue, "task": task, "limit": limit, **_before(before)}
         if batch_id is None:
             rows = await self._database.fetch("list_jobs", walk=WALK, **wanted)
         else:
@@ -109,9 +120,9 @@ class PostgresInspect:
         row = await self._database.fetch_one("find_batch", scope=f"batch:{task}", key=key)
         return None if row is None else batch_view(row)
 
-    async def list_batches(self, *, limit: int = 50) -> list[BatchView]:
-        """Return batches, newest first."""
-        return [batch_view(row) for row in await self._database.fetch("list_batches", limit=limit)]
+    async def list_batches(self, *, before: Made | None = None, limit: int = 50) -> list[BatchView]:
+        """Return batches, newest first, from those made before `before`."""
+        return [batch_view(row) for row in await self._database.fetch("list_batches", limit=limit, **_before(before))]
 
     async def batch_progress(self, batch_id: UUID) -> Progress:
         """Count a batch's items by state. Raises NotFoundError."""
@@ -157,3 +168,12 @@ class PostgresInspect:
             Capability.HINTS: self._hears(),
         }
         return frozenset(capability for capability in Capability if depends.get(capability, True))
+
+
+def _before(place: Made | None) -> dict[str, object]:
+    """Return a place in a list, and the last id that can be as old: ids begin with milliseconds."""
+    if place is None:
+        return {"before_at": None, "before_id": None, "top": LAST_ID}
+    made_at, last = place
+    top = UUID(int=min(last.int + (CLOCK_SKEW // timedelta(milliseconds=1) << 80), LAST_ID.int))
+    return {"before_at": made_at, "before_id": last, "top": top}

@@ -686,6 +686,47 @@ CREATE TABLE {schema}.resume_events (
 -- Where there are any, all of a handle are counted anew.
 CREATE INDEX resume_events_dead ON {schema}.resume_events (correlation_id) WHERE dead;
 
+-- Ordered logs that clients follow. Appends to one take turns on its row; numbers have no gaps.
+CREATE TABLE {schema}.feeds (
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  last_seq bigint NOT NULL,                    -- of its newest entry
+  oldest_at timestamptz NOT NULL,              -- of its oldest entry; set by pruning, so that appends leave the index alone
+  name text COLLATE "C" NOT NULL,
+  CONSTRAINT feeds_pkey PRIMARY KEY (id),
+  CONSTRAINT feeds_name UNIQUE (name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_cost_delay = 0);
+-- Pruning.
+CREATE INDEX feeds_oldest ON {schema}.feeds (oldest_at);
+
+-- Entries are read by number, behind the last one seen.
+CREATE TABLE {schema}.feed_entries (
+  feed_id bigint NOT NULL,
+  seq bigint NOT NULL,                         -- from 1, without gaps until the oldest are pruned
+  appended_at timestamptz NOT NULL,
+  type text NOT NULL,
+  key text COLLATE "C",                        -- once per feed; null: each is another one
+  data json NOT NULL,
+  CONSTRAINT feed_entries_pkey PRIMARY KEY (feed_id, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05);
+CREATE UNIQUE INDEX feed_entries_key ON {schema}.feed_entries (feed_id, key) WHERE key IS NOT NULL;
+
+-- Who may use the HTTP service.
+CREATE TABLE {schema}.api_tokens (
+  id uuid NOT NULL,
+  created_at timestamptz NOT NULL,
+  expires_at timestamptz,                      -- null: never
+  revoked_at timestamptz,
+  used_at timestamptz,                         -- to the minute
+  name text NOT NULL,
+  shown text NOT NULL,                         -- how the token begins
+  digest text COLLATE "C" NOT NULL,            -- SHA-256 in hex; the token itself is not stored
+  scopes text[] NOT NULL,                      -- read | submit | operate
+  CONSTRAINT api_tokens_pkey PRIMARY KEY (id),
+  CONSTRAINT api_tokens_digest UNIQUE (digest)
+);
+CREATE INDEX api_tokens_newest ON {schema}.api_tokens (created_at, id);
+
 -- For workers of the release before.
 CREATE PROCEDURE {schema}.insert_job(job_id uuid, due timestamptz, head_start interval, job_queue text, job_task text,
   job_priority smallint, job_max_attempts smallint, job_timeout interval, job_at_most_once boolean,
@@ -1554,5 +1595,45 @@ BEGIN
   FROM unnest(owners, keys) AS w (owner, key)
     JOIN {schema}.known_names AS n
       ON n.scope = claimed AND md5(n.key) = md5(w.key) AND n.key = w.key AND n.owner = w.owner;
+END
+$$;
+
+-- Append entries to a feed whose row it holds to the commit, so that numbers are given in the order of commits; fresh:
+-- the entry is new. The time is that of the turn: of a feed none is before that of an earlier entry.
+CREATE FUNCTION {schema}.append_entries(feed text, types text[], texts text[], keys text[], clock timestamptz)
+RETURNS TABLE (seq bigint, fresh boolean) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  held bigint;
+  before bigint;
+  last bigint;
+  turn timestamptz;
+  entry record;
+BEGIN
+  LOOP
+    SELECT f.id, f.last_seq INTO held, last FROM {schema}.feeds AS f WHERE f.name = feed FOR UPDATE;
+    EXIT WHEN FOUND;
+    INSERT INTO {schema}.feeds (name, last_seq, oldest_at) VALUES (feed, 0, coalesce(clock, clock_timestamp()))
+    ON CONFLICT (name) DO NOTHING;
+  END LOOP;
+  before := last;
+  turn := coalesce(clock, clock_timestamp());
+  FOR entry IN SELECT * FROM unnest(types, texts, keys) AS n (type, data, key) LOOP
+    seq := NULL;
+    IF entry.key IS NOT NULL THEN
+      SELECT e.seq INTO seq FROM {schema}.feed_entries AS e WHERE e.feed_id = held AND e.key = entry.key;
+    END IF;
+    fresh := seq IS NULL;
+    IF fresh THEN
+      last := last + 1;
+      seq := last;
+      INSERT INTO {schema}.feed_entries (feed_id, seq, appended_at, type, key, data)
+      VALUES (held, last, turn, entry.type, entry.key, entry.data::json);
+    END IF;
+    RETURN NEXT;
+  END LOOP;
+  IF last > before THEN
+    UPDATE {schema}.feeds AS f SET last_seq = last WHERE f.id = held;
+  END IF;
 END
 $$;

@@ -16,6 +16,7 @@ from headrace.stores.postgres.budget_store import PostgresBudgetStore
 from headrace.stores.postgres.call_store import PostgresCallStore
 from headrace.stores.postgres.control_store import PostgresControlStore
 from headrace.stores.postgres.database import Database, DatabaseOptions
+from headrace.stores.postgres.feed_store import PostgresFeedStore
 from headrace.stores.postgres.foreign import PostgresForeignIntake
 from headrace.stores.postgres.handle_store import PostgresHandleStore
 from headrace.stores.postgres.inbox import PostgresInbox
@@ -32,6 +33,7 @@ from headrace.stores.postgres.run_store import PostgresRunStore
 from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
 from headrace.stores.postgres.signal_store import PostgresSignalStore
+from headrace.stores.postgres.token_store import PostgresTokenStore
 from headrace.stores.postgres.workflow_store import PostgresWorkflowStore
 
 #: Connections of a worker's heartbeat, which must not wait for the pools.
@@ -102,12 +104,18 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         runs=PostgresRunStore(database, hot, notifier),
         workflows=PostgresWorkflowStore(database),
         signals=PostgresSignalStore(database, notifier),
-        events=EventStores(
-            outbox=PostgresOutbox(database, hot, notifier),
-            inbox=PostgresInbox(database, notifier),
-            log=PostgresMessageLog(database, notifier),
-            handles=PostgresHandleStore(database, notifier),
-        ),
+        feeds=PostgresFeedStore(database, hot, notifier),
+        tokens=PostgresTokenStore(database),
+        events=_event_stores(database, hot, notifier),
+    )
+
+
+def _event_stores(database: Database, hot: Database, notifier: PostgresNotifier) -> EventStores:
+    return EventStores(
+        outbox=PostgresOutbox(database, hot, notifier),
+        inbox=PostgresInbox(database, notifier),
+        log=PostgresMessageLog(database, notifier),
+        handles=PostgresHandleStore(database, notifier),
     )
 
 

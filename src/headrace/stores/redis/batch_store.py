@@ -194,6 +194,8 @@ def _facts(batch: NewBatch) -> dict[str, Any]:
         facts["max_failed"] = str(batch.policy.max_failed)
     if batch.on_close is not None:
         facts["on_close"] = to_json(spec_fields(batch.on_close))
+    if batch.on_close_more:
+        facts["on_close_more"] = batch.on_close_more
     if batch.run_at is not None:
         facts["run_at"] = str(micros(batch.run_at))
     return facts

@@ -14,7 +14,7 @@ from headrace.model.batch import BatchItem, BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
 from headrace.model.dead_letter import DeadLetterPage, FailedAt
 from headrace.model.errors import InvalidInputError
-from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.job import AttemptRecord, JobState, JobView, Made
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
 from headrace.ports.clock import Clock
@@ -23,7 +23,7 @@ from headrace.stores.redis.checks import ServerFacts, read_facts
 from headrace.stores.redis.connection import Server
 from headrace.stores.redis.control_store import RedisControlStore
 from headrace.stores.redis.epoch import LAYOUT, read_identity
-from headrace.stores.redis.listing import find_jobs
+from headrace.stores.redis.listing import Wanted, before_words, find_jobs
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import instant, micros, parse_id, span
 from headrace.stores.redis.views import (
@@ -85,16 +85,24 @@ class RedisInspect:
             known += await self._namespace.run("known_jobs", *(each.hex for each in job_ids[start : start + PAGE]))
         return frozenset(map(parse_id, known))
 
-    async def list_jobs(
-        self, *, state: JobState | None = None, queue: str | None = None, batch_id: UUID | None = None, limit: int = 50
+    async def list_jobs(  # noqa: PLR0913 - keyword-only
+        self,
+        *,
+        state: JobState | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        batch_id: UUID | None = None,
+        before: Made | None = None,
+        limit: int = 50,
     ) -> list[JobView]:
-        """Return jobs, newest first."""
-        ids = await find_jobs(self._namespace, state=state, queue=queue, batch_id=batch_id, limit=limit)
+        """Return jobs, newest first, from those made before `before`."""
+        ids = await find_jobs(self._namespace, Wanted(state, queue, task, batch_id, before), limit=limit)
         # Between finding and reading a job may have moved on.
         return [
             job
             for job in await self._read_jobs(ids)
             if state in (None, job.state) and queue in (None, job.queue) and batch_id in (None, job.batch_id)
+            if task in (None, job.task)
         ]
 
     async def dead_letters(
@@ -157,17 +165,18 @@ class RedisInspect:
         found = await self._namespace.run("find_batch", task, key)
         return None if found is None else await self.get_batch(parse_id(found))
 
-    async def list_batches(self, *, limit: int = 50) -> list[BatchView]:
-        """Return batches, newest first."""
+    async def list_batches(self, *, before: Made | None = None, limit: int = 50) -> list[BatchView]:
+        """Return batches, newest first, from those made before `before`."""
         batches: list[BatchView] = []
-        place = 0
-        while place < limit:
-            ids = await self._namespace.run("list_batches", place, min(PAGE, limit - place))
-            batches += await self._read_batches(ids)
+        words, place = before_words(before), 0
+        while len(batches) < limit:
+            ids = await self._namespace.run("list_batches", *words, place, min(PAGE, limit))
+            found = await self._read_batches(ids)
+            batches += [view for view in found if before is None or (view.created_at, view.id) < before]
             place += len(ids)
             if not ids:
                 break
-        return batches
+        return batches[:limit]
 
     async def _read_batches(self, ids: Sequence[str]) -> list[BatchView]:
         rows = await self._namespace.run("read_batches", *ids)

@@ -6,11 +6,13 @@ few of may lie beyond it: that is looked for where jobs of that state are kept.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import nlargest
 from uuid import UUID
 
-from headrace.model.job import JobState
+from headrace.model.job import JobState, Made
 from headrace.stores.redis.namespace import Namespace
+from headrace.stores.redis.rows import micros
 
 #: Jobs that one script looks at, and jobs that one listing walks at most.
 PAGE, WALK = 500, 5_000
@@ -21,21 +23,45 @@ BEYOND = 100
 Place = tuple[int, str]
 
 
-async def find_jobs(
-    namespace: Namespace, *, state: JobState | None, queue: str | None, batch_id: UUID | None, limit: int
-) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jobs are looked for."""
+
+    state: JobState | None = None
+    queue: str | None = None
+    task: str | None = None
+    batch_id: UUID | None = None
+    #: Those made before it.
+    before: Made | None = None
+
+    @property
+    def conditions(self) -> tuple[str, str, str]:
+        """State, task and batch, as scripts take them."""
+        return self.state or "", self.task or "", self.batch_id.hex if self.batch_id else ""
+
+    def is_older(self, place: Place) -> bool:
+        """Whether a job was made before where the list goes on."""
+        return self.before is None or place < (micros(self.before[0]), self.before[1].hex)
+
+
+def before_words(before: Made | None) -> tuple[str, str]:
+    """Return the place before which a list goes on, as scripts take it."""
+    return ("", "") if before is None else (str(micros(before[0])), before[1].hex)
+
+
+async def find_jobs(namespace: Namespace, wanted: Wanted, *, limit: int) -> list[str]:
     """Return ids of the newest jobs asked for, newest first."""
     found: set[Place] = set()
-    names = await _queues(namespace, queue, batch_id)
+    names = await _queues(namespace, wanted.queue, wanted.batch_id)
+    state, batch_id = wanted.state, wanted.batch_id
     for name in names:
-        wanted = (name, state.value if state else "", batch_id.hex if batch_id else "")
-        places, ended = await _walk(namespace, wanted, limit, max(PAGE, WALK // len(names)))
+        places, ended = await _walk(namespace, name, wanted, limit, max(PAGE, WALK // len(names)))
         found |= places
         if not ended and len(places) < limit and state is not None and batch_id is None:
             found |= _places(await namespace.run("state_jobs", name, state, min(limit + BEYOND, PAGE)))
     if batch_id is not None and len(found) < limit and state is None:
         found |= _places(await namespace.run("batch_jobs", batch_id.hex, min(limit, PAGE)))
-    return [job_id for _, job_id in nlargest(limit, found)]
+    return [job_id for _, job_id in nlargest(limit, filter(wanted.is_older, found))]
 
 
 async def _queues(namespace: Namespace, queue: str | None, batch_id: UUID | None) -> list[str]:
@@ -48,15 +74,16 @@ async def _queues(namespace: Namespace, queue: str | None, batch_id: UUID | None
     return sorted(names)
 
 
-async def _walk(namespace: Namespace, wanted: tuple[str, str, str], limit: int, most: int) -> tuple[set[Place], bool]:
+async def _walk(namespace: Namespace, name: str, wanted: Wanted, limit: int, most: int) -> tuple[set[Place], bool]:
     """Return what was found among the newest jobs of a queue, and whether there are no others."""
     places: set[Place] = set()
     walked = 0
+    # Without a condition the first ones are those wanted.
+    page = PAGE if any(wanted.conditions) else min(limit, PAGE)
+    words = (name, *wanted.conditions, *before_words(wanted.before))
     while len(places) < limit and walked < most:
-        # Without a condition the first ones are those wanted.
-        page = PAGE if any(wanted[1:]) else min(limit, PAGE)
-        looked_at, found = await namespace.run("walk_jobs", *wanted, walked, page)
-        places |= _places(found)
+        looked_at, found = await namespace.run("walk_jobs", *words, walked, page)
+        places |= set(filter(wanted.is_older, _places(found)))
         walked += looked_at
         if looked_at < page:
             return places, True

@@ -45,6 +45,11 @@ async def prune_signals(namespace: Namespace, older_than: timedelta, *, limit: i
     return await _Pruning(namespace, term).index("signals", older_than, limit)
 
 
+async def prune_feeds(namespace: Namespace, older_than: timedelta, *, limit: int, term: LeaderTerm | None) -> int:
+    """Do what `FeedStore.prune_feeds` promises."""
+    return await _Pruning(namespace, term).parts("prune_feeds", span(older_than), limit=limit)
+
+
 class _Pruning:
     def __init__(self, namespace: Namespace, term: LeaderTerm | None) -> None:
         self._namespace = namespace

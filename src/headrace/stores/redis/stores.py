@@ -19,6 +19,7 @@ from headrace.stores.redis.checks import check_server
 from headrace.stores.redis.connection import Server, ServerOptions
 from headrace.stores.redis.control_store import RedisControlStore
 from headrace.stores.redis.epoch import Epoch, Identity, Memory
+from headrace.stores.redis.feed_store import RedisFeedStore
 from headrace.stores.redis.inspect import RedisInspect
 from headrace.stores.redis.job_store import RedisJobStore
 from headrace.stores.redis.limiter import RedisLimiter
@@ -30,6 +31,7 @@ from headrace.stores.redis.run_store import RedisRunStore
 from headrace.stores.redis.schedule_store import RedisScheduleStore
 from headrace.stores.redis.session_store import RedisSessionStore
 from headrace.stores.redis.signal_store import RedisSignalStore
+from headrace.stores.redis.token_store import RedisTokenStore
 from headrace.stores.redis.workflow_store import RedisWorkflowStore
 
 #: What `consumer_group` is unless somebody chooses: it then leaves the names of keys alone.
@@ -114,6 +116,8 @@ async def open_redis_stores(
         runs=RedisRunStore(namespace, notifier),
         workflows=RedisWorkflowStore(namespace),
         signals=RedisSignalStore(namespace, notifier),
+        feeds=RedisFeedStore(namespace, notifier),
+        tokens=RedisTokenStore(namespace),
     )
 
 

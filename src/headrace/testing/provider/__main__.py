@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 (the default) takes a free one")
     parser.add_argument("--log", type=Path, help="append every call to this JSON-lines file, forced to disk")
     parser.add_argument("--answers", type=Path, help="JSON file of answering rules")
-    parser.add_argument("--latency", default="0", help="FIRST_TOKEN_SECONDS[,TOKENS_PER_SECOND]")
+    parser.add_argument("--latency", default="0", help="FIRST_TOKEN_SECONDS[,TOKENS_PER_SECOND[,TOKENS_PER_EVENT]]")
     parser.add_argument("--fault", action="append", default=[], help="KIND[:name=value,…]; repeat for more")
     parser.add_argument("--quota", action="append", default=[], help="requests_per_minute=600,burst=10s,…")
     parser.add_argument(

@@ -208,13 +208,11 @@ class StreamFrames:
         """What comes before the first token."""
         return self._event(self._choice({"role": "assistant", "content": ""}))
 
-    def tokens(self, first: int, last: int, length: int | None = None) -> bytes:
-        """The frames of the tokens from `first` up to and without `last`, of the first `length` characters."""
-        text = (self._text or "")[:length]
-        parts = (
-            text[start : start + CHARACTERS_PER_TOKEN]
-            for start in range(first * CHARACTERS_PER_TOKEN, last * CHARACTERS_PER_TOKEN, CHARACTERS_PER_TOKEN)
-        )
+    def tokens(self, first: int, last: int, length: int | None = None, each: int = 1) -> bytes:
+        """The frames of `each` tokens from token `first` up to and without `last`, of the first `length` characters."""
+        text = (self._text or "")[: last * CHARACTERS_PER_TOKEN][:length]
+        step = each * CHARACTERS_PER_TOKEN
+        parts = (text[start : start + step] for start in range(first * CHARACTERS_PER_TOKEN, len(text), step))
         return b"".join(self._before + json.dumps(part).encode() + self._after for part in parts if part)
 
     def closing(self) -> bytes:

@@ -86,7 +86,7 @@ class Delivery:
         while sent < tokens:
             due = min(await self._pace.more(sent, tokens), sent + _MOST_TOKENS)
             self._charge.wrote(due)
-            await self._send(frames.tokens(sent, due, end_at), kind)
+            await self._send(frames.tokens(sent, due, end_at, self._latency.tokens_per_event), kind)
             sent = due
         if end_at is not None:
             await self._connection.cut()

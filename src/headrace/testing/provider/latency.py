@@ -19,15 +19,21 @@ class Latency:
     first_token: timedelta = timedelta(0)
     #: 0 means without limit.
     tokens_per_second: float = 0.0
+    #: Tokens that a stream sends in one event, when the last of them is due: fewer events cost less on both sides.
+    tokens_per_event: int = 1
+
+    def __post_init__(self) -> None:
+        if self.tokens_per_event < 1:
+            raise InvalidInputError("latency tokens per event", "must be at least 1", self.tokens_per_event)
 
     @classmethod
     def parse(cls, text: str) -> Latency:
-        """Read `FIRST_TOKEN_SECONDS[,TOKENS_PER_SECOND]`, for example `0.4,100`."""
-        first, _, rate = text.partition(",")
+        """Read `FIRST_TOKEN_SECONDS[,TOKENS_PER_SECOND[,TOKENS_PER_EVENT]]`, for example `0.4,100`."""
+        first, rate, each = (*text.split(",", 2), "", "")[:3]
         try:
-            return cls(timedelta(seconds=float(first)), float(rate or 0))
+            return cls(timedelta(seconds=float(first)), float(rate or 0), int(each or 1))
         except ValueError:
-            raise InvalidInputError("latency", "must look like 0.4 or 0.4,100", text) from None
+            raise InvalidInputError("latency", "must look like 0.4, 0.4,100 or 0.4,100,5", text) from None
 
     def per_token(self) -> float:
         """Seconds for each token after the first."""

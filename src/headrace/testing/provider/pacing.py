@@ -17,7 +17,7 @@ class Pace:
     def __init__(self, latency: Latency) -> None:
         self._loop = asyncio.get_running_loop()
         self._first_at = self._loop.time() + latency.first_token.total_seconds()
-        self._per_token = latency.per_token()
+        self._per_token, self._step = latency.per_token(), latency.tokens_per_event
 
     async def first_token(self) -> None:
         """Wait for the first token's instant."""
@@ -28,13 +28,15 @@ class Pace:
         await self._until(self._first_at + tokens * self._per_token)
 
     async def more(self, sent: int, tokens: int) -> int:
-        """Wait until more than `sent` tokens are due; how many are due by now, of `tokens` in all."""
+        """Wait until the next event's tokens are due; how many are due by now in whole events, of `tokens` in all."""
         if not self._per_token:
             return tokens
-        due_at = self._first_at + sent * self._per_token
+        following = min(tokens, sent + self._step)
+        due_at = self._first_at + (following - 1) * self._per_token
         if due_at > self._loop.time():
             await self._until(math.ceil(due_at / _GRID_SECONDS) * _GRID_SECONDS)
-        return max(sent + 1, min(tokens, int((self._loop.time() - self._first_at) / self._per_token) + 1))
+        due = int((self._loop.time() - self._first_at) / self._per_token) + 1
+        return tokens if due >= tokens else max(following, due - due % self._step)
 
     async def _until(self, at: float) -> None:
         left = at - self._loop.time()

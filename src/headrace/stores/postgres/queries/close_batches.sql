@@ -37,7 +37,7 @@ WITH asked AS MATERIALIZED (
     at_most_once, lane, cost, args)
   SELECT c.callback_id, 'ready', c.closed_at - (%(head_starts)s::interval[])[s.priority + 1], c.closed_at, s.queue,
     s.task, s.priority, s.max_attempts, s.timeout, s.at_most_once,
-    s.lane, s.cost, ('{"args":["' || c.id || '"],"kwargs":{}}')::json
+    s.lane, s.cost, ('{"args":["' || c.id || '"' || coalesce(',' || (c.on_close ->> 'more'), '') || '],"kwargs":{}}')::json
   FROM closed AS c CROSS JOIN json_to_record(c.on_close) AS s (queue text, task text, priority smallint,
     max_attempts smallint, timeout interval, at_most_once boolean,
     lane text, cost double precision)

@@ -2,8 +2,8 @@
 -- Make a namespace where there never was one, or, adopting, put in force what is there now, be it nothing.
 -- Sent by EVAL, before there is an epoch that other scripts could look for. KEYS[1]: the root of the namespace.
 -- Arguments: id for the epoch, layout, 1 to adopt. Returns {verdict, epoch}: `made`; `known`, it was there; `lost`, the
--- epoch is gone beside other keys. Keys: about, epoch:ID; reads queues, sessions, leader, batches, commits, workflows, signals.
--- Complexity: O(1).
+-- epoch is gone beside other keys. Keys: about, epoch:ID; reads queues, sessions, leader, batches, commits, workflows,
+-- signals, feeds, tokens. Complexity: O(1).
 local ROOT = KEYS[1] .. ':'
 local about, adopting = ROOT .. 'about', ARGV[3] == '1'
 local epoch = redis.call('HGET', about, 'epoch')
@@ -13,7 +13,7 @@ if known and not adopting then
 end
 if not known then
   local traces = redis.call('EXISTS', about, ROOT .. 'queues', ROOT .. 'sessions', ROOT .. 'leader', ROOT .. 'batches',
-    ROOT .. 'commits', ROOT .. 'workflows', ROOT .. 'signals')
+    ROOT .. 'commits', ROOT .. 'workflows', ROOT .. 'signals', ROOT .. 'feeds', ROOT .. 'tokens')
   if traces > 0 and not adopting then
     return {'lost', ''}
   end

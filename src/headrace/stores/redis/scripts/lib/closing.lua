@@ -21,13 +21,13 @@ local function outcome_of(batch, state, over)
   return succeeded > 0 and 'partial' or 'failed'
 end
 
--- Insert the callback of a close, if there is one, and return its queue or an empty text.
-local function call_back(batch, on_close, callback)
+-- Insert the callback of a close, if there is one, and return its queue or an empty text; more: its second argument.
+local function call_back(batch, on_close, more, callback)
   if not on_close then
     return ''
   end
   local spec = spec_of(cjson.decode(on_close))
-  insert_job(spec, callback, '{"args":["' .. uuid_text(batch) .. '"],"kwargs":{}}', 0)
+  insert_job(spec, callback, '{"args":["' .. uuid_text(batch) .. '"' .. (more and ',' .. more or '') .. '],"kwargs":{}}', 0)
   note_queue(spec.queue)
   return spec.queue
 end
@@ -37,7 +37,7 @@ end
 -- are being copied.
 local function close_batch(batch, callback)
   local key = batch_key(batch)
-  local row = call('HMGET', key, 'state', 'max_failed', 'on_close', 'retrying')
+  local row = call('HMGET', key, 'state', 'max_failed', 'on_close', 'retrying', 'on_close_more')
   local state, retrying = row[1], row[4] and tonumber(row[4]) > NOW
   if state ~= 'cancelling' and (state ~= 'sealed' or retrying) then
     return nil
@@ -56,5 +56,5 @@ local function close_batch(batch, callback)
   call('SREM', ROOT .. 'batches:unclosed', batch)
   call('SREM', ROOT .. 'batches:cancelling', batch)
   call('ZADD', ROOT .. 'batches:closed', NOW_TEXT, batch)
-  return {batch, outcome, call_back(batch, row[3], callback)}
+  return {batch, outcome, call_back(batch, row[3], row[5], callback)}
 end

@@ -1,15 +1,18 @@
-"""What `headrace dlq` finds: the dead letters that are meant, what bounded the look, what a patch makes of them."""
+"""What command line and HTTP service find of dead letters: those that are meant, what bounded the look, what a patch
+makes of them.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from headrace.engine.dead_letters import find_dead_letters
 from headrace.engine.operations import find_queue
+from headrace.engine.queries import to_json
 from headrace.model.dead_letter import DeadLetterFilter, DeadLettersFound
 from headrace.model.merge_patch import patch_arguments
 from headrace.ports.stores import Stores
@@ -83,6 +86,13 @@ async def _patched(stores: Stores, found: DeadLettersFound, patch: dict[str, Any
         for job in ids if job in views
     }  # fmt: skip
     return tuple(Patched(job, views[job].task, views[job].args, json.loads(text)) for job, text in texts.items())
+
+
+def looked_document(looked: Looked) -> dict[str, Any]:
+    """Return what was found as one document."""
+    found = looked.found
+    facts = {"count": found.count, "looked_at": found.looked_at, "complete": found.complete, "bound": looked.bound}
+    return facts | {"groups": [to_json(asdict(group)) for group in found.groups]}
 
 
 def none_of(looked: Looked) -> str:

@@ -1,0 +1,92 @@
+"""Measure batches of details over HTTP and server-sent events: how soon items come, and what the store says of it.
+
+Run ``python -m benchmarks.details [--seconds 300] [--clients 20] [--apart] [--fail 0.1]``. It starts a PostgreSQL of
+its own (fsync on), a scripted provider in a process of its own (0.4 s to the first token, 100 tokens/s per stream, no
+quota), and the service: with its worker in one process, or, with ``--apart``, as service, worker, relay, two agents
+and callback service over PostgreSQL, a Redis server for limits and a broker of the Kafka protocol. So many clients
+each ask for a batch of 10 to 50 items, follow its events to the end, and ask for the next. Needs what the tests need:
+`make setup`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import shutil
+import socket
+import tempfile
+from contextlib import ExitStack
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from headrace.testing.provider import ProviderProcess
+from headrace.wiring import migrate
+from tests.backends.kafka import KafkaBroker
+from tests.backends.server import PostgresServer
+from tests.backends.valkey import ValkeyServer
+from tests.faults.details_line import APART, TOGETHER, DetailsLine
+from tests.faults.details_load import Load, generate, store_figures
+
+RULES = files("headrace.apps.details.demo") / "rules.json"
+
+
+async def measure(line: DetailsLine, load: Load) -> dict[str, Any]:
+    """Return the figures of one run."""
+    await migrate(line.settings)
+    await line.start_all()
+    # The first batches import and connect: they are no part of it.
+    await generate(line.client, Load(clients=4, seconds=3, seed=load.seed + 1))
+    before = line.cpu_seconds()
+    outcome = await generate(line.client, load)
+    used = {name: round(value - before[name], 1) for name, value in line.cpu_seconds().items()}
+    figures = outcome.summary() | {"doubled_names": outcome.doubled[:5], "cpu_seconds": used, "ended": line.ended}
+    return figures | {"store": await store_figures(line.postgres.dsn), "calls": line.provider.stats().calls}
+
+
+def main() -> None:
+    """Measure as the command line says, and print one JSON document."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.details", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--least", type=int, default=10)
+    parser.add_argument("--most", type=int, default=50)
+    parser.add_argument("--apart", action="store_true", help="each thing in a process of its own, over Redis and Kafka")
+    parser.add_argument("--fail", type=float, default=0.0, help="share of the provider's calls that fail")
+    parser.add_argument("--latency", default="0.4,100")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="hrdetails", dir="/tmp"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        line = _line(stack, folder, options)
+        stack.callback(line.end)
+        load = Load(options.clients, options.seconds, options.least, options.most)
+        figures = asyncio.run(measure(line, load))
+    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "options": vars(options)}
+    print(json.dumps(machine | figures, indent=1, default=str))
+
+
+def _line(stack: ExitStack, folder: Path, options: argparse.Namespace) -> DetailsLine:
+    postgres = PostgresServer(durable=True)
+    stack.callback(postgres.remove)
+    share = options.fail / 3
+    faults = [f"429:rate={share},retry_after=0.2", f"500:rate={share}", f"stream_cut:rate={share}"] if share else []
+    words = [word for fault in faults for word in ("--fault", fault)]
+    provider = stack.enter_context(ProviderProcess("--latency", options.latency, "--answers", str(RULES), *words))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    line = DetailsLine(postgres, provider, folder, port)
+    if options.apart:
+        line.processes, line.redis, line.broker = APART, ValkeyServer(), KafkaBroker(durable=True)
+        stack.callback(line.redis.remove)
+        stack.callback(line.broker.remove)
+    else:
+        line.processes = TOGETHER
+    return line
+
+
+if __name__ == "__main__":
+    main()

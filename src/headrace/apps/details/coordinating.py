@@ -1,0 +1,202 @@
+"""The coordinator of one batch: it sends parts out, waits for them without a slot, and tops up what is missing."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from headrace import Context
+from headrace.apps.details.agents import AGENTS
+from headrace.apps.details.departures import MOST_TOP_UPS, Departure, top_up, waves
+from headrace.apps.details.ending import left_over, tell_webhook
+from headrace.apps.details.kinds import even_sizes
+from headrace.apps.details.means import Means, Order
+from headrace.apps.details.names import (
+    ACCEPTED,
+    AGGREGATE,
+    COMPLETED,
+    CREATED,
+    DONE_FEED,
+    ENDED,
+    FIRST_RESPONSE,
+    REQUESTED,
+    departure_id,
+    subtask_id,
+)
+from headrace.apps.details.priorities import priority_class
+from headrace.apps.details.request import DetailsRequest
+from headrace.apps.details.tallying import Tally
+from headrace.apps.details.wording import Slice
+from headrace.apps.details.writing import Part, write
+from headrace.model.errors import HandleExpiredError
+from headrace.model.provider_errors import ProviderError
+
+if TYPE_CHECKING:
+    from headrace.tasks import Task
+
+#: Parts that say nothing for so long, neither an answer nor a dead letter, are counted as dead.
+PATIENCE = "15m"
+#: Items of one call in single-call mode at most; more are several calls, one after another.
+LARGEST = 50
+#: Characters of taken names that go along with a request.
+MOST_AVOIDED = 2_000
+
+
+@dataclass
+class Coordinator:
+    """One entry of the coordinator's handler."""
+
+    means: Means
+    subtask: Task[..., Any]
+    context: Context
+    batch_id: str
+    request: DetailsRequest
+    plan: dict[str, Any]
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def order(self) -> Order:
+        """What the first response is reckoned with."""
+        return Order(self.request.first_count, self.plan["asked_at"], time.time)
+
+    async def run(self) -> dict[str, Any]:
+        """Make the batch by parts over the bus."""
+        departures = waves(self.plan["sizes"])
+        for departure in departures:
+            await self._go(departure)
+        last = departures[-1]
+        for turn in range(MOST_TOP_UPS):
+            missing = await self._missing(turn, last)
+            if missing <= 0:
+                break
+            last = top_up(self.request, missing, last)
+            await self._go(last)
+        return await self._end()
+
+    async def run_single(self) -> dict[str, Any]:
+        """Make the batch here by one large call, or by several one after another."""
+        await self._accept()
+        sizes = even_sizes(self.request.count, LARGEST)
+        for index, size in enumerate(sizes):
+            asked = Slice(
+                subtask_id=subtask_id(self.batch_id, index), type=self.request.type, count=size,
+                style=self.request.style, batch_index=index, batches=len(sizes),
+            )  # fmt: skip
+            try:
+                told = await self.context.step(f"part-{index}", partial(self._write_here, asked))
+            except ProviderError:
+                if not self.context.last_try:
+                    raise
+                self.tally.add_dead()
+            else:
+                self.tally.add(told)
+        return await self._end()
+
+    async def _write_here(self, asked: Slice) -> dict[str, Any]:
+        """Write a part, let its event leave as an agent would, and return what it tells but for the items."""
+        part = Part(self.batch_id, asked, self.request.scope, self.order, await self._avoid())
+        written = await write(self.means, part, delivered=await self.means.items(self.batch_id))
+        told = {"session_id": self.request.session_id, "task_id": asked.subtask_id, **written.to_json()}
+        await self.means.app.emit(
+            CREATED, told, key=f"created-{asked.batch_index}", aggregate_type=AGGREGATE,
+            aggregate_id=self.request.session_id, correlation_id=departure_id(self.batch_id, 1),
+        )  # fmt: skip
+        return {name: value for name, value in told.items() if name != "items"}
+
+    async def _accept(self) -> None:
+        shown = {name: getattr(self.request, name) for name in ("type", "count", "priority", "session_id", "scope")}
+        promise = {name: self.plan[name] for name in ("expected_seconds", "promised", "detail")}
+        data = {**shown, "style": self.request.style, **promise}
+        await self.means.feed(self.batch_id).append(ACCEPTED, data, key=ACCEPTED)
+
+    async def _avoid(self) -> tuple[str, ...]:
+        """Return the newest names of the scope, as many as go along."""
+        names = await self.means.book(self.request.scope, self.request.type).known_names()
+        chosen, room = [], MOST_AVOIDED
+        for name in reversed(names):
+            room -= len(name)
+            if room < 0:
+                break
+            chosen.append(name)
+        return tuple(reversed(chosen))
+
+    async def _go(self, departure: Departure) -> None:
+        """Let parts go out, and wait until each has answered or is dead."""
+        app, correlation = self.means.app, departure.correlation(self.batch_id)
+        if not await self._has_gone(correlation):
+            await self._send(departure, correlation)
+        try:
+            resumed = await app.wait_for_events(
+                correlation, CREATED, count=len(departure.sizes), request_types=(REQUESTED,), agents=AGENTS,
+                timeout=PATIENCE,
+            )  # fmt: skip
+        except HandleExpiredError:
+            self.tally.add_dead(len(departure.sizes))
+            return
+        for event in resumed.events:
+            self.tally.add(event.payload)
+        self.tally.add_dead(len(resumed.dead))
+
+    async def _has_gone(self, correlation: str) -> bool:
+        """Whether an earlier entry sent these parts: it registered their handle behind that."""
+        if self.context.attempt == 1:
+            return False
+        return await self.means.app.event_stores.handles.get_handle(correlation) is not None
+
+    async def _send(self, departure: Departure, correlation: str) -> None:
+        if departure.number == 1:
+            await self._accept()
+        request = self.request
+        asked = {
+            "session_id": request.session_id, "batch_id": self.batch_id, "type": request.type, "style": request.style,
+            "priority": request.priority, "scope": request.scope, "batches": len(self.plan["sizes"]),
+            "first_count": request.first_count, "asked_at": self.plan["asked_at"], "total": request.count,
+        }  # fmt: skip
+        key = f"avoid-{departure.number}"
+        asked["avoid"] = await self.context.step(key, self._avoid)
+        items = [
+            {**one, "asked": asked, "correlation": correlation} for one in departure.subtasks(self.batch_id)
+        ]  # fmt: skip
+        priority = priority_class(request.priority)
+        await self.means.app.submit(self.subtask, items, key=correlation, spread=True, priority=priority)
+
+    async def _missing(self, turn: int, last: Departure) -> int:
+        """Return how many items are missing after `last`; the same whenever it is asked in this turn."""
+        left = self.request.count - len(await self.means.items(self.batch_id))
+        if left <= 0 and not await self._has_gone(departure_id(self.batch_id, last.number + 1)):
+            # Nothing is stored where all came, which is nearly always: then it stays so.
+            return left
+        return int(await self.context.step(f"missing-{turn}", lambda: left))
+
+    async def _end(self) -> dict[str, Any]:
+        """Tell the end: to the feed, to whoever keeps figures, to the webhook, and to the bus.
+
+        An entry that ended here before finds what was told then, and tells the rest the same.
+        """
+        feed, request = self.means.feed(self.batch_id), self.request
+        items = await self.means.items(self.batch_id)
+        first = await self._first_response(len(items))
+        ending = self.tally.ending(request, len(items), self.order.seconds, first)
+        number = await feed.append(ENDED, ending, key=ENDED)
+        [entry] = await feed.read(number - 1, 1)
+        ending = dict(entry.data)
+        figures = {"batch_id": self.batch_id, **self.tally.figures(request, ending)}
+        await self.means.app.feed(DONE_FEED).append("done", figures, key=self.batch_id)
+        await tell_webhook(self.means.app, request, self.batch_id, ending)
+        about = {name: getattr(request, name) for name in ("session_id", "type", "style", "priority")}
+        self.context.emit(
+            COMPLETED, {**about, "batch_id": self.batch_id, **ending, "left_over": left_over(items, self.tally.told)},
+            aggregate_type=AGGREGATE, aggregate_id=request.session_id, correlation_id=departure_id(self.batch_id, 1),
+        )  # fmt: skip
+        return ending
+
+    async def _first_response(self, delivered: int) -> float | None:
+        """Return when the first response was there; say it, where who should have said it died before."""
+        if delivered < self.request.first_count:
+            return None
+        feed = self.means.feed(self.batch_id)
+        number = await feed.append(FIRST_RESPONSE, self.order.first_response(), key=FIRST_RESPONSE)
+        [entry] = await feed.read(number - 1, 1)
+        return float(entry.data["seconds"])

@@ -1,0 +1,189 @@
+"""The desk of details: it takes requests, says what to expect, and tells what became of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from headrace.apps.details.agents import register_agents
+from headrace.apps.details.flow import register_tasks
+from headrace.apps.details.means import Means
+from headrace.apps.details.mode import read_mode, set_mode
+from headrace.apps.details.names import ENDED, FIRST_RESPONSE, INTAKE_TASK, ITEM
+from headrace.apps.details.paces import Paces
+from headrace.apps.details.planning import Plan, Terms, make_plan
+from headrace.apps.details.priorities import priority_class
+from headrace.apps.details.request import DetailsRequest, parse_request
+from headrace.apps.details.rooms import Rooms
+from headrace.apps.details.warming import warming
+from headrace.model.errors import NotFoundError
+from headrace.model.job import JobState, JobView
+from headrace.model.names import check_key
+from headrace.model.payload import encode_json, hash_text
+
+if TYPE_CHECKING:
+    from headrace import App
+    from headrace.feeds import Feed
+
+#: By app, for those who have the app alone, such as its service.
+_DESKS: WeakKeyDictionary[App, Details] = WeakKeyDictionary()
+
+_STATUS = {JobState.CANCELLED: "failed", JobState.FAILED: "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What is said to whoever asked, at once."""
+
+    batch_id: str
+    correlation_id: str
+    expected_seconds: float
+    #: Whether the times are promised.
+    promised: bool
+    #: What was reckoned with, and which limit binds.
+    detail: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the service answers it."""
+        return asdict(self)
+
+
+class Details:
+    """Takes requests for details; made by `register`."""
+
+    def __init__(self, app: App, *, concurrency: int | None = None) -> None:
+        self.app, self.means, self._paces, self._rooms = app, Means(app), Paces(app), Rooms(app)
+        self._intake = register_tasks(app, self.means)
+        most = app.settings.details.agent_concurrency if concurrency is None else concurrency
+        self.agents = register_agents(app, self.means, concurrency=most)
+
+    async def submit(self, request: DetailsRequest | Mapping[str, Any], key: str | None = None) -> Accepted:
+        """Take a request and say what to expect; it is durable then.
+
+        The same `key` with the same request gives the same batch. Raises InvalidInputError naming the field, also for
+        a webhook that nothing would sign, ConflictError for another request of the key, StoreUnavailableError.
+        """
+        if not isinstance(request, DetailsRequest):
+            request = parse_request(request, first_response=self.app.settings.details.first_response)
+        await self.app.check_webhook(request.webhook)
+        told, made = request.to_json(), await self._plan(request)
+        plan = _plan_json(made)
+        call = self._intake.options(priority=priority_class(request.priority))
+        job = call.new_job((), {"request": told, "plan": plan})
+        if key is not None:
+            # What was reckoned with differs from one time to the next: the request alone is what the key stands for.
+            body = hash_text(INTAKE_TASK, encode_json(told, field="request"))
+            job = replace(job, key=check_key("key", key), body_hash=body)
+        stored = await self.app.runtime.client.enqueue(job)
+        if stored != job.id:
+            plan = _kwargs(await self._job(stored))["plan"]
+        else:
+            self._rooms.take(made.calls)
+        return Accepted(str(stored), str(stored), plan["expected_seconds"], plan["promised"], plan["detail"])
+
+    async def _plan(self, request: DetailsRequest) -> Plan:
+        pace, room, promised = await self._paces.current(), await self._rooms.current(), self.app.settings.details
+        terms = Terms(promised.deadline.total_seconds(), promised.first_response_deadline.total_seconds())
+        return make_plan(request, pace.now, room, terms, pace.base)
+
+    def feed(self, batch_id: str) -> Feed:
+        """Return the feed of a batch: `accepted`, `item` …, `first_response`, `completed`."""
+        return self.means.feed(batch_id)
+
+    async def view(self, batch_id: str) -> dict[str, Any]:
+        """Return what is known of a batch. Raises NotFoundError, InvalidInputError for what is no id."""
+        job = await self._job(self.app.batch(batch_id).id)
+        entries = await self._entries(str(job.id))
+        items = [{name: value for name, value in one.data.items() if name != "subtask_id"}
+                 for one in entries if one.type == ITEM]  # fmt: skip
+        ended = next((one.data for one in entries if one.type == ENDED), None)
+        first = next((one.data["seconds"] for one in entries if one.type == FIRST_RESPONSE), None)
+        begun = {"status": "running" if entries else _STATUS.get(job.state, "waiting"), "delivered": len(items)}
+        return _shown(job) | begun | dict(ended or {}) | {"first_response_seconds": first, "items": items}
+
+    async def latest(self, limit: int = 50) -> list[dict[str, Any]]:
+        """Return batches, the newest first, without their items."""
+        jobs = await self.app.runtime.stores.inspect.list_jobs(task=INTAKE_TASK, limit=limit)
+        return [await self.outline(job) for job in jobs]
+
+    async def outline(self, job: JobView) -> dict[str, Any]:
+        """Return what is known of the batch of an intake's job, without its items: only the end of its feed is read."""
+        feed = self.feed(str(job.id))
+        end, shown = await feed.end(), _shown(job)
+        last = await feed.read(end - 1, 1) if end else []
+        if last and last[0].type == ENDED:
+            return shown | dict(last[0].data)
+        # Before the items stands that it was accepted, and among them that the first response is there.
+        first = min(shown["count"], shown["first_response"])
+        status = "running" if last else _STATUS.get(job.state, "waiting")
+        return shown | {"status": status, "delivered": max(0, end - 1 - (end > first + 1))}
+
+    async def mode(self) -> str:
+        """Return how batches that begin now are made: "normal" or "single-call"."""
+        return await read_mode(self.app)
+
+    async def set_mode(self, mode: str, progress: Callable[[str], None] | None = None) -> str:
+        """Change how batches are made, once all that were begun have ended; see `mode.set_mode`."""
+        return await set_mode(self.app, mode, progress)
+
+    async def _entries(self, batch_id: str) -> list[Any]:
+        found: list[Any] = []
+        while page := await self.feed(batch_id).read(found[-1].seq if found else 0, 1_000):
+            found += page
+        return found
+
+    async def _job(self, job_id: UUID) -> JobView:
+        job = await self.app.runtime.stores.inspect.get_job(job_id)
+        if job is None or job.task != INTAKE_TASK:
+            raise NotFoundError(f"no batch of details {job_id}; `headrace details list` shows those there are")
+        return job
+
+
+def register(app: App, *, concurrency: int | None = None) -> Details:
+    """Add the tasks and agents of details to an app and return their desk; its workers and agents start warm.
+
+    `concurrency`: parts that each agent writes at once; default `[details] agent_concurrency`.
+
+    >>> from headrace import App
+    >>> details = register(App("memory://"))
+    >>> [agent.id for agent in details.agents]
+    ['characterexpert', 'worldbuilder']
+    """
+    _DESKS[app] = Details(app, concurrency=concurrency)
+    app.lifespan = warming(app.lifespan)
+    return _DESKS[app]
+
+
+def desk_of(app: App) -> Details | None:
+    """Return the desk of an app; None for an app without details.
+
+    >>> from headrace import App
+    >>> desk_of(App("memory://")) is None
+    True
+    """
+    return _DESKS.get(app)
+
+
+def _plan_json(plan: Plan) -> dict[str, Any]:
+    told = {name: value for name, value in asdict(plan).items() if name != "calls"}
+    return {**told, "sizes": list(plan.sizes), "asked_at": round(time.time(), 3)}
+
+
+def _kwargs(job: JobView) -> dict[str, Any]:
+    kwargs: dict[str, Any] = (json.loads(job.args) if isinstance(job.args, str) else job.args)["kwargs"]
+    return kwargs
+
+
+def _shown(job: JobView) -> dict[str, Any]:
+    kwargs = _kwargs(job)
+    request, plan = kwargs["request"], kwargs["plan"]
+    return {
+        "batch_id": str(job.id), "correlation_id": str(job.id), **request,
+        **{name: plan[name] for name in ("expected_seconds", "promised", "detail")},
+        "submitted_at": job.created_at.isoformat(),
+    }  # fmt: skip

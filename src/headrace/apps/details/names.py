@@ -1,0 +1,78 @@
+"""What the parts of details call each other: queues, tasks, types of events, feeds, and the ids of parts of a batch."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid5
+
+from headrace.model.names import MAX_KEY_LENGTH
+from headrace.model.payload import hash_text
+
+#: Where requests wait until they begin; paused while the mode changes.
+INTAKE_QUEUE = "details.intake"
+#: Where batches are coordinated.
+FLOWS_QUEUE = "details.flows"
+#: Where the parts of batches wait for their turn, by priority.
+SUBTASKS_QUEUE = "details.subtasks"
+
+INTAKE_TASK = "details_intake"
+FLOW_TASK = "genesis_detail_batch_flow"
+SUBTASK_TASK = "details_subtask"
+
+REQUESTED = "Genesis.Session.DetailBatchGenerationRequested"
+CREATED = "Genesis.Session.DetailBatchCreated"
+COMPLETED = "Genesis.Session.DetailBatchCompleted"
+AGGREGATE = "GenesisSession"
+
+#: Entries of the feed of a batch, in this order; there are as many items as were delivered.
+ACCEPTED, ITEM, FIRST_RESPONSE, ENDED = "accepted", "item", "first_response", "completed"
+#: The feed of ended batches, and the one of changes of the mode.
+DONE_FEED, MODE_FEED = "details.done", "details.mode"
+
+_OWNERS = UUID("7f3c0e6e-8a38-5d0e-9d6d-3a1f5c3b9e44")
+
+
+def feed_name(batch_id: str) -> str:
+    """Return the name of the feed of a batch."""
+    return f"details:{batch_id}"
+
+
+def scope_name(scope: str, type_: str) -> str:
+    """Return the name of the book of names of a scope.
+
+    >>> scope_name("saga-7", "skill")
+    'details/saga-7/skill'
+    """
+    return f"details/{scope}/{type_}"
+
+
+def departure_id(batch_id: str, number: int) -> str:
+    """Return the correlation id of the parts of a batch that go out together; of the first it is the batch's.
+
+    >>> departure_id("b", 1), departure_id("b", 2)
+    ('b', 'b.2')
+    """
+    return batch_id if number == 1 else f"{batch_id}.{number}"
+
+
+def subtask_id(batch_id: str, index: int) -> str:
+    """Return the id of a part of a batch, counted from 0.
+
+    >>> subtask_id("b", 3)
+    'b:3'
+    """
+    return f"{batch_id}:{index}"
+
+
+def item_key(subtask: str, name: str) -> str:
+    """Return the key under which an item stands in its feed; `name`: its name, normalised.
+
+    >>> item_key("b:3", "frost keep"), len(item_key("b:3", "x" * 400))
+    ('b:3:frost keep', 68)
+    """
+    key = f"{subtask}:{name}"
+    return key if len(key) <= MAX_KEY_LENGTH and key.isprintable() else f"{subtask}:{hash_text(name)}"
+
+
+def owner_of(subtask: str) -> UUID:
+    """Return whose names those of a part are."""
+    return uuid5(_OWNERS, subtask)

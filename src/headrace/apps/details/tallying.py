@@ -1,0 +1,58 @@
+"""Adding up what became of the parts of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.apps.details.pace import Measured, Pace, learn_all
+from headrace.apps.details.request import DetailsRequest
+from headrace.apps.details.writing import read_measured
+
+_SUMS = ("calls", "input_tokens", "output_tokens", "rejected", "duplicates", "failures")
+
+
+@dataclass
+class Tally:
+    """What the parts of a batch came to."""
+
+    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_SUMS, 0))
+    dead: int = 0
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
+    base: list[Measured] = field(default_factory=list)
+    #: Parts that told what they wrote.
+    told: set[str] = field(default_factory=set)
+
+    def add(self, told: Mapping[str, Any]) -> None:
+        """Add a part that was written."""
+        for name in _SUMS:
+            self.sums[name] += int(told.get(name, 0))
+        self.tasks.append({"status": "completed", "seconds": told.get("seconds", 0.0)})
+        self.measured += read_measured(told)
+        self.base += read_measured(told, "base")
+        self.told.add(str(told.get("task_id", "")))
+
+    def add_dead(self, count: int = 1) -> None:
+        """Add parts that became dead letters, or never answered."""
+        self.dead += count
+        self.tasks += [{"status": "dead", "seconds": None}] * count
+
+    def ending(self, request: DetailsRequest, delivered: int, seconds: float, first: float | None) -> dict[str, Any]:
+        """Return what the last entry of the feed says."""
+        status = "completed" if delivered >= request.count else "partial" if delivered else "failed"
+        return {
+            "status": status, "delivered": delivered, "count": request.count, "seconds": seconds,
+            "first_response_seconds": first,
+            **self.sums, "tokens": self.sums["input_tokens"] + self.sums["output_tokens"], "dead_letters": self.dead,
+        }  # fmt: skip
+
+    def figures(self, request: DetailsRequest, ending: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entry of the feed of ended batches."""
+        return {
+            **{name: value for name, value in ending.items() if name != "tokens"}, "type": request.type,
+            "priority": request.priority, "tasks": self.tasks,
+            "pace": learn_all(Pace(), self.measured).to_json(),
+            "base": learn_all(Pace(), self.base).to_json(),
+        }  # fmt: skip

@@ -1,0 +1,186 @@
+"""Writing the items of one part of a batch: asked for, named uniquely, delivered one by one, and topped up at once.
+
+Guaranteed: an item that is delivered has a name that nobody else has in its scope; writing a part again after a crash
+goes on behind what was delivered. Not guaranteed: that all items come; what is missing is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from headrace.apps.details.items import DetailItem
+from headrace.apps.details.means import Means, Order
+from headrace.apps.details.names import owner_of
+from headrace.apps.details.pace import Measured
+from headrace.apps.details.wording import TEMPERATURE, Slice, word
+from headrace.llm.dedupe import NameBook
+from headrace.model.provider_errors import BadOutputError, ProviderError
+from headrace.model.usage import UsageMeter, current_meter
+
+#: Asks of one part: the first, and short ones for what is missing.
+MOST_ASKS = 5
+#: Passing failures of the provider that are overcome here: seconds are what is promised.
+MOST_FAILURES = 4
+PAUSES = (0.1, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is to be written."""
+
+    batch_id: str
+    slice: Slice
+    scope: str
+    order: Order
+    #: Names that were taken when the part was made.
+    avoid: tuple[str, ...] = ()
+
+
+@dataclass
+class Written:
+    """What came of a part."""
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    #: Asked for, and none: without a name, or not of the form.
+    rejected: int = 0
+    #: Items whose names were taken.
+    duplicates: int = 0
+    #: Failures that were overcome.
+    failures: int = 0
+    seconds: float = 0.0
+    #: How fast the model was; None: nothing tells.
+    measured: Measured | None = None
+    #: How fast it was at its best: without what our own load added.
+    base: Measured | None = None
+    meter: UsageMeter = field(default_factory=UsageMeter)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as events and figures tell it."""
+        total = self.meter.total
+        return {
+            "items": self.items, "rejected": self.rejected, "duplicates": self.duplicates, "failures": self.failures,
+            "calls": total.calls, "input_tokens": total.input_tokens, "output_tokens": total.output_tokens,
+            "seconds": round(self.seconds, 3),
+            "measured": None if self.measured is None else asdict(self.measured),
+            "base": None if self.base is None else asdict(self.base),
+        }  # fmt: skip
+
+
+def read_measured(data: Mapping[str, Any], name: str = "measured") -> list[Measured]:
+    """Return what the document of a part tells of the model's pace; `name`: "base" for its best.
+
+    >>> told = {"first_token_seconds": 0.4, "writing_seconds": 3.0, "output_tokens": 300, "items": 5}
+    >>> read_measured({"measured": told})[0].items, read_measured({})
+    (5, [])
+    """
+    told = data.get(name)
+    return [] if told is None else [Measured(**told)]
+
+
+async def write(means: Means, part: Part, *, delivered: list[dict[str, Any]]) -> Written:
+    """Write a part; `delivered`: items of its batch that are there already, of which its own count.
+
+    Raises ProviderError for what did not pass, StoreUnavailableError.
+    """
+    writer = _Writer(means, part)
+    return await writer.write([item for item in delivered if item.get("subtask_id") == part.slice.subtask_id])
+
+
+class _Writer:
+    def __init__(self, means: Means, part: Part) -> None:
+        self._means, self._part, self._written = means, part, Written()
+        self._book: NameBook = means.book(part.scope, part.slice.type)
+        self._avoid: dict[str, None] = dict.fromkeys(part.avoid)
+        self._keys: set[str] = set()
+
+    @property
+    def _missing(self) -> int:
+        return self._part.slice.count - len(self._written.items)
+
+    async def write(self, own: list[dict[str, Any]]) -> Written:
+        began, written = time.monotonic(), self._written
+        for item in own:
+            self._keep({name: value for name, value in item.items() if name != "subtask_id"})
+        outer = current_meter.get()
+        token = current_meter.set(written.meter)
+        try:
+            await self._ask_until_whole()
+        finally:
+            current_meter.reset(token)
+            if outer is not None:
+                outer.add(written.meter.total)
+            written.seconds = time.monotonic() - began
+            self._measure()
+        return written
+
+    def _measure(self) -> None:
+        """Note the pace of the model as this process sees it, with the length of items as this part saw it."""
+        written = self._written
+        tokens, count = written.meter.total.output_tokens, len(written.items) + written.duplicates
+        pace = self._means.app.llm.pace
+        if pace is None or not (written.meter.total.calls and tokens and count):
+            return
+
+        def measured(first: float, rate: float) -> Measured:
+            return Measured(round(first, 3), round(tokens / rate, 3), tokens, count)
+
+        written.measured = measured(pace.first_token_seconds, pace.tokens_per_second)
+        written.base = measured(pace.first_token_seconds_p10, pace.tokens_per_second_p10)
+
+    async def _ask_until_whole(self) -> None:
+        asks = 0
+        while self._missing > 0 and asks < MOST_ASKS + self._written.failures:
+            try:
+                await self._ask(asks)
+            except ProviderError as error:
+                await self._overcome(error)
+            asks += 1
+
+    async def _overcome(self, error: ProviderError) -> None:
+        """Pause after a passing failure. Raises what does not pass, and what failed too often."""
+        self._written.failures += 1
+        passes = error.transient or isinstance(error, BadOutputError)
+        if not passes or self._written.failures >= MOST_FAILURES:
+            raise error
+        await asyncio.sleep(random.uniform(*PAUSES))  # noqa: S311 - spreads
+
+    async def _ask(self, number: int) -> None:
+        asked = replace(self._part.slice, count=self._missing, ask=number)
+        wording = word(asked, list(self._avoid))
+        answers = self._means.app.llm.stream_items(
+            DetailItem, prompt=wording.prompt, system=wording.system, expected=asked.count, temperature=TEMPERATURE
+        )
+        rejected: set[int] = set()
+        async with aclosing(answers):
+            async for result in answers:
+                if result.value is None:
+                    rejected.add(result.index)
+                elif self._missing > 0:
+                    await self._take(result.value)
+        self._written.rejected += len(rejected)
+
+    async def _take(self, item: DetailItem) -> None:
+        """Deliver an item whose name nobody has."""
+        part = self._part
+        if item.key in self._keys:
+            self._written.duplicates += 1
+            return
+        claimed = await self._book.claim([item.name], owner=owner_of(part.slice.subtask_id))
+        if not claimed.accepted:
+            self._written.duplicates += 1
+            self._avoid |= dict.fromkeys([item.name, *(each.because for each in claimed.rejected if each.because)])
+            return
+        told = item.to_json()
+        await self._means.deliver(part.batch_id, part.slice.subtask_id, item.key, told, part.order)
+        self._keep(told)
+
+    def _keep(self, item: dict[str, Any]) -> None:
+        self._written.items.append(item)
+        self._keys.add(DetailItem(name=item["name"]).key)
+        self._avoid[item["name"]] = None

@@ -1,0 +1,1 @@
+"""Feeds in one process: appends that go together, and tails that all followers share."""

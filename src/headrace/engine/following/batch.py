@@ -1,0 +1,96 @@
+"""The feed of a batch: its finished items as they finish, its rounds, and its end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from headrace.engine.feeds.hub import FeedHub
+from headrace.engine.following.items import ItemReader
+from headrace.engine.queries import item_document
+from headrace.model.batch import BatchItem, BatchState, BatchView
+from headrace.model.errors import NotFoundError
+from headrace.model.feed import Entry, NewEntry
+from headrace.model.payload import encode_json
+from headrace.ports.inspect import Inspect
+
+ITEM, ROUND, CLOSED = "item", "round", "closed"
+#: Characters of a result or an error that stands in an entry; a longer one is left out.
+MOST_RESULT = 16 << 10
+#: Items of one read: each may have a result of 256 KiB. And entries that are looked through for the place to begin at.
+PAGE, LAST_ENTRIES = 50, 50
+
+
+def batch_feed(batch_id: UUID) -> str:
+    """Return the name of the feed of a batch.
+
+    >>> batch_feed(UUID(int=7))
+    'batch:00000000-0000-0000-0000-000000000007'
+    """
+    return f"batch:{batch_id}"
+
+
+class BatchGrower:
+    """Lets the feed of one batch grow until the batch is closed."""
+
+    def __init__(self, inspect: Inspect, hub: FeedHub, batch_id: UUID) -> None:
+        self._inspect, self._hub, self._batch_id = inspect, hub, batch_id
+        self._reader: ItemReader | None = None
+        self._round = 1
+        self.over = False
+
+    async def look(self) -> bool:
+        """Append what has finished; return whether that was something. Raises NotFoundError."""
+        view = await self._inspect.get_batch(self._batch_id)
+        if view is None:
+            raise NotFoundError(f"no batch {self._batch_id}")
+        reader = self._reader = self._reader or await self._begin()
+        grew = False
+        if view.round > self._round:
+            await self._append(NewEntry(ROUND, encode_json({"round": view.round}, field="data"), f"round/{view.round}"))
+            self._round, grew = view.round, True
+        # What is closed when it is looked at has no items that are not read now.
+        async for items in reader.new_items():
+            await self._append(*(_item_entry(item) for item in items))
+            grew = True
+        if view.state is BatchState.CLOSED:
+            await self._append(await self._closed(view))
+            self.over = True
+        return grew
+
+    async def _begin(self) -> ItemReader:
+        """Return a reader behind the last item that the feed has: what stands before that one is in the feed too."""
+        name = batch_feed(self._batch_id)
+        end = await self._hub.end(name)
+        last = await self._hub.read(name, after=max(end - LAST_ENTRIES, 0), limit=LAST_ENTRIES)
+        cursors = [json.loads(entry.data)["cursor"] for entry in last if entry.type == ITEM]
+        return ItemReader(self._inspect, self._batch_id, cursors[-1] if cursors else "", page=PAGE)
+
+    async def _closed(self, view: BatchView) -> NewEntry:
+        counts = await self._inspect.batch_progress(view.id)
+        data = {
+            "round": view.round, "outcome": view.outcome, "total": counts.total, "succeeded": counts.succeeded,
+            "failed": counts.failed, "cancelled": counts.cancelled,
+        }  # fmt: skip
+        return NewEntry(CLOSED, encode_json(data, field="data"), f"closed/{view.round}")
+
+    async def _append(self, *entries: NewEntry) -> None:
+        await self._hub.append_all(batch_feed(self._batch_id), entries)
+
+
+def is_last(entry: Entry, round_number: int) -> bool:
+    """Whether an entry says that a batch was closed in a round, or in a later one."""
+    return entry.type == CLOSED and int(json.loads(entry.data)["round"]) >= round_number
+
+
+def _item_entry(item: BatchItem) -> NewEntry:
+    document = item_document(item)
+    for name in ("result", "error"):
+        if len(_text(document.get(name))) > MOST_RESULT:
+            document |= {name: None, "left_out": True}
+    return NewEntry(ITEM, _text(document), f"item/{item.job_id}")
+
+
+def _text(value: Any) -> str:
+    return encode_json(value, field="data", most=1 << 30)

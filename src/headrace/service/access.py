@@ -1,0 +1,54 @@
+"""Whom a service answers: to which names, and whether all have to show a token."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from headrace.model.errors import ConfigError
+from headrace.service_settings import LOCALHOST
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the service asks of everybody. As it is made without arguments, it is for this machine alone."""
+
+    #: Whether a token is needed; one that is sent is checked in any case.
+    required: bool = False
+    #: Names that it answers to besides this machine's own; None: to any.
+    hosts: frozenset[str] | None = frozenset()
+
+    @classmethod
+    def at(cls, host: str, *, require_token: bool = False, hosts: tuple[str, ...] = ()) -> Access:
+        """Return the access of a service that listens at an address. Raises ConfigError.
+
+        >>> Access.at("127.0.0.1").required, Access.at("0.0.0.0").required
+        (False, True)
+        """
+        required = require_token or not is_loopback(host)
+        if hosts and not required:
+            fix = "set service.require_token = true, or leave service.hosts out"
+            raise ConfigError(f"service.hosts names {hosts[0]!r}, but on {host} no token is asked for: {fix}")
+        if hosts or is_loopback(host):
+            return cls(required, frozenset(name.lower() for name in hosts))
+        return cls(required, None)
+
+    def answers_to(self, host: str) -> bool:
+        """Whether requests to a name or an address are answered; an empty one is none.
+
+        >>> Access().answers_to("localhost"), Access().answers_to("evil.example")
+        (True, False)
+        """
+        return host != "" and (self.hosts is None or host in self.hosts or is_loopback(host))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is this machine's own.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("localhost.evil.example")
+    (True, True, False)
+    """
+    try:
+        return host == LOCALHOST or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

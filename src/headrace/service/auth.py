@@ -1,0 +1,105 @@
+"""What a route needs of whoever calls it, and who that is.
+
+Every route is open to one scope of tokens. Routes that are asked by GET are for `read` unless they say otherwise; all
+others say it, or no token opens them:
+
+    @router.post("", dependencies=[needs(Scope.SUBMIT)])
+
+`gate.Gate` checks it before a route is found, and the route checks it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Depends, Request
+
+from headrace.model.api_token import ApiToken, Scope
+from headrace.service.attempts import Attempts
+from headrace.service.problems import RequestError
+
+#: Where a request has its caller.
+CALLER = "headrace.caller"
+#: Asks for a token.
+ASKS = {"www-authenticate": "Bearer"}
+_FIX = "send `Authorization: Bearer hra_…`; `headrace token create NAME --scope SCOPE` makes one"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a route needs; as a dependency it lets nobody else in."""
+
+    scope: Scope
+    #: Whether the route knows another credential, and asks for it where there is no token.
+    own: bool = False
+
+    async def __call__(self, request: Request) -> None:
+        """Refuse a request whose caller may not do this. Raises RequestError: 401, 403."""
+        caller_of(request).check(self)
+
+
+def needs(scope: Scope, *, own: bool = False) -> Any:
+    """Return the dependency of a route that is open to tokens of a scope.
+
+    `own`: the route asks for a credential of its own where `Caller.admitted` is false.
+    """
+    return Depends(Needs(scope, own))
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request."""
+
+    #: The token that came with it, which was found live; None: it came without one.
+    token: ApiToken | None
+    #: False: it still has to show a credential of the route's own.
+    admitted: bool
+    attempts: Attempts
+    #: Where it came from.
+    address: str = ""
+
+    def check(self, needed: Needs | None) -> None:
+        """Refuse what this caller may not do; None: what no route says who may do it. Raises RequestError: 401, 403."""
+        if self.token is None:
+            if not self.admitted and not (needed is not None and needed.own):
+                raise unauthorized(f"a token is needed: {_FIX}")
+            return
+        if needed is None:
+            raise RequestError(403, "forbidden", "no token opens this")
+        if needed.scope not in self.token.scopes:
+            has = ", ".join(sorted(self.token.scopes)) or "none"
+            raise RequestError(403, "forbidden", f"this needs a token of the scope {needed.scope}; this one has: {has}")
+
+    def check_pace(self) -> None:
+        """Refuse whoever tried too many wrong credentials. Raises RequestError 429."""
+        if not self.admitted:
+            check_attempts(self.attempts, self.address)
+
+    def refusal(self, detail: str, headers: Mapping[str, str] | None = None) -> RequestError:
+        """Return the answer to a wrong credential of a route's own, and count it."""
+        if not self.admitted:
+            self.attempts.note(self.address)
+        return unauthorized(detail, headers)
+
+
+def caller_of(request: Request) -> Caller:
+    """Return who sent a request. Raises RequestError 401 where nothing asked who that is."""
+    caller = request.scope.get(CALLER)
+    if not isinstance(caller, Caller):
+        raise unauthorized("nothing asked who sent this")
+    return caller
+
+
+def unauthorized(detail: str, headers: Mapping[str, str] | None = None) -> RequestError:
+    """Return the refusal of a request without a right credential; `headers`: what it is asked for, else a token."""
+    return RequestError(401, "unauthorized", detail, headers=ASKS if headers is None else headers)
+
+
+def check_attempts(attempts: Attempts, address: str) -> None:
+    """Refuse an address that tried too many wrong credentials. Raises RequestError 429."""
+    wait = attempts.wait(address)
+    if wait > 0:
+        detail = f"too many wrong credentials came from this address: try again in {wait} s"
+        raise RequestError(429, "too_many_attempts", detail, headers={"retry-after": str(wait)})

@@ -1,0 +1,212 @@
+"""`/details`: batches of generated items, their events as they happen, and how batches are made."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+from headrace.app import App
+from headrace.apps.details.desk import Details, desk_of
+from headrace.apps.details.names import ENDED, INTAKE_TASK, feed_name
+from headrace.apps.details.request import MOST_FIRST, MOST_ID, MOST_ITEMS, MOST_STYLE
+from headrace.apps.details.sessions import session_of
+from headrace.model.api_token import Scope
+from headrace.model.feed import Entry
+from headrace.model.names import check_key
+from headrace.service.auth import needs
+from headrace.service.details_waiting import MOST_WAIT, Switch, first_items, preferred_wait
+from headrace.service.documents import Document
+from headrace.service.paging import Page, decode_place, encode_place
+from headrace.service.served import Served
+from headrace.service.sse import RESPONSES, LastSeen, Source, stream
+
+#: Seconds that a change of mode is waited for within one request.
+MODE_WAIT = 5.0
+LOCATION = "/api/v1/details/"
+Key = Annotated[str | None, Header(alias="Idempotency-Key", description="the same key and body are one batch")]
+
+router = APIRouter(prefix="/details", tags=["details"])
+
+
+class MakeDetails(BaseModel):
+    """A batch of items to generate."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: StrictStr = Field(
+        pattern="^[a-z][a-z0-9_]{0,63}$", examples=["location_name"],
+        description="character_name, location_name, item, skill, organization, or a word of your own",
+    )  # fmt: skip
+    count: StrictInt = Field(ge=1, le=MOST_ITEMS, description="10 to 50 carry the promise of time")
+    style: StrictStr | None = Field(None, max_length=MOST_STYLE, description="how they are to be")
+    priority: StrictInt | None = Field(None, ge=0, le=10, description="10 is the most urgent; 5 unless given")
+    session_id: StrictStr | None = Field(None, min_length=1, max_length=MOST_ID, description="what they belong to")
+    scope: StrictStr | None = Field(
+        None, min_length=1, max_length=MOST_ID, description="names are given once in it; the session unless given"
+    )
+    first_response: StrictInt | None = Field(
+        None, ge=1, le=MOST_FIRST, description="items that make the first response; 10 unless given"
+    )
+    webhook: StrictStr | None = Field(None, max_length=2_048, description="who is told of the end")
+
+
+class ChangeMode(BaseModel):
+    """How batches are to be made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mode: Literal["normal", "single-call"]
+
+
+class AcceptedDetails(Document):
+    """A request that is stored; `items`: those of the first response, where they were waited for and came in time."""
+
+    batch_id: str
+    correlation_id: str
+    expected_seconds: float | None
+    promised: bool
+    detail: str
+    links: dict[str, str]
+
+
+class DetailsDocument(Document):
+    """A batch."""
+
+    batch_id: str
+    type: str
+    count: int
+    status: str
+    delivered: int
+    items: list[dict[str, Any]]
+    links: dict[str, str]
+
+
+class DetailsPage(Document):
+    """A page of batches."""
+
+    batches: list[dict[str, Any]]
+    next_cursor: str | None
+
+
+class ModeDocument(Document):
+    """How batches are made."""
+
+    mode: str
+    #: What this service is changing it to.
+    switching_to: str | None = None
+    detail: str = ""
+
+
+def makes_details(app: App) -> bool:
+    """Whether an app has details."""
+    return desk_of(app) is not None
+
+
+async def served_desk(app: Served) -> Details:
+    """Return the desk of the app that is served; these routes are those of apps that have one."""
+    desk = desk_of(app)
+    assert desk is not None
+    return desk
+
+
+Desk = Annotated[Details, Depends(served_desk)]
+
+
+@router.post("", status_code=202, response_model=AcceptedDetails, dependencies=[needs(Scope.SUBMIT)])
+async def make_details(
+    desk: Desk, body: MakeDetails, key: Key = None,
+    prefer: Annotated[str | None, Header(description=f"wait=N: up to {MOST_WAIT} s for the first response")] = None,
+) -> Response:  # fmt: skip
+    """Accept a request and answer at once, with the id of its batch and what can be expected.
+
+    The same key with the same body gives the same batch again. With `Prefer: wait=N` the items of the first response
+    are in the answer when they are there in time.
+    """
+    given = body.model_dump(exclude_none=True)
+    if key is not None:
+        given.setdefault("session_id", session_of(check_key("Idempotency-Key", key)))
+    accepted = await desk.submit(given, key=key)
+    document = accepted.to_json() | {"links": links_of(accepted.batch_id)}
+    headers = {"location": f"{LOCATION}{accepted.batch_id}"}
+    wait = preferred_wait(prefer)
+    if wait:
+        headers["preference-applied"] = f"wait={wait}"
+        items = await first_items(desk.feed(accepted.batch_id), wait)
+        document |= {} if items is None else {"items": items}
+    return JSONResponse(document, 202, headers=headers)
+
+
+@router.get("", response_model=DetailsPage)
+async def list_details(app: Served, desk: Desk, page: Annotated[Page, Query()]) -> dict[str, Any]:
+    """List batches, the newest first, without their items."""
+    before = None if page.cursor is None else decode_place(page.cursor)
+    # One more tells whether another page follows.
+    jobs = await app.runtime.stores.inspect.list_jobs(task=INTAKE_TASK, before=before, limit=page.limit + 1)
+    shown = jobs[: page.limit]
+    rows = [await desk.outline(job) for job in shown]
+    last = encode_place((shown[-1].created_at, shown[-1].id)) if len(jobs) > len(shown) else None
+    return {"batches": rows, "next_cursor": last}
+
+
+@router.get("/mode", response_model=ModeDocument)
+async def get_mode(request: Request, desk: Desk) -> dict[str, Any]:
+    """Return how batches that begin now are made, and to what this is being changed by this service, if it is."""
+    return await _mode_document(desk, _switch(request))
+
+
+@router.put(
+    "/mode", response_model=ModeDocument, dependencies=[needs(Scope.OPERATE)],
+    responses={202: {"model": ModeDocument, "description": "what was begun has not ended: ask again"}},
+)  # fmt: skip
+async def put_mode(request: Request, desk: Desk, body: ChangeMode) -> Response:
+    """Change how batches are made, once all that were begun have ended; requests are accepted meanwhile.
+
+    Answers 202 while the change goes on: the same request again waits for its end, and finishes one that was cut off.
+    """
+    switch = _switch(request)
+    ended = await switch.make(body.mode, lambda progress: desk.set_mode(body.mode, progress), MODE_WAIT)
+    return JSONResponse(await _mode_document(desk, switch), 200 if ended else 202)
+
+
+@router.get("/{batch_id}", response_model=DetailsDocument)
+async def get_details(desk: Desk, batch_id: str) -> dict[str, Any]:
+    """Return a batch with the items that it has so far, and how it ended."""
+    found = await desk.view(batch_id)
+    return found | {"links": links_of(found["batch_id"])}
+
+
+@router.get("/{batch_id}/events", responses=RESPONSES, response_class=Response)
+async def details_events(request: Request, desk: Desk, batch_id: str, after: LastSeen) -> Response:
+    """Follow a batch: `accepted`, each `item` as it is written, `first_response`, and `completed`, which ends it."""
+    found = await desk.view(batch_id)
+    return await stream(Source(feed_name(found["batch_id"]), _is_last), request, after)
+
+
+def links_of(batch_id: str) -> dict[str, str]:
+    """Return where a batch is found.
+
+    >>> links_of("7")["events"]
+    '/api/v1/details/7/events'
+    """
+    return {"self": f"{LOCATION}{batch_id}", "events": f"{LOCATION}{batch_id}/events"}
+
+
+def _is_last(entry: Entry) -> bool:
+    return entry.type == ENDED
+
+
+def _switch(request: Request) -> Switch:
+    """Return the change of mode of this service."""
+    state = request.app.state
+    if not hasattr(state, "details_switch"):
+        state.details_switch = Switch()
+    switch: Switch = state.details_switch
+    return switch
+
+
+async def _mode_document(desk: Details, switch: Switch) -> dict[str, Any]:
+    changing = {"switching_to": switch.wanted, "detail": switch.left} if switch.runs else {}
+    return {"mode": await desk.mode(), "switching_to": None, "detail": ""} | changing

@@ -1,0 +1,43 @@
+"""`/batches/ID/events` and `/runs/ID/events`: what happens to batches and runs, as it happens."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fastapi import APIRouter, Request, Response
+
+from headrace.engine.following import batch as batches
+from headrace.engine.following import run as runs
+from headrace.engine.queries import parse_id
+from headrace.service.served import Served
+from headrace.service.sse import RESPONSES, LastSeen, Source, stream
+
+router = APIRouter()
+
+
+@router.get("/batches/{batch_id}/events", tags=["batches"], responses=RESPONSES, response_class=Response)
+async def batch_events(app: Served, request: Request, batch_id: str, after: LastSeen) -> Response:
+    """Follow a batch: `item` for each item that has ended, `round` when more are added, and at last `closed`.
+
+    Results above 16 KiB are left out, and read by `/batches/ID/results`.
+    """
+    runtime, found = app.runtime, parse_id("batch id", batch_id)
+    view = await app.batch(found).view()
+    grows = runtime.growing.grown(
+        batches.batch_feed(found), partial(batches.BatchGrower, runtime.stores.inspect, runtime.feeds, found)
+    )
+    until = partial(batches.is_last, round_number=view.round)
+    return await stream(Source(batches.batch_feed(found), until, grows), request, after)
+
+
+@router.get("/runs/{run_id}/events", tags=["runs"], responses=RESPONSES, response_class=Response)
+async def run_events(app: Served, request: Request, run_id: str, after: LastSeen) -> Response:
+    """Follow a run: `state`, `node` for each node that is seen running or has ended, and at last `ended`.
+
+    Outputs are read by `/runs/ID` and `/runs/ID/nodes/PATH`.
+    """
+    runtime, run = app.runtime, app.find_run(run_id)
+    await run.view()
+    name = runs.run_feed(run.id)
+    grows = runtime.growing.grown(name, partial(runs.RunGrower, runtime.means, runtime.feeds, run.id))
+    return await stream(Source(name, runs.is_last, grows), request, after)

@@ -1,0 +1,113 @@
+"""The gate: who sends a request, and whether it may do what it asks for. What is not known to be allowed is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from headrace.model.api_token import ApiToken, TokenState
+from headrace.ports.token_store import TokenStore
+from headrace.service.access import Access
+from headrace.service.attempts import Attempts
+from headrace.service.auth import Caller, check_attempts, unauthorized
+from headrace.service.known_tokens import KnownTokens
+from headrace.service.permits import PUBLIC, Permit, Permits
+from headrace.service.problems import RequestError
+
+#: Parameters that people put tokens into. Addresses stand in logs, in histories and in what browsers pass on.
+_QUERY_NAMES = frozenset({"token", "access_token", "api_token"})
+_TOKEN_LIKE = re.compile(r"hra_[A-Za-z0-9_-]{20}")
+#: Webhooks may have any parameters; those with a token of ours among them are refused all the same.
+WEBHOOKS = "/webhook/"
+
+
+class Gate:
+    """Decides about requests before any route sees them."""
+
+    def __init__(self, access: Access, tokens: KnownTokens, permits: Permits, attempts: Attempts) -> None:
+        self.access, self.tokens, self.permits, self.attempts = access, tokens, permits, attempts
+
+    @classmethod
+    def of(cls, service: FastAPI, access: Access, store: Callable[[], TokenStore]) -> Gate:
+        """Return the gate of a service that has all its routes."""
+        return cls(access, KnownTokens(store), Permits.of(service), Attempts())
+
+    async def admit(self, scope: Scope, headers: Headers) -> Caller:
+        """Return who sent a request. Raises RequestError: 400, 401, 403, 429, 503."""
+        client = scope.get("client")
+        address = str(client[0]) if client else ""
+        if is_public(scope):
+            return Caller(None, True, self.attempts, address)
+        _check_query(scope)
+        permit = self.permits.find(scope["method"], scope["path"])
+        text = token_of(headers, others=scope["path"].startswith(WEBHOOKS))
+        token = None if text is None else await self._checked(text, address)
+        caller = Caller(token, token is not None or not self.access.required, self.attempts, address)
+        # Whoever has a token is told of addresses that there are not; all others are asked for one there too.
+        if permit is not None or token is None:
+            caller.check(None if permit is None else permit.needed)
+        return caller
+
+    async def _checked(self, text: str, address: str) -> ApiToken:
+        if not self.tokens.was_known(text):
+            check_attempts(self.attempts, address)
+        found = await self.tokens.find(text)
+        if found is not None and found.state is TokenState.LIVE:
+            return found
+        self.attempts.note(address)
+        why = "is not known" if found is None else f"is {found.state}"
+        raise unauthorized(f"the token {why}: `headrace token create NAME --scope SCOPE` makes another one")
+
+    async def close(self) -> None:
+        """Wait for what goes on in the background."""
+        await self.tokens.close()
+
+
+def is_public(scope: Scope) -> bool:
+    """Whether a request asks for what everybody may see: written out exactly, and in no other way.
+
+    >>> is_public({"method": "GET", "path": "/healthz", "raw_path": b"/%68ealthz"})
+    False
+    """
+    path = scope["path"]
+    return scope["method"] == "GET" and path in PUBLIC and scope.get("raw_path") == path.encode()
+
+
+def token_of(headers: Headers, *, others: bool = False) -> str | None:
+    """Return the token that came with a request; None: none came. Raises RequestError: 400, 401.
+
+    `others`: other credentials may stand in its place, which is for the route to look at.
+    """
+    given = headers.getlist("authorization")
+    if len(given) > 1:
+        raise RequestError(400, "invalid_request", f"one Authorization header may be sent, got {len(given)}")
+    if not given:
+        return None
+    scheme, _, text = given[0].partition(" ")
+    if scheme.lower() == "bearer" and (not others or text.strip().startswith("hra_")):
+        return text.strip()
+    if others:
+        return None
+    raise unauthorized("the header Authorization must be `Bearer hra_…`: other credentials are not taken")
+
+
+def _check_query(scope: Scope) -> None:
+    """Refuse tokens in the address. Raises RequestError 400."""
+    query = scope["query_string"].decode("latin-1")
+    if not query:
+        return
+    pairs = parse_qsl(query, keep_blank_values=True)
+    named = not scope["path"].startswith(WEBHOOKS) and any(name.strip().lower() in _QUERY_NAMES for name, _ in pairs)
+    if named or any(_TOKEN_LIKE.search(text) for pair in pairs for text in pair):
+        fix = "send it as `Authorization: Bearer hra_…`; one that stood in an address is to be revoked"
+        raise RequestError(400, "invalid_request", f"a token must not stand in the address: {fix}")
+
+
+def scope_of(permit: Permit) -> str | None:
+    """Return the scope that a route is open to, for the document of the service; None: it is open to everybody."""
+    return None if permit.path in PUBLIC or permit.needed is None else str(permit.needed.scope)

@@ -1,0 +1,50 @@
+"""`/metrics`: figures of queues, outbox, workers, models and requests, as Prometheus reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+
+from headrace.app import App
+from headrace.engine.exposition import expose, expose_outbox, expose_workers
+from headrace.engine.llm_exposition import expose_models
+from headrace.engine.llm_queries import read_figures
+from headrace.engine.worker_queries import list_workers
+from headrace.service.served import Served
+
+TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}})
+async def metrics(app: Served, request: Request) -> PlainTextResponse:
+    """Return figures of queues, of the outbox, of workers and of models, and of the requests to this process."""
+    parts = [await part(app) for part in PARTS]
+    return PlainTextResponse("".join([*parts, request.app.state.http_figures.expose()]), media_type=TYPE)
+
+
+async def _queues(app: App) -> str:
+    return expose(await app.runtime.stores.inspect.queue_stats())
+
+
+async def _outbox(app: App) -> str:
+    events = app.runtime.stores.events
+    if events is None:
+        return ""
+    return expose_outbox(await events.outbox.outbox_stats(), await events.log.log_groups())
+
+
+async def _workers(app: App) -> str:
+    _, found = await list_workers(app.runtime.stores)
+    return expose_workers(found)
+
+
+async def _models(app: App) -> str:
+    return expose_models(await read_figures(app.runtime.stores))
+
+
+#: What is written, in this order; each is asked for its text when somebody reads.
+PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models)

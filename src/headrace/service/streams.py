@@ -1,0 +1,80 @@
+"""How many streams of events and how many requests the service answers at once, and the end of the streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headrace.service.problems import RequestError, problem_of
+
+#: Streams of one process, and requests besides them: each may hold a body of 1 MiB.
+MOST_STREAMS, MOST_REQUESTS = 1_000, 1_000
+
+#: Cuts a connection at once, by the address and port of who is at its other end.
+Cut = Callable[[tuple[str, int]], None]
+
+
+def _cut_nothing(_: tuple[str, int]) -> None:
+    """There are no connections where nothing listens."""
+
+
+class Streams:
+    """The streams that are open in this process."""
+
+    def __init__(self, most: int = MOST_STREAMS) -> None:
+        self._most = most
+        self._pumps: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self.open = 0
+        #: Set by whoever listens.
+        self.cut: Cut = _cut_nothing
+
+    def check(self) -> None:
+        """Refuse a stream that is one too many, or comes at the end. Raises RequestError 503."""
+        if self._stopping:
+            raise RequestError(503, "stopping", "the service stops: connect to another one, or again in a moment")
+        if self.open >= self._most:
+            why = f"{self._most:,} streams are open, the most that this process serves"
+            raise RequestError(503, "too_many_streams", f"{why}: try again, or start another `headrace serve`")
+
+    @contextmanager
+    def counted(self, pump: asyncio.Task[None]) -> Iterator[None]:
+        """Count a stream until the block ends; its task is cancelled when the service stops."""
+        self.open += 1
+        self._pumps.add(pump)
+        if self._stopping:
+            pump.cancel()
+        try:
+            yield
+        finally:
+            self._pumps.discard(pump)
+            self.open -= 1
+
+    def stop(self) -> None:
+        """End all streams, and let none begin."""
+        self._stopping = True
+        for pump in list(self._pumps):
+            pump.cancel()
+
+
+class Crowd:
+    """Middleware that answers 503 when too many requests run already; streams have a bound of their own."""
+
+    def __init__(self, inner: ASGIApp, streams: Streams, most: int = MOST_REQUESTS) -> None:
+        self._inner, self._streams, self._most = inner, streams, most
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http" and self._running - self._streams.open >= self._most:
+            detail = f"{self._most:,} requests run already: try again in a moment"
+            await problem_of(RequestError(503, "too_many_requests", detail))(scope, receive, send)
+            return
+        self._running += 1
+        try:
+            await self._inner(scope, receive, send)
+        finally:
+            self._running -= 1

@@ -1,0 +1,111 @@
+"""What submits of jobs and batches have in common: their options, their key, their task."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import Header
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+
+from headrace.app import App
+from headrace.engine.operations import find_queue
+from headrace.model.durations import parse_duration
+from headrace.model.errors import InvalidInputError, NotFoundError
+from headrace.model.names import MAX_KEY_LENGTH, check_key, check_name
+from headrace.service.problems import RequestError
+from headrace.tasks import MAX_DELAY, Task
+
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", description="the same as `key` of the body")]
+#: Seconds, or as people write them.
+Duration = StrictInt | StrictFloat | StrictStr
+LEAST_TIMEOUT = timedelta(seconds=1)
+#: Names that are told of those there are.
+_NAMES = 20
+#: Options that go to the task as they are.
+_PLAIN = ("queue", "priority", "timeout", "max_attempts", "fair_key", "concurrency_key", "key_limit", "cost")
+
+
+class JobOptions(BaseModel):
+    """Options of a job, and of every job of a batch; what is left out is the task's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str | None = Field(None, description="idempotency key, unique per task; also as the header")
+    queue: str | None = Field(None, description="name of a queue")
+    priority: (
+        Annotated[StrictInt, Field(ge=0, le=9)] | Literal["interactive", "high", "standard", "low", "bulk"] | None
+    ) = Field(None, description="a class, or 0 (earliest) to 9")
+    run_at: StrictStr | None = Field(
+        None, description="not before this instant, with its offset", json_schema_extra={"format": "date-time"}
+    )
+    delay: Duration | None = Field(None, description="not before so long from now: seconds, or such as `10m`")
+    timeout: Duration | None = Field(None, description="of one attempt, 1 s to 24 h: seconds, or such as `90s`")
+    max_attempts: StrictInt | None = Field(None, ge=1, le=100)
+    fair_key: str | None = Field(None, description="whose share of the queue it uses")
+    concurrency_key: str | None = Field(None, description="at most `key_limit` jobs with this key run at once")
+    key_limit: StrictInt | None = Field(None, ge=1, description="default 1: one after another")
+    cost: StrictInt | StrictFloat | None = Field(None, description="what it uses of its share")
+
+
+def options_of(body: JobOptions, header: str | None) -> dict[str, Any]:
+    """Return the options that were given, as tasks take them. Raises InvalidInputError, RequestError 409."""
+    options = {name: value for name in _PLAIN if (value := getattr(body, name)) is not None}
+    key, run_at = _key_of(body.key, header), _run_at_of(body)
+    if key is not None:
+        options["key"] = key
+    if run_at is not None:
+        options["run_at"] = run_at
+    if body.timeout is not None and parse_duration(body.timeout, field="timeout") < LEAST_TIMEOUT:
+        raise InvalidInputError("timeout", "must be from 1 s to 24 h", body.timeout)
+    return options
+
+
+def _key_of(given: str | None, header: str | None) -> str | None:
+    if header is not None and given not in (None, header):
+        raise InvalidInputError("key", f"must be that of the header Idempotency-Key, {header!r}", given)
+    key = given if header is None else header
+    if key is None:
+        return None
+    if len(key) > MAX_KEY_LENGTH:
+        # What it names beyond the limit cannot be told from another key's.
+        detail = f"key must be at most {MAX_KEY_LENGTH} characters, got {len(key)}: use a shorter one, such as a digest"
+        raise RequestError(409, "idempotency_conflict", detail)
+    return check_key("key", key)
+
+
+def _run_at_of(body: JobOptions) -> datetime | timedelta | None:
+    if body.delay is not None:
+        if body.run_at is not None:
+            raise InvalidInputError("delay", "must not be given together with run_at", body.delay)
+        delay = parse_duration(body.delay, field="delay")
+        if delay > MAX_DELAY:
+            raise InvalidInputError("delay", "must be at most a year", body.delay)
+        return delay
+    if body.run_at is None:
+        return None
+    try:
+        return datetime.fromisoformat(body.run_at)
+    except ValueError:
+        rule = "must be an instant such as 2031-01-31T12:00:00Z"
+        raise InvalidInputError("run_at", rule, body.run_at) from None
+
+
+def task_of(app: App, name: str, *, field: str = "task") -> Task[Any, Any]:
+    """Return a task of the served app. Raises InvalidInputError naming those there are."""
+    if app.registry.get(check_name(field, name)) is None:
+        known = sorted(task.name for task in app.registry)
+        more = f" and {len(known) - _NAMES} more" if len(known) > _NAMES else ""
+        there = ", ".join(known[:_NAMES]) + more if known else "none: serve the app that has it"
+        raise InvalidInputError(field, f"must be a task of the app that is served ({there})", name)
+    return app.find_task(name)
+
+
+async def check_queue(app: App, name: str | None) -> None:
+    """Raise InvalidInputError for a queue that neither the app nor the store knows: nobody would work its jobs."""
+    if name is None or check_name("queue", name) in app.registry.queue_rules or name in app.registry.queues():
+        return
+    try:
+        await find_queue(app.runtime.stores.inspect, name)
+    except NotFoundError as error:
+        raise InvalidInputError("queue", f"must be known ({error})", name) from None

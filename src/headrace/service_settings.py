@@ -1,0 +1,56 @@
+"""`[service]`: where the HTTP service listens, and whom it answers."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from headrace.model.errors import ConfigError
+
+LOCALHOST = "localhost"
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """`[service]`: the HTTP service of `headrace serve`."""
+
+    #: an address of this machine, or localhost; one that others reach needs a token of `headrace token create`
+    host: str = "127.0.0.1"
+    #: 0 takes any free one
+    port: int = 8400
+    #: ask for a token on this machine too; beyond it one is always asked for
+    require_token: bool = False
+    #: names by which others reach it, such as "jobs.example.org"; requests to other names are refused. Empty: those of
+    #: this machine alone, or any name where others reach its address. In the environment with commas between
+    hosts: tuple[str, ...] = ()
+
+
+def check_service(service: ServiceSettings) -> None:
+    """Check the rules of `[service]`. Raises ConfigError."""
+    check_host(service.host)
+    if not 0 <= service.port <= 65_535:
+        raise ConfigError(f"service.port must be from 0 to 65535, got {service.port}")
+    for name in service.hosts:
+        if not (_NAME.fullmatch(name) or _is_address(name)):
+            rule = "must be names or addresses without scheme, port and *, such as jobs.example.org"
+            raise ConfigError(f"service.hosts {rule}, got {name!r}")
+
+
+def check_host(host: str) -> None:
+    """Check an address to listen on. Raises ConfigError.
+
+    >>> check_host("0.0.0.0")
+    """
+    if host != LOCALHOST and not _is_address(host):
+        rule = f"must be an address such as 127.0.0.1, 0.0.0.0 or ::, or {LOCALHOST}"
+        raise ConfigError(f"service.host {rule}, got {host!r}; names that it answers to are service.hosts")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

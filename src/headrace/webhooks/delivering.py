@@ -1,0 +1,113 @@
+"""The task that delivers messages: one job for each, tried again until the receiver took it."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from headrace.engine.context import Context
+from headrace.model.backoff import Backoff
+from headrace.model.durations import format_duration
+from headrace.model.errors import HeadraceError, NotFoundError
+from headrace.model.http import HttpAnswer, HttpError, HttpRequest
+from headrace.model.outcome import Cancel, Fail, Outcome, Snooze
+from headrace.model.targets import ForbiddenTargetError
+from headrace.model.webhook import QUEUE, TASK, WEBHOOK_SPEC, signed_headers
+from headrace.outbound import client as outbound
+from headrace.outbound.client import OutboundClient
+from headrace.webhooks.messages import Gone, NotYet, message_of
+
+if TYPE_CHECKING:
+    from headrace.app import App
+    from headrace.webhook_settings import WebhookSettings
+
+#: Bytes of an answer that are read; what they say does not matter.
+MOST_ANSWER = 64 * 1024
+GONE = 410
+#: A run that is to be cancelled is looked at so often until it is.
+AGAIN = "1s"
+
+
+class DeliveryError(HeadraceError):
+    """The receiver did not take the message. It is tried again; see the log of the receiver."""
+
+    code = "webhook_failed"
+    transient = True
+
+    def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+def register(app: App) -> None:
+    """Register the task with an app, unless it has it."""
+    if app.registry.get(TASK) is not None:
+        return
+    settings = app.settings.webhooks
+    retry = Backoff.exponential(
+        max_attempts=WEBHOOK_SPEC.max_attempts, base=settings.first_retry, cap=settings.longest_retry
+    )
+    client = OutboundClient(settings.targets, resolve=lambda host, port: outbound.resolve_host(host, port))
+
+    @app.task(name=TASK, queue=QUEUE, retry=retry, timeout=WEBHOOK_SPEC.timeout or "2m")
+    async def headrace_webhook(subject: str, order: dict[str, Any], ctx: Context) -> Any:
+        """Deliver one message; `subject` is what it tells of, `order` where it goes and what it says."""
+
+        async def freeze() -> dict[str, Any]:
+            body = await message_of(app, subject, order)
+            return {"body": json.dumps(body, ensure_ascii=False, separators=(",", ":")), "began": time.time()}
+
+        try:
+            # Each try sends the same, so that the same id means the same message.
+            kept = await ctx.step("message", freeze)
+        except NotYet:
+            return Snooze(AGAIN)
+        except (Gone, NotFoundError) as error:
+            return Cancel(str(error))
+        sending = _Sending(client, settings, f"msg_{ctx.job_id.hex}", kept["body"].encode())
+        return await sending.deliver(order["url"], datetime.fromtimestamp(kept["began"], UTC))
+
+
+class _Sending:
+    """One try of one message."""
+
+    def __init__(self, client: OutboundClient, settings: WebhookSettings, message_id: str, body: bytes) -> None:
+        self._client, self._settings = client, settings
+        self._id, self._body = message_id, body
+
+    async def deliver(self, url: str, began: datetime) -> dict[str, Any] | Outcome:
+        """Return the status of the answer. Raises DeliveryError while it is worth trying again."""
+        try:
+            answer = await self._post(url)
+        except DeliveryError as error:
+            if datetime.now(UTC) - began < self._settings.retry_for:
+                raise
+            return Fail(f"{error}; it was tried for {format_duration(self._settings.retry_for)}")
+        if answer.status == GONE:
+            return Cancel("the receiver answers 410: it wants no messages at this URL any more")
+        return {"status": answer.status}
+
+    async def _post(self, url: str) -> HttpAnswer:
+        # The time of this try: receivers refuse messages of long ago.
+        headers = signed_headers(self._settings.secrets, self._id, int(time.time()), self._body)
+        request = HttpRequest(
+            "POST", url, (("Content-Type", "application/json"), *headers.items()), body=self._body,
+            timeout=self._settings.timeout, max_redirects=0, max_bytes=MOST_ANSWER, cut=True,
+        )  # fmt: skip
+        try:
+            answer = await self._client.send(request)
+        except (HttpError, ForbiddenTargetError) as error:
+            raise DeliveryError(str(error)) from None
+        if not (200 <= answer.status < 300 or answer.status == GONE):
+            after = _retry_after(answer.headers.get("retry-after", ""), self._settings.longest_retry)
+            raise DeliveryError(f"the receiver answers {answer.status}, and not 2xx", retry_after=after)
+        return answer
+
+
+def _retry_after(text: str, most: timedelta) -> timedelta | None:
+    """Return how long a receiver asks to be left alone, at most `most`; None for what is no number of seconds."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        return None
+    return min(timedelta(seconds=int(text)), most)

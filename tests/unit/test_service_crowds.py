@@ -1,0 +1,103 @@
+"""Bounds of the service: of requests that run at once, and of connections that ask for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from headrace.service import connections
+from headrace.service.connections import Connections, make_room
+from headrace.service.streams import Crowd, Streams
+from tests.unit.service_calls import code_of
+from tests.waiting import wait_until
+
+
+async def test_requests_beyond_the_bound_are_refused() -> None:
+    """With 503 and when to try again; streams are not among them, and who has ended makes room."""
+    going, running = asyncio.Event(), list[Scope]()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        running.append(scope)
+        await going.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    streams = Streams()
+    transport = httpx2.ASGITransport(Crowd(slow, streams, most=2))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        first = [asyncio.create_task(client.get("/")) for _ in range(2)]
+        await wait_until(lambda: len(running) == 2)
+        refused = await client.get("/")
+        assert (refused.status_code, code_of(refused), refused.headers["retry-after"]) == (
+            503,
+            "too_many_requests",
+            "1",
+        )
+        streams.open = 1
+        third = asyncio.create_task(client.get("/"))
+        await wait_until(lambda: len(running) == 3)
+        going.set()
+        assert [(await task).status_code for task in (*first, third)] == [200, 200, 200]
+        streams.open = 0
+        assert (await client.get("/")).status_code == 200
+
+
+class FakeConnection:
+    """A connection as the server has it."""
+
+    def __init__(self, port: int, *, asked: bool) -> None:
+        self.client, self.cycle, self.transport = ("127.0.0.1", port), object() if asked else None, self
+        self.cuts = 0
+
+    def abort(self) -> None:
+        """Count a cut."""
+        self.cuts += 1
+
+
+def held(*found: FakeConnection) -> Connections:
+    """Return the connections of a server that has these."""
+
+    server: Any = SimpleNamespace(server_state=SimpleNamespace(connections=set(found)))
+    return Connections(server)
+
+
+def test_connections_that_ask_for_nothing_are_cut_at_the_second_look() -> None:
+    """Those that have asked are left to the time-out between two requests."""
+    silent, late, asked = (FakeConnection(port, asked=port == 3) for port in (1, 2, 3))
+    found = held(silent, late, asked)
+    found.cut_silent()
+    late.cycle = object()
+    found.cut_silent()
+    assert (silent.cuts, late.cuts, asked.cuts) == (1, 0, 0)
+
+
+def test_the_connection_of_one_client_is_cut() -> None:
+    """And no other."""
+    one, two = FakeConnection(1, asked=True), FakeConnection(2, asked=True)
+    held(one, two).cut(("127.0.0.1", 2))
+    assert (one.cuts, two.cuts) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "set_to", "room"),
+    [
+        (1_024, 1_048_576, 4_224, 4_096),
+        (1_024, -1, 4_224, 4_096),
+        (1_024, 2_048, 2_048, 1_920),
+        (65_536, 65_536, None, 4_096),
+    ],
+)
+def test_there_is_room_for_as_many_connections_as_files(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, set_to: int | None, room: int
+) -> None:
+    """The soft limit is raised as far as it has to be and may be."""
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(connections.resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(connections.resource, "setrlimit", lambda _, limits: told.append(limits))
+    assert make_room() == room
+    assert told == ([] if set_to is None else [(set_to, hard)])
