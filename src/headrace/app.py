@@ -32,6 +32,7 @@ from headrace.model.queue import QueueOptions, QueueRule
 from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE
 from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, TaskCall, new_batch
+from headrace.transactions import begin_on
 from headrace.webhook_verbs import WebhookVerbs
 from headrace.workflow_verbs import WorkflowVerbs
 
@@ -513,7 +514,7 @@ class App(WorkflowVerbs, EventVerbs, WebhookVerbs):
         `connection`: of asyncpg, psycopg (async) or SQLAlchemy (async). One inside another is a savepoint: the
         outermost hints. Raises InvalidInputError for any other connection.
         """
-        block = _begin(connection)
+        block = begin_on(connection)
         if id(connection) in self._transactions:
             async with block:
                 yield connection
@@ -595,13 +596,3 @@ class App(WorkflowVerbs, EventVerbs, WebhookVerbs):
         from headrace.sync import SyncClient
 
         return SyncClient(self)
-
-
-def _begin(connection: Any) -> AbstractAsyncContextManager[Any]:
-    """Return a transaction of the caller's connection, not begun yet."""
-    begin = getattr(connection, "transaction", None) or getattr(connection, "begin", None)
-    block = begin() if callable(begin) else None
-    if not isinstance(block, AbstractAsyncContextManager):
-        rule = "must be an async connection of asyncpg or psycopg 3, or an async connection or session of SQLAlchemy"
-        raise InvalidInputError("connection", rule, f"{type(connection).__module__}.{type(connection).__name__}")
-    return block
