@@ -207,7 +207,7 @@ async def test_a_large_answer_is_left_after_its_beginning() -> None:
 
 
 @pytest.mark.parametrize("url", [
-    "file:///etc/passwd", "gopher://example.com/", "https://user:pass@example.com/", "http://2130706433/",
+    "file:/etc/passwd", "gopher://example.com/", "https://user:pass@example.com/", "http://2130706433/",
     "http://0xA9FEA9FE/", "http://[::ffff:169.254.169.254]/", "http://localhost./", "http://localhost:8080/",
     "http://169.254.169.254/latest", "http://10.0.0.1/", "https://example.com:22/", "http://[fd00::1]/", "hook", "",
 ])  # fmt: skip
