@@ -4,8 +4,12 @@ Run ``python -m benchmarks.details [--seconds 300] [--clients 20] [--apart] [--f
 its own (fsync on), a scripted provider in a process of its own (0.4 s to the first token, 100 tokens/s per stream, no
 quota), and the service: with its worker in one process, or, with ``--apart``, as service, worker, relay, two agents
 and callback service over PostgreSQL, a Redis server for limits and a broker of the Kafka protocol. So many clients
-each ask for a batch of 10 to 50 items, follow its events to the end, and ask for the next. Needs what the tests need:
-`make setup`.
+each ask for a batch of 10 to 50 items, follow its events to the end, and ask for the next. Of the calls that fail,
+with ``--fail``, a fourth each is a 429, a 500, a stream that breaks, and one that hangs until the deadline of a call.
+Needs what the tests need: `make setup`.
+
+``success`` is the share of batches that were delivered whole, ``retry_success`` the share of failed calls whose part
+succeeded in the end, without a dead letter.
 """
 
 from __future__ import annotations
@@ -28,9 +32,14 @@ from headrace.wiring import migrate
 from tests.backends.kafka import KafkaBroker
 from tests.backends.server import PostgresServer
 from tests.backends.valkey import ValkeyServer
+from tests.faults.details_ledger import retry_figures
 from tests.faults.details_line import APART, TOGETHER, DetailsLine
 from tests.faults.details_load import Load, generate, store_figures
 
+#: How calls fail.
+FAILURES = ("429:rate={rate},retry_after=0.2", "500:rate={rate}", "stream_cut:rate={rate}", "hang:rate={rate}")
+#: Twice what a part of a batch with a promise of time takes.
+CALL_DEADLINE = "8s"
 RULES = files("headrace.apps.details.demo") / "rules.json"
 
 
@@ -41,10 +50,13 @@ async def measure(line: DetailsLine, load: Load) -> dict[str, Any]:
     # The first batches import and connect: they are no part of it.
     await generate(line.client, Load(clients=4, seconds=3, seed=load.seed + 1))
     before = line.cpu_seconds()
+    line.provider.forget_calls()
     outcome = await generate(line.client, load)
     used = {name: round(value - before[name], 1) for name, value in line.cpu_seconds().items()}
     figures = outcome.summary() | {"doubled_names": outcome.doubled[:5], "cpu_seconds": used, "ended": line.ended}
-    return figures | {"store": await store_figures(line.postgres.dsn), "calls": line.provider.stats().calls}
+    figures |= await retry_figures(line.postgres.dsn, line.provider)
+    stats = line.provider.stats()
+    return figures | {"store": await store_figures(line.postgres.dsn), "calls": stats.calls, "outcomes": stats.outcomes}
 
 
 def main() -> None:
@@ -72,13 +84,11 @@ def main() -> None:
 def _line(stack: ExitStack, folder: Path, options: argparse.Namespace) -> DetailsLine:
     postgres = PostgresServer(durable=True)
     stack.callback(postgres.remove)
-    share = options.fail / 3
-    faults = [f"429:rate={share},retry_after=0.2", f"500:rate={share}", f"stream_cut:rate={share}"] if share else []
-    words = [word for fault in faults for word in ("--fault", fault)]
+    words = [word for fault in _faults(options.fail) for word in ("--fault", fault)]
     provider = stack.enter_context(ProviderProcess("--latency", options.latency, "--answers", str(RULES), *words))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    line = DetailsLine(postgres, provider, folder, port)
+    line = DetailsLine(postgres, provider, folder, port, told={"HEADRACE_LLM_TIMEOUT": CALL_DEADLINE})
     if options.apart:
         line.processes, line.redis, line.broker = APART, ValkeyServer(), KafkaBroker(durable=True)
         stack.callback(line.redis.remove)
@@ -86,6 +96,13 @@ def _line(stack: ExitStack, folder: Path, options: argparse.Namespace) -> Detail
     else:
         line.processes = TOGETHER
     return line
+
+
+def _faults(share: float) -> list[str]:
+    """Return the lines of the script by which this share of calls fails, a fourth of it in each way."""
+    # One number is drawn for each call, and the first line whose rate is above it strikes.
+    rates = [share * part / len(FAILURES) for part in range(1, len(FAILURES) + 1)]
+    return [failure.format(rate=rate) for failure, rate in zip(FAILURES, rates, strict=True)] if share else []
 
 
 if __name__ == "__main__":

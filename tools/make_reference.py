@@ -170,7 +170,7 @@ def shown(value: Any) -> str:
     """Return a default as one would write it in TOML; an empty text shows as nothing."""
     if isinstance(value, timedelta):
         return f'`"{format_duration(value)}"`'
-    if isinstance(value, bool | int):
+    if isinstance(value, bool | int | float):
         return f"`{str(value).lower()}`"
     return f'`"{value}"`' if value not in (None, ()) and str(value) else ""
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError
 
-MOST_FIRST, MOST_CONCURRENCY = 25, 1_000
+MOST_FIRST, MOST_CONCURRENCY, MOST_WINDOW = 25, 1_000, 1_000
 LONGEST = timedelta(minutes=5)
 
 
@@ -24,6 +24,11 @@ class DetailSettings:
     first_response: int = 10
     #: parts that each agent writes at once in one process
     agent_concurrency: int = 256
+    #: share of the last batches, 0 to 1, that failed or came out partial, at which details go over to single-call mode
+    #: by themselves (`headrace details mode normal` takes it back); 0: never
+    single_call_at: float = 0.0
+    #: how many batches, up to 1,000, are the last ones
+    single_call_window: int = 20
 
 
 def check_details(details: DetailSettings) -> None:
@@ -36,6 +41,9 @@ def check_details(details: DetailSettings) -> None:
     count, most = details.first_response, details.agent_concurrency
     _require(1 <= count <= MOST_FIRST, "first_response", f"must be from 1 to {MOST_FIRST}", count)
     _require(1 <= most <= MOST_CONCURRENCY, "agent_concurrency", f"must be from 1 to {MOST_CONCURRENCY}", most)
+    share, window = details.single_call_at, details.single_call_window
+    _require(0 <= share <= 1, "single_call_at", "must be a share from 0 (never) to 1", share)
+    _require(1 <= window <= MOST_WINDOW, "single_call_window", f"must be from 1 to {MOST_WINDOW}", window)
 
 
 def _bounded(name: str, value: timedelta) -> None:

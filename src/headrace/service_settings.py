@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from headrace.model.errors import ConfigError
 
 LOCALHOST = "localhost"
+#: Each stream holds a connection, and a process has 4,096 of them.
+MOST_STREAMS = 4_000
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,20}")
 
 
@@ -25,6 +27,8 @@ class ServiceSettings:
     #: names by which others reach it, such as "jobs.example.org"; requests to other names are refused. Empty: those of
     #: this machine alone, or any name where others reach its address. In the environment with commas between
     hosts: tuple[str, ...] = ()
+    #: streams of events that one process sends at once; whoever comes beyond them is answered 503 and tries again
+    most_streams: int = 1_000
 
 
 def check_service(service: ServiceSettings) -> None:
@@ -32,6 +36,8 @@ def check_service(service: ServiceSettings) -> None:
     check_host(service.host)
     if not 0 <= service.port <= 65_535:
         raise ConfigError(f"service.port must be from 0 to 65535, got {service.port}")
+    if not 1 <= service.most_streams <= MOST_STREAMS:
+        raise ConfigError(f"service.most_streams must be from 1 to {MOST_STREAMS:,}, got {service.most_streams}")
     for name in service.hosts:
         if not (_NAME.fullmatch(name) or _is_address(name)):
             rule = "must be names or addresses without scheme, port and *, such as jobs.example.org"

@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,23 +29,27 @@ pytestmark = pytest.mark.acceptance
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_program_prints_what_its_page_shows(page: Path, workplace: Path) -> None:
-    """Copied into an empty directory, the program of a how-to or explanation prints exactly the output below it."""
-    [(program, expected)] = PROGRAM.findall(page.read_text(encoding="utf-8"))
+    """Copied into an empty directory, each program of a how-to or explanation prints exactly the output below it."""
+    for program, expected in PROGRAM.findall(page.read_text(encoding="utf-8")):
+        with environment_of(program, workplace) as environment:
+            done = subprocess.run(
+                [sys.executable, "-c", program], cwd=workplace, env=environment, capture_output=True, text=True,
+                timeout=60, check=False,
+            )  # fmt: skip
+        assert (done.stdout, done.returncode) == (expected, 0), done.stderr
+
+
+@contextmanager
+def environment_of(program: str, workplace: Path) -> Iterator[dict[str, str]]:
+    """Return the variables of a program; one that asks for a database by them has one of its own."""
+    environment = {**os.environ}
+    if "HEADRACE_URL" not in program:
+        yield environment
+        return
     with start_embedded(workplace / "database") as database:
-        environment = {**os.environ}
-        if "HEADRACE_URL" in program:
-            environment["HEADRACE_URL"] = database.dsn
-            subprocess.run([sys.executable, "-m", "headrace", "migrate"], env=environment, check=True, timeout=60)
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=workplace,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert (done.stdout, done.returncode) == (expected, 0), done.stderr
+        environment["HEADRACE_URL"] = database.dsn
+        subprocess.run([sys.executable, "-m", "headrace", "migrate"], env=environment, check=True, timeout=60)
+        yield environment
 
 
 def test_the_tutorial_survives_its_crash(workplace: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,8 @@ from tests.unit.event_reading import Event, Stream
 
 pytestmark = pytest.mark.acceptance
 
-ITEMS, CUTS, KILLS = 300, 50, (10, 30)
+#: Items, cuts, and the cuts after which the service is killed: in every run, and in a long one.
+SHORT, LONG = (60, 9, (5,)), (300, 50, (10, 30))
 
 
 @pytest.fixture
@@ -48,25 +49,29 @@ async def take(url: str, path: str, last: int, most: int) -> list[Event]:
         stream.close()
 
 
-def test_cuts_and_kills_lose_and_repeat_nothing(here: Place) -> None:
-    """A client is cut fifty times, and the service is killed twice meanwhile and started again."""
+@pytest.mark.parametrize(
+    ("items", "cuts", "kills"),
+    [pytest.param(*SHORT, id="some"), pytest.param(*LONG, id="many", marks=pytest.mark.slow)],
+)
+def test_cuts_and_kills_lose_and_repeat_nothing(here: Place, items: int, cuts: int, kills: Sequence[int]) -> None:
+    """A client is cut again and again, and the service is killed meanwhile and started again."""
 
     async def submit(app: App) -> UUID:
         task: Any = app.task(name="double", queue="slow")(lambda number: number)
-        return (await app.submit(task, range(ITEMS))).id
+        return (await app.submit(task, range(items))).id
 
     batch = here.ask(submit)
     process, url = serve(here)
     assert here.start("worker", "slowly:app", "--json", "--concurrency", "5").line()["event"] == "started"
     path, seen = f"/api/v1/batches/{batch}/events", list[Event]()
-    for cut in range(CUTS):
+    for cut in range(cuts):
         seen += asyncio.run(take(url, path, seen[-1].id if seen else 0, 4))
-        if cut in KILLS:
+        if cut in kills:
             process.tell(signal.SIGKILL)
             process.popen.wait()
             process, url = serve(here)
-    seen += asyncio.run(take(url, path, seen[-1].id, 2 * ITEMS))
-    assert [event.id for event in seen] == list(range(1, ITEMS + 2))
-    assert sorted(event.data["index"] for event in seen[:-1]) == list(range(ITEMS))
-    assert (seen[-1].type, seen[-1].data["succeeded"]) == ("closed", ITEMS)
-    assert asyncio.run(take(url, path, 0, 2 * ITEMS)) == seen
+    seen += asyncio.run(take(url, path, seen[-1].id, 2 * items))
+    assert [event.id for event in seen] == list(range(1, items + 2))
+    assert sorted(event.data["index"] for event in seen[:-1]) == list(range(items))
+    assert (seen[-1].type, seen[-1].data["succeeded"]) == ("closed", items)
+    assert asyncio.run(take(url, path, 0, 2 * items)) == seen

@@ -33,6 +33,8 @@ class Journey:
     #: How often it had to be asked for, and how often its stream was opened.
     asks: int = 0
     streams: int = 0
+    #: How often it was taken up again behind the entries that had come.
+    resumed: int = 0
     #: What was wrong with what came.
     faults: list[str] = field(default_factory=list)
 
@@ -52,6 +54,8 @@ class DetailsClient:
 
     def __init__(self, host: str, port: int, token: str = "") -> None:
         self._host, self._port, self._token = host, port, token
+        #: Streams that are open now and have said something.
+        self.streaming = 0
 
     async def travel(self, request: Mapping[str, Any], *, cut_after: int = 0) -> Journey:
         """Ask for a batch and follow it to its end; `cut_after`: cut the stream off behind every so many entries."""
@@ -87,7 +91,7 @@ class DetailsClient:
         headers = {"accept": "text/event-stream"}
         if journey.numbers:
             headers["last-event-id"] = str(journey.numbers[-1])
-        path, seen = f"/api/v1/details/{journey.batch_id}/events", 0
+        path = f"/api/v1/details/{journey.batch_id}/events"
         async with self._asked("GET", path, None, headers) as (status, given, read):
             if status != 200:
                 if status not in (429, 503):
@@ -95,11 +99,20 @@ class DetailsClient:
                     await asyncio.sleep(0.2)
                 return
             assert given.get("transfer-encoding") == "chunked"
+            journey.resumed += bool(journey.numbers)
+            await self._note_all(journey, read, began, cut_after)
+
+    async def _note_all(self, journey: Journey, read: asyncio.StreamReader, began: float, cut_after: int) -> None:
+        seen = 0
+        try:
             async for fields in _events(read):
                 _note(journey, fields, time.monotonic() - began)
+                self.streaming += not seen
                 seen += 1
                 if journey.completed is not None or seen == cut_after:
                     return
+        finally:
+            self.streaming -= bool(seen)
 
     @asynccontextmanager
     async def _asked(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,20 @@ class DetailsLine:
     redis: ValkeyServer | None = None
     broker: KafkaBroker | None = None
     processes: Mapping[str, Sequence[str]] = field(default_factory=lambda: TOGETHER)
+    #: More that the processes are told.
+    told: Mapping[str, str] = field(default_factory=dict)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def client(self) -> DetailsClient:
         """A client of the service."""
         return DetailsClient("127.0.0.1", self.port)
+
+    @property
+    def servers(self) -> dict[str, Any]:
+        """The servers there are, by name."""
+        servers = {"postgres": self.postgres, "redis": self.redis, "broker": self.broker}
+        return {name: server for name, server in servers.items() if server is not None}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -65,7 +74,7 @@ class DetailsLine:
             "HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "3s", "HEADRACE_WORKER_HEARTBEAT_INTERVAL": "750ms",
             # Known and sufficient: a quota that is not known is learnt, beginning with little.
             "HEADRACE_LLM_REQUESTS_PER_MINUTE": "60000", "HEADRACE_LLM_TOKENS_PER_MINUTE": "50000000",
-            **self.provider.environment,
+            **self.provider.environment, **self.told,
         }  # fmt: skip
         if self.redis is not None:
             told["HEADRACE_LIMITS_URL"] = self.redis.url
@@ -102,9 +111,8 @@ class DetailsLine:
 
     async def kill(self, name: str) -> None:
         """Kill a process or server as a power cut does, and start it again a little later."""
-        servers: dict[str, Any] = {"redis": self.redis, "postgres": self.postgres, "broker": self.broker}
-        if name in servers:
-            server = servers[name]
+        if name in self.servers:
+            server = self.servers[name]
             await asyncio.to_thread(server.stop, signal.SIGQUIT if name == "postgres" else signal.SIGKILL)
             await asyncio.sleep(AWAY_SECONDS)
             await asyncio.to_thread(server.start)
@@ -122,7 +130,7 @@ class DetailsLine:
             assert self.running[name].poll() is None, self.log_of(name)
             return any(f'"pid": {pid}' in line and '"started"' in line for line in self.log_of(name).splitlines())
 
-        await wait_until(started, message=f"{name} to start")
+        await wait_until(started, timedelta(seconds=90), message=f"{name} to start")
 
     @property
     def ended(self) -> dict[str, str]:

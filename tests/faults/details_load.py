@@ -28,6 +28,8 @@ class Load:
     seconds: float = 300.0
     least: int = 10
     most: int = 50
+    #: Clients begin within so many seconds: users do not come in step.
+    spread: float = 2.0
     seed: int = 7
 
 
@@ -72,23 +74,30 @@ class Outcome:
         return times | {
             "batches": len(self.journeys),
             "whole": sum(one.whole for one in self.journeys),
+            "success": round(sum(one.whole for one in self.journeys) / max(len(self.journeys), 1), 4),
             "items": sum(len(one.items) for one in self.journeys),
             "seconds": round(self.seconds, 1),
             "doubled": len(self.doubled),
             "streams": sum(one.streams for one in self.journeys),
+            "resumed": sum(one.resumed for one in self.journeys),
             "asks": sum(one.asks for one in self.journeys),
             "faults": self.faults[:5],
         }
 
 
-async def generate(client: DetailsClient, load: Load, stop: asyncio.Event | None = None) -> Outcome:
-    """Keep so many batches going for the time of the load, or until `stop`, and let each come to its end."""
-    outcome, chance, began = Outcome(), Random(load.seed), time.monotonic()
+async def generate(
+    client: DetailsClient, load: Load, stop: asyncio.Event | None = None, outcome: Outcome | None = None
+) -> Outcome:
+    """Keep so many batches going for the time of the load, or until `stop`, and let each come to its end.
+
+    `outcome`: where each is noted as soon as it has ended.
+    """
+    outcome = Outcome() if outcome is None else outcome
+    chance, began = Random(load.seed), time.monotonic()
 
     async def one(number: int) -> None:
         session = f"session-{load.seed}-{number}"
-        # Not all at the same instant: users do not come in step.
-        await asyncio.sleep(chance.random() * 2)
+        await asyncio.sleep(chance.random() * load.spread)
         while time.monotonic() - began < load.seconds and not (stop is not None and stop.is_set()):
             request = {
                 "type": chance.choice(TYPES), "count": chance.randint(load.least, load.most),
@@ -123,6 +132,7 @@ async def store_figures(dsn: str) -> dict[str, Any]:
     ends = [json.loads(row["data"]) for row in done]
     return {
         "subtasks": len(rows), "dead_letters": letters, "failed_jobs": failed,
+        "dead_letter_share": round(letters / max(len(rows), 1), 5),
         "queue_wait": _spread(waits), "claim_to_outbox": _spread(outs),
         **{name: sum(end[name] for end in ends) for name in ("calls", "rejected", "duplicates")},
     }  # fmt: skip

@@ -2,113 +2,78 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import asyncpg
 import pytest
 
 from headrace.testing.provider import ProviderProcess
-from headrace.wiring import migrate
 from tests.backends.kafka import KafkaBroker
 from tests.backends.server import PostgresServer
 from tests.backends.valkey import ValkeyServer
-from tests.faults.details_line import APART, DetailsLine, describe
-from tests.faults.details_load import Load, Outcome, generate, store_figures
-from tests.waiting import wait_until
+from tests.faults.details_kills import Campaign, Report, describe
+from tests.faults.details_line import APART, DetailsLine
+from tests.faults.details_load import Load
 
 pytestmark = pytest.mark.faults
+#: One agent does.
+FEW = {name: words for name, words in APART.items() if name != "other agent"}
+SERVERS = (("redis",), ("broker",), ("postgres",))
+#: At once, whatever is being written is cut off.
+AGENTS = ("agent", "other agent")
 RULES = files("headrace.apps.details.demo") / "rules.json"
-#: The relay is the last: who takes over from it waits for the end of its term, and meanwhile nothing would flow.
-VICTIMS = ("agent", "service", "callback", "worker", "redis", "broker", "postgres", "relay")
 
 
 @pytest.fixture
-def line() -> Iterator[DetailsLine]:
-    """Every process by itself, over real servers of the three protocols, with a model that answers at once."""
+def line(request: pytest.FixtureRequest) -> Iterator[DetailsLine]:
+    """Every process by itself, over real servers of the three protocols; the parameter: model's pace, processes."""
+    latency, processes = request.param
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="hrdetails", dir="/tmp"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        postgres, redis, broker = PostgresServer(durable=True), ValkeyServer(), KafkaBroker(durable=True)
-        for server in (postgres, redis, broker):
-            stack.callback(server.remove)
-        provider = stack.enter_context(ProviderProcess("--latency", "0.2,200", "--answers", str(RULES)))
+        postgres = PostgresServer(durable=True)
+        stack.callback(postgres.remove)
+        redis = ValkeyServer()
+        stack.callback(redis.remove)
+        broker = KafkaBroker(durable=True)
+        stack.callback(broker.remove)
+        provider = stack.enter_context(ProviderProcess("--latency", latency, "--answers", str(RULES)))
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        yield DetailsLine(postgres, provider, folder, port, redis, broker, APART)
+        yield DetailsLine(postgres, provider, folder, port, redis, broker, processes)
 
 
-async def _campaign(
-    line: DetailsLine, load: Load, victims: Sequence[str], *, each: int
-) -> tuple[Outcome, dict[str, Any]]:
-    """Kill each victim once while batches come and go; `each`: batches that end between two kills."""
-    await migrate(line.settings)
-    stop, killed = asyncio.Event(), []
-    try:
-        await line.start_all()
-        loading = asyncio.create_task(generate(line.client, load, stop))
-        for name in victims:
-            await _until_delivered(line, each)
-            if name == "redis":
-                assert line.redis is not None
-                line.redis.call("FLUSHALL")
-            await line.kill(name)
-            killed.append(name)
-        await _until_delivered(line, each)
-        stop.set()
-        outcome = await asyncio.wait_for(loading, 180)
-        report = outcome.summary() | {"killed": killed, "ended": line.ended, "doubled_names": outcome.doubled[:5]}
-        return outcome, report | {"store": await store_figures(line.postgres.dsn)}
-    finally:
-        line.end()
-
-
-async def _until_delivered(line: DetailsLine, count: int) -> None:
-    """Wait until so many more batches came to their end: what is killed next is at work."""
-    before = await _ended(line)
-
-    async def delivered() -> bool:
-        return await _ended(line) >= before + count
-
-    await wait_until(delivered, timedelta(seconds=90), message=f"{count} batches to end; {before} had")
-
-
-async def _ended(line: DetailsLine) -> int:
-    connection = await asyncpg.connect(line.postgres.dsn)
-    try:
-        found = await connection.fetchval(
-            "SELECT count(*) FROM headrace.finished_jobs WHERE task = 'genesis_detail_batch_flow'"
-        )
-        return int(found)
-    finally:
-        await connection.close()
+def _check(report: Report) -> None:
+    """Every promise was kept, and what was killed was at work."""
+    print(json.dumps(describe(report)))
+    assert not report.faults, describe(report)
+    assert not report.ended, describe(report)
+    assert report.killed == report.there, describe(report)
+    # Clients went on behind what they had.
+    assert report.figures["resumed"], describe(report)
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.parametrize("line", [("0.2,200,4", FEW)], indirect=True)
 async def test_each_process_is_killed_once_while_batches_are_made(line: DetailsLine) -> None:
-    """Service, worker, relay, agent, callback service and the three servers: every batch is whole, no name doubled."""
-    outcome, report = await _campaign(line, Load(clients=6, seconds=200, most=20), VICTIMS, each=2)
-    print(describe(report))
-    assert not outcome.faults, report
-    assert not outcome.doubled, report
-    assert not report["ended"], report
-    assert len(outcome.journeys) > len(VICTIMS)
+    """Agent, callback service, service, worker, relay and the servers: every batch is whole, no name is doubled."""
+    # At once those whose place stays taken for seconds: partitions until the end of a session, the relay's its term.
+    victims = [("agent", "callback", "relay"), ("service",), ("worker", "redis"), ("broker",), ("postgres",)]
+    _check(await Campaign(line, Load(clients=4, seconds=200, most=15, spread=0.3), victims, each=1).run())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_each_process_is_killed_once_under_more_load(line: DetailsLine) -> None:
-    """The same with 20 batches at once of up to 50 items, and each victim twice."""
-    outcome, report = await _campaign(line, Load(clients=20, seconds=800), VICTIMS * 2, each=30)
-    print(describe(report))
-    assert not outcome.faults, report
-    assert not outcome.doubled, report
-    assert not report["ended"], report
+@pytest.mark.parametrize("line", [("0.4,100,4", APART)], indirect=True)
+async def test_each_process_is_killed_under_more_load(line: DetailsLine) -> None:
+    """The same with 20 batches at once of up to 50 items, two agents, one by one, and everybody twice."""
+    # The relay is the last: who takes over from it waits for the end of its term, and meanwhile nothing flows.
+    one_by_one = [("agent",), ("service",), ("callback",), ("worker",), ("other agent",), *SERVERS, ("relay",)]
+    both_agents = [AGENTS, ("service",), ("callback",), ("worker",), *SERVERS, ("relay",)]
+    _check(await Campaign(line, Load(clients=20, seconds=800), [*one_by_one, *both_agents], each=10).run())

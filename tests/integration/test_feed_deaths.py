@@ -17,7 +17,7 @@ from tests.backends.redis import stores_on as redis_on
 from tests.integration.feed_appender import FEED
 from tests.integration.postgres_setup import schema_stores, shared_server
 
-COUNT, DEATHS = 400, 3
+COUNT, DEATHS = 200, 2
 ROOT = Path(__file__).parents[2]
 
 

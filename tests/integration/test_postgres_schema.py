@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from headrace.model.batch import NewBatch
 from headrace.model.errors import StoreUnavailableError, StoreVersionError
+from headrace.model.feed import NewEntry
+from headrace.model.job import JobSpec
 from headrace.ports.stores import Stores
 from headrace.stores.postgres import migrate, open_postgres_stores
 from headrace.stores.postgres.queries import read_sql
-from tests.integration.postgres_setup import connection, new_schema_name, shared_server
+from tests.integration.postgres_setup import SPEC, connection, new_schema_name, shared_server
 
 CATALOGUE = {
     "columns": """SELECT table_name, ordinal_position, column_name, data_type, is_nullable, column_default
@@ -92,6 +95,28 @@ async def test_a_schema_has_an_id_of_its_own() -> None:
     await drop(*schemas)
     assert found[:2] == found[2:]
     assert len(set(found)) == 2
+
+
+async def test_what_the_release_before_stored_goes_on_after_the_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch whose callback knows nothing of a second argument calls it with one; there are feeds and tokens."""
+    dsn, schema = shared_server().dsn, new_schema_name()
+    known = [migration for migration in migrate.known_migrations() if migration.version < 13]
+    with monkeypatch.context() as before:
+        before.setattr(migrate, "known_migrations", lambda: known)
+        stores = await open_postgres_stores(dsn, schema=schema, auto_migrate=True)
+        batch = await stores.batches.create_batch(NewBatch(SPEC, on_close=JobSpec("report", "reports")), [])
+        await stores.close()
+    async with connection() as opened:
+        await opened.execute(f"""UPDATE "{schema}".batches SET on_close = (on_close::jsonb - 'more')::json""")
+    assert (await migrate.apply(dsn, schema=schema))[0] == "0013_pre_service"
+    stores = await open_postgres_stores(dsn, schema=schema)
+    await stores.batches.close_batches([batch])
+    [callback] = await stores.inspect.list_jobs(queue="reports")
+    assert callback.args == {"args": [str(batch)], "kwargs": {}}
+    assert await stores.feeds.append_entries("f", [NewEntry("item", "1", "k")] * 2) == [1, 1]
+    assert await stores.tokens.list_tokens() == []
+    await stores.close()
+    await drop(schema)
 
 
 async def test_processes_that_migrate_together_apply_each_migration_once() -> None:

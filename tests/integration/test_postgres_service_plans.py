@@ -1,19 +1,21 @@
-"""Plans of feeds and API tokens: with a million entries kept, each statement finds its few rows by an index."""
+"""Plans of feeds and API tokens: however many entries are kept, each statement finds its few rows by an index."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.integration.postgres_setup import database
 from tests.integration.test_postgres_plans import EMPTIED, plan, used
 
-#: A thousand feeds of a thousand entries, one of them old, and as many tokens.
+#: Feeds of so many entries, one of them old, and many tokens.
 FILLING = (
     """INSERT INTO "{schema}".feeds (name, last_seq, oldest_at)
-      SELECT 'f' || n, 1000, now() + n * interval '1 second' FROM generate_series(1, 1000) AS n""",
+      SELECT 'f' || n, {entries}, now() + n * interval '1 second' FROM generate_series(1, {feeds}) AS n""",
     """INSERT INTO "{schema}".feed_entries (feed_id, seq, appended_at, type, key, data)
       SELECT f.id, n, now(), 'item', CASE WHEN n % 2 = 0 THEN 'k' || n END, '{{}}'
-      FROM "{schema}".feeds AS f, generate_series(1, 1000) AS n""",
+      FROM "{schema}".feeds AS f, generate_series(1, {entries}) AS n""",
     """INSERT INTO "{schema}".api_tokens (id, created_at, name, shown, digest, scopes)
       SELECT gen_random_uuid(), now() + n * interval '1 second', 'ci', 'hra_', md5(n::text), '{{read}}'
       FROM generate_series(1, 10000) AS n""",
@@ -34,17 +36,26 @@ WAYS = {
 }
 #: What the function that appends looks for.
 APPENDING = (
-    ("""SELECT f.id FROM "{schema}".feeds AS f WHERE f.name = 'f7' FOR UPDATE""", "feeds_name"),
-    ("""SELECT e.seq FROM "{schema}".feed_entries AS e WHERE e.feed_id = 7 AND e.key = 'k8'""", "feed_entries_key"),
+    ("""SELECT f.id FROM "{schema}".feeds AS f WHERE f.name = 'f1' FOR UPDATE""", "feeds_name"),
+    ("""SELECT e.seq FROM "{schema}".feed_entries AS e WHERE e.feed_id = 1 AND e.key = 'k8'""", "feed_entries_key"),
 )
 
 
-async def test_with_a_million_entries_each_statement_finds_its_rows_by_an_index() -> None:
+@pytest.mark.parametrize(
+    ("feeds", "entries"),
+    [
+        pytest.param(200, 100, id="many feeds"),
+        pytest.param(1, 20_000, id="one feed, such as that of all details"),
+        pytest.param(1_000, 1_000, id="a million entries", marks=pytest.mark.slow),
+        pytest.param(1, 1_000_000, id="a million entries of one feed", marks=pytest.mark.slow),
+    ],
+)
+async def test_each_statement_finds_its_rows_by_an_index(feeds: int, entries: int) -> None:
     """Nothing scans a table; reading a feed sorts nothing."""
     async with database(fresh=True, pinned=True) as opened:
         connection = await opened.connect()
         for text in FILLING:
-            await connection.execute(text.format(schema=opened.schema))
+            await connection.execute(text.format(schema=opened.schema, feeds=feeds, entries=entries))
         for analysed in (False, True):
             if analysed:
                 await connection.execute("ANALYZE " + ", ".join(f'"{opened.schema}".{table}' for table in TABLES))

@@ -20,7 +20,7 @@ def entries(count: int, /, **ending: Any) -> list[tuple[str, dict[str, Any]]]:
     items = [
         ("item", {"name": f"Name {number}", "description": "A thing.", "attributes": {}}) for number in range(count)
     ]
-    first = ("first_response", {"items": min(count, 2)})
+    first = ("first_response", {"items": min(count, 2), "seconds": 0.8})
     end = {"status": "completed", "delivered": count, "count": count, "seconds": 1.5, "calls": 1, **ending}
     return [("accepted", {"count": count}), *items[:2], first, *items[2:], ("completed", end)]
 

@@ -10,14 +10,15 @@ import httpx2
 
 from headrace import App, Backoff, chain
 from headrace.service.application import make_service
+from headrace.settings import Settings
 
 URL = "http://localhost:8400"
 JSON = {"content-type": "application/json"}
 
 
-def shop() -> App:
+def shop(settings: Settings | None = None) -> App:
     """Return an app with a workflow that doubles a number, one that fails, and one that waits for a signal."""
-    app = App("memory://")
+    app = App("memory://") if settings is None else App(settings=settings)
 
     @app.task
     async def double(number: int) -> int:

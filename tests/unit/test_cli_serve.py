@@ -77,3 +77,12 @@ def test_without_the_extra_it_says_which(headrace: CommandLine, monkeypatch: pyt
     monkeypatch.setattr("headrace.cli.serve.import_module", missing)
     code, error = headrace.refusal("serve")
     assert (code, error["message"]) == (2, "the service needs the package uvicorn: pip install 'headrace[service]'")
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["/api/v1/jobs", "/metrics", "/events", "headrace token create", "details", "papers", "webhook", "Last-Event-ID"],
+)
+def test_its_help_names_what_it_serves(headrace: CommandLine, word: str) -> None:
+    """Routes, tokens, events, and what else there is to find."""
+    assert word in headrace.text("serve", "--help")

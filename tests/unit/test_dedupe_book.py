@@ -147,6 +147,58 @@ async def test_a_lost_answer_leaves_no_hole_in_what_is_known(store: NameStore) -
     assert (await book.claim(["Frostkeep"], owner=ME)).accepted == ("Frostkeep",)
 
 
+async def test_claims_that_come_together_are_one_of_the_store(store: NameStore) -> None:
+    """They are answered in their order, each compared with those before it, by two claims: the first goes at once."""
+    slow = Unhurried(store)
+    book = NameBook(slow, "s")
+    asked = ["Icehold", "Frostkeep", "Frostkeap", "Emberfall", "FROSTKEEP!", "Icehald", "Stonewatch"]
+    answers = await asyncio.gather(*(book.claim([name], owner=UUID(int=n)) for n, name in enumerate(asked)))
+    assert [answer.accepted for answer in answers] == [
+        ("Icehold",), ("Frostkeep",), (), ("Emberfall",), (), (), ("Stonewatch",),
+    ]  # fmt: skip
+    assert [verdicts(answer)[0][1:] for answer in answers if not answer.accepted] == [
+        ("Frostkeep", Reason.SIMILAR), ("Frostkeep", Reason.EXACT), ("Icehold", Reason.SIMILAR),
+    ]  # fmt: skip
+    assert slow.claims <= 2
+    assert (await book.claim(["Moonhaven"], owner=ME)).accepted
+    assert slow.claims <= 3, "what the book took itself is no news to it"
+
+
+async def test_claims_together_that_are_overtaken_are_judged_anew(store: NameStore) -> None:
+    """What another book took meanwhile stands in the way, and what was compared before is not taken for known."""
+    slow = Unhurried(store)
+    mine, yours = NameBook(slow, "s"), NameBook(slow, "s")
+    await mine.claim(["Icehold"], owner=ME)
+    await yours.claim(["Frostkeep"], owner=YOU)
+    together = [mine.claim([name], owner=UUID(int=n)) for n, name in enumerate(["Frostkeap", "Frostkeepe", "Moon"], 5)]
+    answers = await asyncio.gather(*together)
+    assert [verdicts(answer) for answer in answers[:2]] == [
+        [("Frostkeap", "Frostkeep", Reason.SIMILAR)], [("Frostkeepe", "Frostkeep", Reason.SIMILAR)],
+    ]  # fmt: skip
+    assert answers[2].accepted == ("Moon",)
+
+
+async def test_names_that_an_owner_took_elsewhere_stand_in_the_way_of_those_it_claims_with(store: NameStore) -> None:
+    """An owner goes on in another process after a crash, beside others: what it took before is compared with."""
+    here = NameBook(store, "s")
+    await here.claim(["Icehold"], owner=ME)
+    await NameBook(store, "s").claim(["Frostkeep"], owner=YOU)
+    first, again = await asyncio.gather(here.claim(["Frostkeap"], owner=ME), here.claim(["Frostkeep"], owner=YOU))
+    assert verdicts(first) == [("Frostkeap", "Frostkeep", Reason.SIMILAR)]
+    assert again.accepted == ("Frostkeep",)
+
+
+async def test_a_claim_that_is_given_up_leaves_the_others(store: NameStore) -> None:
+    """Who asked beside it has an answer."""
+    book = NameBook(Unhurried(store), "s")
+    asks = [asyncio.create_task(book.claim([name], owner=ME)) for name in ("Icehold", "Frostkeep", "Moonhaven")]
+    await asyncio.sleep(0)
+    asks[1].cancel()
+    answers = await asyncio.gather(*asks, return_exceptions=True)
+    assert isinstance(answers[1], asyncio.CancelledError)
+    assert [answer.accepted for answer in answers if isinstance(answer, Claimed)] == [("Icehold",), ("Moonhaven",)]
+
+
 async def test_released_names_can_be_taken_again(store: NameStore) -> None:
     """The names of work that is thrown away are free; names of other owners stay taken."""
     book = NameBook(store, "s")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,8 @@ from tests.unit.details_service import ACCEPTED, BATCH, PREFIX, FakeService, ent
 
 MAKE = ("details", "generate", "--type", "item", "--count", 3)
 VIEW = {"batch_id": BATCH, "type": "item", "status": "completed", "delivered": 1, "count": 1,
-        "items": [{"name": "Anvil", "description": "Heavy.", "attributes": {}}], "links": {}}  # fmt: skip
+        "items": [{"name": "Anvil", "description": "Heavy.", "attributes": {}}], "links": {},
+        "attention": ""}  # fmt: skip
 
 
 @pytest.fixture
@@ -70,11 +74,18 @@ def test_each_event_is_a_line_of_json(headrace: CommandLine, service: FakeServic
 def test_the_request_has_what_the_options_say(headrace: CommandLine, service: FakeService) -> None:
     """Session and key are always sent, so that a request that is sent again is the same."""
     headrace.text(*MAKE, "--style", "grim", "--scope", "saga", "--priority", 9, "--session", "s-1", "--first", 2,
-                  "--key", "k-1", "--url", service.url)  # fmt: skip
+                  "--key", "k-1", "--webhook", "https://example.com/h", "--url", service.url)  # fmt: skip
     [asked] = service.of("POST")
     assert asked.headers["idempotency-key"] == "k-1"
     assert asked.body == {"type": "item", "count": 3, "style": "grim", "priority": 9, "first_response": 2,
-                          "session_id": "s-1", "scope": "saga"}  # fmt: skip
+                          "session_id": "s-1", "scope": "saga", "webhook": "https://example.com/h"}  # fmt: skip
+
+
+def test_what_no_option_says_is_left_to_the_service(headrace: CommandLine, service: FakeService) -> None:
+    """Its settings have the size of the first response."""
+    headrace.text(*MAKE, "--url", service.url)
+    [asked] = service.of("POST")
+    assert asked.body.keys() == {"type", "count", "style", "priority", "session_id"}
 
 
 def test_a_key_without_a_session_gives_the_same_request_again(headrace: CommandLine, service: FakeService) -> None:
@@ -105,13 +116,69 @@ def test_what_cannot_be_there_in_time_is_said_at_once(headrace: CommandLine, ser
     assert told[1] == "not within the promised time: expected 9.4 s: 600 requests per minute of openai:m"
 
 
+def test_a_pace_that_nobody_measured_is_no_broken_promise(headrace: CommandLine, service: FakeService) -> None:
+    """The first batch of a new system is told what is assumed."""
+    late = ACCEPTED | {"promised": False, "measured": False, "detail": "expected 6.1 s: assumed"}
+    service.answers[f"POST {PREFIX}"] = [(202, late)]
+    told = headrace(*MAKE, "--url", service.url).stderr.splitlines()
+    assert told[1] == "nothing can be promised yet: expected 6.1 s: assumed"
+
+
+def test_a_batch_that_was_there_already_shows_its_own_times(headrace: CommandLine, service: FakeService) -> None:
+    """Not those of the command that asked for it again."""
+    service.answers[f"POST {PREFIX}"] = [(202, ACCEPTED | {"existing": True, "promised": False})]
+    told = headrace(*MAKE, "--url", service.url).stderr.splitlines()
+    assert "was there already" in told[0]
+    assert told[1:] == ["first response: 2 items after 0.80 s", "completed: 3 of 3 items after 1.50 s; 1 calls"]
+    service.cuts, service.feed = [], entries(3)
+    lines = headrace.lines(*MAKE, "--url", service.url, "--json")
+    assert {line["after_seconds"] for line in lines} == {None}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_a_silent_batch_waits_for_is_told(
+    headrace: CommandLine, service: FakeService, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    """Beside the items, or as an event that is no entry."""
+    monkeypatch.setattr("headrace.apps.details.commands.following.FIRST_SILENCE", 0.01)
+    service.cuts = [0]
+    service.answers[f"GET {PREFIX}/{BATCH}"] = [(200, {"attention": "no live worker"})]
+    if as_json:
+        found = [one for one in headrace.lines(*MAKE, "--url", service.url, "--json") if one["event"] == "attention"]
+        assert [(one["seq"], one["data"]) for one in found] == [(None, {"attention": "no live worker"})]
+    else:
+        assert "the batch waits: no live worker" in headrace(*MAKE, "--url", service.url).stderr.splitlines()
+
+
+def test_ctrl_c_says_how_to_go_on(headrace: CommandLine, service: FakeService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch goes on: the commands that follow it are told, with the address that was asked."""
+
+    async def interrupted(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(20)
+
+    monkeypatch.setattr("headrace.apps.details.commands.generate.follow", interrupted)
+    # That of a process that has just started, whatever ran here before.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = headrace(*MAKE, "--url", service.url)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.exit_code == 130
+    for command in ("watch", "show"):
+        assert f"`headrace details {command} {BATCH} --url {service.url}`" in result.stderr
+
+
 def test_a_batch_is_shown_watched_and_listed(headrace: CommandLine, service: FakeService) -> None:
     """By people and machines."""
     assert headrace.json("details", "show", BATCH, "--url", service.url) == VIEW
-    assert "Anvil: Heavy." in headrace.text("details", "show", BATCH, "--url", service.url)
+    shown = headrace.text("details", "show", BATCH, "--url", service.url)
+    assert "Anvil: Heavy." in shown and "attention" not in shown
     assert len(headrace.text("details", "watch", BATCH, "--url", service.url).splitlines()) == 3
     assert headrace.json("details", "list", "--url", service.url)[0]["batch_id"] == BATCH
     assert "1 of 1" in headrace.text("details", "list", "--url", service.url)
+    service.answers[f"GET {PREFIX}?limit=20"] = [(200, {"batches": [VIEW | {"attention": "no live worker"}] * 2})]
+    assert headrace("details", "list", "--url", service.url).stderr == "no live worker\n"
 
 
 def test_the_mode_is_shown_and_changed(headrace: CommandLine, service: FakeService) -> None:
@@ -126,7 +193,7 @@ def test_the_mode_is_shown_and_changed(headrace: CommandLine, service: FakeServi
 @pytest.mark.parametrize(
     ("answer", "code", "word"),
     [
-        ((422, {"code": "invalid_input", "detail": "count must be 1 to 1000"}), 2, "invalid_input"),
+        ((422, {"code": "invalid_input", "detail": "count must be 1 to 1000", "field": "count"}), 2, "invalid_input"),
         ((401, {"code": "unauthorized", "detail": "send a token"}), 4, "not_allowed"),
         ((404, {"code": "not_found", "detail": "no such thing"}), 5, "not_found"),
         ((409, {"code": "idempotency_conflict", "detail": "another request"}), 1, "idempotency_conflict"),
@@ -141,6 +208,7 @@ def test_refusals_end_with_the_codes_of_every_command(
     found, error = headrace.refusal(*MAKE, "--url", service.url)
     assert (found, error["code"]) == (code, word)
     assert answer[1]["detail"] in error["message"]
+    assert error.get("field") == answer[1].get("field")
 
 
 def test_a_service_that_is_not_there_ends_with_3(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,10 +271,26 @@ def test_without_an_address_the_configured_store_is_asked(
         assert headrace.refusal("details", command, "nonsense")[0] == 2
 
 
-def test_a_wrong_request_is_refused_before_anything_is_stored(headrace: CommandLine) -> None:
-    """By the rules that the service has, too."""
-    code, error = headrace.refusal("details", "generate", "--type", "item", "--count", 1_001)
-    assert (code, error["code"], error["field"]) == (2, "invalid_input", "count")
+@pytest.mark.parametrize(
+    ("options", "field", "value"),
+    [
+        (("--count", 0), "count", "0"),
+        (("--count", 1_001), "count", "1001"),
+        (("--priority", 11), "priority", "11"),
+        (("--first", 26), "first_response", "26"),
+        (("--style", "a\x1bb"), "style", "'a\\x1bb'"),
+        (("--type", "Item"), "type", "'Item'"),
+        (("--scope", ""), "scope", "''"),
+        (("--webhook", "nowhere"), "webhook", "'nowhere'"),
+    ],
+)
+def test_a_wrong_request_is_refused_before_anything_is_stored(
+    headrace: CommandLine, options: tuple[object, ...], field: str, value: str
+) -> None:
+    """By the rules that the service has, too: with the field, its rule and the value."""
+    code, error = headrace.refusal(*MAKE, *options)
+    assert (code, error["code"], error["field"]) == (2, "invalid_input", field)
+    assert error["rule"] in error["message"] and error["message"].endswith(f"got {value}")
     assert headrace.json("details", "list") == []
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.apps.details.figures import BOUNDS, Figures
+from headrace.apps.details.figures import BOUNDS, LABELS, Figures, expose_sizes
 from headrace.apps.details.names import AGGREGATE, COMPLETED, CREATED, REQUESTED
 from headrace.apps.details.states import rebuild
 from headrace.model.event import Event
@@ -18,7 +18,6 @@ DONE: dict[str, Any] = {
     "first_response_seconds": 1.4,
     "dead_letters": 1,
     "tasks": [{"status": "completed", "seconds": 3.4}, {"status": "dead", "seconds": 6.0}],
-    "pace": {"first_token_seconds": 0.4, "tokens_per_second": 100.0, "tokens_per_item": 60.0, "samples": 7},
 }
 
 
@@ -30,10 +29,10 @@ def samples_of(text: str) -> dict[str, float]:
 
 
 def test_an_ended_batch_is_counted() -> None:
-    """Subtasks by type and status, both histograms, dead letters and their share, and the pace it told."""
+    """Subtasks by type and status, both histograms, and dead letters; a type without any says 0."""
     figures = Figures()
     figures.add(1, DONE)
-    samples = samples_of(figures.expose({0: 4, 10: 1}))
+    samples = samples_of(figures.expose())
     assert samples['batch_tasks_total{type="skill",status="completed"}'] == 1
     assert samples['batch_tasks_total{type="skill",status="dead"}'] == 1
     assert samples['batch_task_duration_seconds_bucket{type="skill",le="4"}'] == 1
@@ -41,10 +40,8 @@ def test_an_ended_batch_is_counted() -> None:
     assert samples['batch_task_duration_seconds_sum{type="skill"}'] == pytest.approx(9.4)
     assert samples['batch_first_response_seconds_bucket{type="skill",le="1.5"}'] == 1
     assert samples['batch_first_response_seconds_count{type="skill"}'] == 1
-    assert samples['batch_queue_size{priority="10"}'] == 1
-    assert samples["details_dead_letters_total"] == 1
-    assert samples["details_dead_letter_ratio"] == 0.5
-    assert figures.pace.samples == 7
+    assert samples['batch_dead_letters_total{type="skill"}'] == 1
+    assert samples['batch_dead_letters_total{type="item"}'] == 0
 
 
 def test_an_entry_counts_once() -> None:
@@ -52,7 +49,7 @@ def test_an_entry_counts_once() -> None:
     figures = Figures()
     for seq in (1, 2, 1, 2, 3):
         figures.add(seq, DONE)
-    assert (figures.seq, figures.dead_letters, figures.tasks["skill", "dead"]) == (3, 3, 3)
+    assert (figures.seq, figures.dead_letters["skill"], figures.tasks["skill", "dead"]) == (3, 3, 3)
 
 
 def test_labels_are_bounded() -> None:
@@ -61,14 +58,14 @@ def test_labels_are_bounded() -> None:
     for seq in range(1, 100):
         figures.add(seq, {**DONE, "type": f"type_{seq}", "tasks": [{"status": f"word_{seq}", "seconds": 1.0}]})
     assert list(figures.tasks) == [("other", "other")]
-    assert figures.expose({}).count("batch_first_response_seconds_bucket") == len(BOUNDS) + 1
+    assert figures.expose().count("batch_first_response_seconds_bucket") == len(BOUNDS) + 1
 
 
 @pytest.mark.parametrize(
     "done",
     [
         {},
-        {"type": 5, "tasks": "x", "dead_letters": "y", "pace": []},
+        {"type": 5, "tasks": "x", "dead_letters": "y"},
         {"tasks": [5, {}, {"status": 7}], "first_response_seconds": None},
         {"first_response_seconds": -1, "dead_letters": -3},
     ],
@@ -77,8 +74,14 @@ def test_an_entry_that_is_none_counts_nothing(done: dict[str, Any]) -> None:
     """An entry of another version never breaks the figures of all."""
     figures = Figures()
     figures.add(1, done)
-    samples = samples_of(figures.expose({}))
-    assert samples == {"details_dead_letters_total": 0.0, "details_dead_letter_ratio": 0.0}
+    samples = samples_of(figures.expose())
+    assert samples == {f'batch_dead_letters_total{{type="{label}"}}': 0.0 for label in LABELS}
+
+
+def test_sizes_are_told_for_every_priority() -> None:
+    """One without jobs says 0; others than those of the interface there are not."""
+    samples = samples_of(expose_sizes({0: 4, 10: 1, 77: 3}))
+    assert samples == {f'batch_queue_size{{priority="{each}"}}': {0: 4, 10: 1}.get(each, 0) for each in range(11)}
 
 
 def event(kind: str, correlation_id: str | None, **payload: Any) -> Event:

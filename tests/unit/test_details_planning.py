@@ -131,7 +131,9 @@ def test_a_model_that_is_too_slow_is_named() -> None:
     slow = make_plan(request_of(50), Pace(2.0, 20.0, 60.0, samples=4))
     assert (slow.promised, max(slow.sizes)) == (False, LEAST_UNPROMISED)
     assert slow.detail.endswith("2.0 s to the first token and 20 tokens per second (measured), 60 tokens per item")
-    assert "assumed until a call was measured" in make_plan(request_of(50), Pace()).detail
+    plan = make_plan(request_of(50), Pace())
+    assert "assumed: nothing was measured yet" in plan.detail
+    assert (plan.promised, plan.measured) == (False, False)
 
 
 def test_a_first_response_alone_can_break_the_promise() -> None:

@@ -70,12 +70,23 @@ async def test_a_service_that_went_away_is_waited_for_and_given_up() -> None:
     assert [told.seq for told in seen] == [1, 2]
 
 
+async def test_a_token_that_may_not_read_makes_nothing() -> None:
+    """What it made could not be followed with it."""
+    refused = (403, {"detail": "this needs a token of the scope read; this one has: submit"})
+    service = FakeService(answers={f"GET {PREFIX}/mode": [refused], f"POST {PREFIX}": [(202, ACCEPTED)]})
+    with pytest.raises(NotAllowedError, match="scope read"):
+        await ask(service, lambda desk: desk.submit({"type": "item", "count": 3}, "k-1"), token=new_token())
+    assert service.of("POST") == []
+
+
 async def test_a_request_is_sent_with_its_key_and_its_token() -> None:
-    """The token goes into the header alone, the request as it is."""
+    """The token goes into the header alone, the request as it is; before, whether the token may read is asked."""
     token, request = new_token(), {"type": "item", "count": 3}
-    service = FakeService(answers={f"POST {PREFIX}": [(202, ACCEPTED)]})
+    service = FakeService(answers={
+        f"GET {PREFIX}/mode": [(200, {"mode": "normal"})], f"POST {PREFIX}": [(202, ACCEPTED)],
+    })  # fmt: skip
     answer = await ask(service, lambda desk: desk.submit(request, "k-1"), token=token)
-    [asked] = service.asked
+    [_, asked] = service.asked
     assert answer == ACCEPTED
     assert (asked.body, asked.headers["idempotency-key"]) == (request, "k-1")
     assert asked.headers["authorization"] == f"Bearer {token}" and token not in asked.path

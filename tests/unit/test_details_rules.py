@@ -312,6 +312,9 @@ def test_keys_of_long_or_odd_names_tell_them_apart() -> None:
         ({"first_response_deadline": timedelta(seconds=6)}, "must not be above details.deadline, 5s, got 6s"),
         ({"first_response": 26}, "details.first_response must be from 1 to 25, got 26"),
         ({"agent_concurrency": 0}, "details.agent_concurrency must be from 1 to 1000, got 0"),
+        ({"single_call_at": 1.5}, "details.single_call_at must be a share from 0 (never) to 1, got 1.5"),
+        ({"single_call_at": float("nan")}, "details.single_call_at must be a share from 0 (never) to 1, got nan"),
+        ({"single_call_window": 0}, "details.single_call_window must be from 1 to 1000, got 0"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(change: dict[str, Any], words: str) -> None:

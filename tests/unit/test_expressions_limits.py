@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -180,23 +182,67 @@ def test_long_steps_count_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
         run.step()
 
 
-def test_collecting_garbage_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The collector works for the whole process: an expression is not late because of it."""
-    clock = [0.0]
-    monkeypatch.setattr(budget, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(budget, "thread_time", lambda: clock[0])
-    run = Run(SCOPE)
+@dataclass
+class Collecting:
+    """Collects garbage for a second, on clocks that stand still otherwise."""
 
-    def slowly(phase: str, facts: object) -> None:
-        clock[0] += 1.0 if phase == "stop" else 0.0
+    clock: list[float] = field(default_factory=lambda: [0.0])
 
-    gc.callbacks.insert(0, slowly)
-    try:
+    def __call__(self) -> None:
+        """Collect."""
         gc.collect()
-    finally:
-        gc.callbacks.remove(slowly)
-    assert clock[0] >= 1.0
+
+    def slowly(self, phase: str, facts: Mapping[str, int]) -> None:
+        """Let a collection take a second; those of the youngest objects take no time."""
+        self.clock[0] += 1.0 if phase == "stop" and facts["generation"] else 0.0
+
+
+@pytest.fixture
+def collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collecting]:
+    """Return a slow collector."""
+    made = Collecting()
+    monkeypatch.setattr(budget, "perf_counter", lambda: made.clock[0])
+    monkeypatch.setattr(budget, "thread_time", lambda: made.clock[0])
+    gc.callbacks.append(made.slowly)
+    yield made
+    gc.callbacks.remove(made.slowly)
+
+
+def test_collecting_garbage_does_not_count(collecting: Collecting) -> None:
+    """The collector works for the whole process: an expression is not late because of it."""
+    run = Run(SCOPE)
+    collecting()
     run.step()
+    collecting()
+    run.step()
+
+
+def test_an_expression_that_lets_garbage_be_collected_without_end_is_late(collecting: Collecting) -> None:
+    """So much is forgiven, and no more: else it could hide its own work behind the collector."""
+    run = Run(SCOPE)
+    for _ in range(budget.MAX_FORGIVEN):
+        collecting()
+        run.step()
+    collecting()
+    with pytest.raises(LimitFault, match="longer than 40 ms"):
+        run.step()
+
+
+def test_work_before_a_collection_counts(collecting: Collecting) -> None:
+    """It is not forgotten by what is forgiven."""
+    run = Run(SCOPE)
+    collecting.clock[0] += 0.03
+    run.step()
+    collecting()
+    run.step()
+    collecting.clock[0] += 0.011
+    with pytest.raises(LimitFault, match="longer than 40 ms"):
+        run.step()
+
+
+def test_the_collector_calls_nothing_of_ours() -> None:
+    """What its callbacks raise is printed and lost: also the KeyboardInterrupt of a Ctrl-C that came just then."""
+    assert [one for one in gc.callbacks if str(getattr(one, "__module__", "")).startswith("headrace")] == []
 
 
 def test_hostile_expressions_break_no_rule() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from headrace import App, InvalidInputError, PayloadTooLargeError, StoreUnavaila
 from headrace.engine.feeds.hub import FeedHub
 from headrace.engine.feeds.tail import MOST_KEPT
 from headrace.model.errors import ConfigError
-from headrace.model.feed import Entry
+from headrace.model.feed import Entry, NewEntry
 from tests.unit.feed_world import away, feed_world, item
 from tests.waiting import wait_until
 
@@ -187,6 +187,37 @@ async def test_a_feed_that_was_forgotten_is_followed_from_its_new_beginning(monk
     await hub.close()
 
 
+async def test_a_feed_that_began_anew_while_the_store_was_away_is_followed_from_its_new_beginning() -> None:
+    """As after a loss of the store: hints come at once, so there is no quiet time in which its end is asked for."""
+    hub, feeds, stores = feed_world()
+    await hub.append_all("f", [item(1), item(2), item(3)])
+    follower = hub.follow("f", after=2)
+    assert (await anext(follower)).seq == 3
+    await wait_until(lambda: hub._tails["f"].end == 3)
+    feeds.faults = [away()]
+    stores.notifier.hint("feed:f")
+    await wait_until(lambda: not feeds.faults)
+    assert await feeds.prune_feeds(older_than=timedelta(seconds=-1), limit=10) == 3
+    await hub.append("f", item(4))
+    assert (await asyncio.wait_for(anext(follower), 2)).seq == 1
+    await follower.aclose()
+    await hub.close()
+
+
+async def test_a_feed_may_be_pruned_while_it_is_followed() -> None:
+    """Who has seen what goes notices nothing; who has not sees by the numbers that something is missing."""
+    hub, feeds, _ = feed_world()
+    await hub.append_all("f", [item(number) for number in range(1, 6)])
+    follower = hub.follow("f", after=0)
+    assert [(await anext(follower)).seq for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert await feeds.prune_feeds(older_than=timedelta(seconds=-1), limit=4) == 4
+    await hub.append("f", item(6))
+    assert (await asyncio.wait_for(anext(follower), 5)).seq == 6
+    await follower.aclose()
+    assert await take(hub.follow("f", after=2), 2) == [5, 6]
+    await hub.close()
+
+
 async def test_closing_the_app_ends_what_follows() -> None:
     """With an error that says so, and not by waiting for good."""
 
@@ -200,3 +231,47 @@ async def test_closing_the_app_ends_what_follows() -> None:
     await hub.close()
     with pytest.raises(ConfigError, match="closed"):
         await asyncio.wait_for(task, 5)
+
+
+async def test_nothing_is_appended_behind_what_could_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of entries given together that need several calls; those of others are appended."""
+    monkeypatch.setattr("headrace.engine.retrying.RETRY_DELAYS", ())
+    monkeypatch.setattr("headrace.engine.feeds.writers.MOST_ENTRIES", 2)
+    hub, feeds, _ = feed_world()
+    append, calls = feeds.append_entries, list[int]()
+
+    async def fail_once(feed: str, entries: Sequence[NewEntry]) -> list[int]:
+        calls.append(len(entries))
+        if len(calls) == 2:
+            raise away()
+        return await append(feed, entries)
+
+    monkeypatch.setattr(feeds, "append_entries", fail_once)
+    several = hub.append_all("f", [item(number) for number in range(1, 8)])
+    found = await asyncio.gather(several, hub.append("f", item(9)), return_exceptions=True)
+    assert isinstance(found[0], StoreUnavailableError) and found[1] == 3
+    assert [entry.data for entry in await hub.read("f", after=0, limit=9)] == ["1", "2", "9"]
+
+
+@pytest.mark.parametrize("seen", [5, 3], ids=["all seen", "some seen"])
+async def test_followers_of_a_feed_that_lost_its_newest_go_on_behind_what_is_left(seen: int) -> None:
+    """As after a fail-over of the store: what they had is not told again, and nothing that comes is left out."""
+    hub, feeds, stores = feed_world()
+    await hub.append_all("f", [item(number) for number in range(1, 6)])
+    follower = hub.follow("f", after=seen)
+    waiting = asyncio.create_task(anext(follower))
+    await wait_until(lambda: "f" in hub._tails and hub._tails["f"].end == 5)
+    if seen < 5:
+        assert [(await waiting).seq, (await anext(follower)).seq] == [4, 5]
+        waiting = asyncio.create_task(anext(follower))
+    row = feeds._inner._feeds["f"]
+    del row.keys[row.entries.pop().key]
+    row.last = 4
+    feeds.faults = [away()]
+    stores.notifier.hint("feed:f")
+    await wait_until(lambda: hub._tails["f"].end == 4)
+    await hub.append_all("f", [item(6), item(7)])
+    found = [await asyncio.wait_for(waiting, 5), await anext(follower)]
+    assert [(entry.seq, entry.data) for entry in found] == [(5, "6"), (6, "7")]
+    await follower.aclose()
+    await hub.close()

@@ -90,7 +90,14 @@ async def test_bodies(client: httpx2.AsyncClient, body: bytes, status: int, code
         ("GET", f"/api/v1/workflows/twice?version={2**31}", 422, "invalid_input"),
         ("POST", "/api/v1/workflows/nobody/activate", 404, "not_found"),
         ("GET", "/api/v1/workflows?limit=201", 422, "invalid_input"),
+        ("GET", "/api/v1/workflows?cursor=A%20B", 422, "invalid_name"),
+        ("GET", "/api/v1/workflows/%ed%a0%80", 400, "invalid_request"),
+        ("POST", "/api/v1/signals/%ff", 400, "invalid_request"),
+        ("GET", f"{RUNS}?workflow=%ff", 400, "invalid_request"),
+        ("GET", f"{RUNS}?token=x", 400, "invalid_request"),
+        ("GET", "/api/v1/jobs/..%2f..", 404, "not_found"),
         ("GET", "/api/v1/nothing", 404, "not_found"),
+        ("DELETE", "/api/v1/nothing", 404, "not_found"),
         ("GET", "/api/v1/runs/", 404, "not_found"),
         ("DELETE", RUNS, 405, "method_not_allowed"),
         ("PUT", f"{RUN}/cancel", 405, "method_not_allowed"),
@@ -106,15 +113,29 @@ async def test_addresses(client: httpx2.AsyncClient, method: str, path: str, sta
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [("DELETE", RUNS, "GET, POST"), ("PUT", f"{RUN}/cancel", "POST"), ("POST", "/api/v1/workflows", "GET")],
-)
+    [
+        ("DELETE", RUNS, "GET, POST"), ("TRACE", RUNS, "GET, POST"), ("FOO", RUNS, "GET, POST"),
+        ("PUT", f"{RUN}/cancel", "POST"), ("POST", "/api/v1/workflows", "GET"), ("PATCH", "/healthz", "GET"),
+        ("OPTIONS", RUNS, "GET, POST"),
+    ],
+)  # fmt: skip
 async def test_methods_that_are_not_for_an_address(
     client: httpx2.AsyncClient, method: str, path: str, allowed: str
 ) -> None:
-    """All that there are instead are named, in the text and in the header."""
-    answer = await client.request(method, path, headers=JSON)
-    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
-    assert answer.json()["detail"] == f"{method} is not for {path}: use {allowed}"
+    """All that there are instead are named, in the text and in the header, whatever came with the request."""
+    for more in ({"headers": JSON}, {}, {"content": b"x", "headers": {"content-type": "text/plain"}}):
+        answer = await client.request(method, path, **more)  # type: ignore[arg-type] # what httpx2 takes
+        assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+        assert answer.json()["detail"] == f"{method} is not for {path}: use {allowed}"
+
+
+async def test_no_other_site_is_let_in_by_the_browser(client: httpx2.AsyncClient) -> None:
+    """A browser that asks first is told nothing that lets it go on, and answers cannot be put into other pages."""
+    asks = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+    for method in ("OPTIONS", "GET"):
+        answer = await client.request(method, RUNS, headers=asks)
+        assert [name for name in answer.headers if name.startswith("access-control")] == []
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
 
 
 @pytest.mark.parametrize(

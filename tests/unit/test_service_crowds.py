@@ -27,7 +27,7 @@ async def test_requests_beyond_the_bound_are_refused() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    streams = Streams()
+    streams = Streams(1)
     transport = httpx2.ASGITransport(Crowd(slow, streams, most=2))
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         first = [asyncio.create_task(client.get("/")) for _ in range(2)]

@@ -17,6 +17,7 @@ from headrace import App, ConflictError
 from headrace.apps.details.desk import Details, register
 from headrace.model_settings import ModelSettings
 from headrace.service.details_waiting import Switch, first_items, preferred_wait
+from headrace.service.stream_shapes import DETAILS
 from headrace.testing.provider import Answers, ScriptedProvider
 from tests.unit.engine_app import QUICK
 from tests.unit.service_calls import code_of, served, shop
@@ -67,6 +68,7 @@ async def test_a_request_is_accepted_made_and_followed() -> None:
         accepted = answer.json()
         assert answer.status_code == 202
         assert accepted["batch_id"] == accepted["correlation_id"]
+        assert (accepted["attention"], accepted["existing"]) == ("", False)
         assert {"expected_seconds", "promised", "detail"} < accepted.keys() and "items" not in accepted
         assert answer.headers["location"] == accepted["links"]["self"] == f"{PATH}/{accepted['batch_id']}"
 
@@ -83,7 +85,9 @@ async def test_a_request_is_accepted_made_and_followed() -> None:
         batch = (await client.get(accepted["links"]["self"])).json()
         names = [item["name"] for item in batch["items"]]
         assert (batch["status"], batch["delivered"], batch["type"], len(set(names))) == ("completed", 3, "skill", 3)
-        assert names == [data["name"] for _, kind, data in events if kind == "item"]
+        assert batch["items"] == [data for _, kind, data in events if kind == "item"]
+        for _, kind, data in events:
+            DETAILS[kind].model_validate(data)
 
 
 async def test_events_go_on_behind_the_last_one_that_was_seen() -> None:
@@ -103,7 +107,7 @@ async def test_a_key_gives_one_batch() -> None:
         key = {"idempotency-key": "k-1"}
         body = {name: value for name, value in ASKED.items() if name != "session_id"}
         first, again = [(await client.post(PATH, json=body, headers=key)).json() for _ in range(2)]
-        assert first == again
+        assert first | {"existing": True} == again
         other = await client.post(PATH, json=body | {"count": 4}, headers=key)
         assert (other.status_code, code_of(other)) == (409, "idempotency_conflict")
         assert len((await client.get(PATH)).json()["batches"]) == 1

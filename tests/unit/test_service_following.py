@@ -14,6 +14,7 @@ import pytest
 
 from headrace import App, Backoff, chain, loop, map_, sub, when
 from headrace.service.serving import Address, serve
+from headrace.service.stream_shapes import BATCH, RUN
 from tests.unit.event_reading import Event, Stream
 from tests.unit.service_calls import code_of, served
 from tests.waiting import wait_until
@@ -86,6 +87,8 @@ async def test_a_batch_is_followed_to_its_end() -> None:
     assert (items[4]["error"]["message"], items[4]["status"]) == ("cannot halve 4", "failed")
     closed = {"round": 1, "outcome": "partial", "total": 20, "succeeded": 16, "failed": 4, "cancelled": 0}
     assert (events[-1].type, events[-1].data) == ("closed", closed)
+    for event in events:
+        BATCH[event.type].model_validate(event.data)
 
 
 async def test_a_client_that_is_cut_has_every_event_once() -> None:
@@ -168,6 +171,8 @@ async def test_a_run_is_followed_to_its_end() -> None:
     entries = [node["path"] for node in nodes if "[" in node["path"]]
     assert len(entries) == len(set(entries)) == 250
     assert {node.path for node in tree.nodes} <= {node["path"] for node in nodes}
+    for event in events:
+        RUN[event.type].model_validate(event.data)
 
 
 async def test_rounds_of_loops_and_graphs_within_are_followed() -> None:
@@ -202,7 +207,9 @@ async def test_a_run_that_fails_says_why() -> None:
         ("/batches/{batch}/events", {"last-event-id": "x"}, 400, "invalid_request"),
         ("/batches/{batch}/events", {"last-event-id": "-1"}, 400, "invalid_request"),
         ("/batches/{batch}/events?after=9999999999999999", {}, 400, "invalid_request"),
-        ("/batches/{batch}/events?after=7", {}, 400, "invalid_request"),
+        ("/batches/{batch}/events?after=7", {}, 410, "entries_gone"),
+        ("/batches/{batch}/events", {"sec-fetch-site": "cross-site"}, 403, "forbidden_origin"),
+        ("/runs/{run}/events", {"sec-fetch-site": "same-site"}, 403, "forbidden_origin"),
         ("/batches/01980000-0000-7000-8000-000000000000/events", {}, 404, "not_found"),
         ("/runs/01980000-0000-7000-8000-000000000000/events", {}, 404, "not_found"),
         ("/batches/nothing/events", {}, 422, "invalid_input"),
@@ -213,7 +220,8 @@ async def test_what_cannot_be_followed_is_told(path: str, headers: dict[str, str
     app = shop()
     async with served(app) as client:
         batch = await app.submit(app.find_task("halve"), [1])
-        answer = await client.get(f"/api/v1{path.format(batch=batch.id)}", headers=headers)
+        run = await app.start("half", 2)
+        answer = await client.get(f"/api/v1{path.format(batch=batch.id, run=run.id)}", headers=headers)
         assert (answer.status_code, code_of(answer)) == (status, code)
 
 
@@ -231,7 +239,7 @@ async def test_stopping_ends_the_streams_at_once() -> None:
 
 async def test_there_is_a_bound_for_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """One too many is told to come again; one that ends makes room, also when its client just goes away."""
-    monkeypatch.setattr("headrace.service.streams.Streams.__init__.__defaults__", (2,))
+    monkeypatch.setenv("HEADRACE_SERVICE_MOST_STREAMS", "2")
     app = shop()
     async with listening(app, worker=False) as (base, _), httpx2.AsyncClient(base_url=base) as client:
         batch = await app.submit(app.find_task("halve"), [1])

@@ -106,10 +106,10 @@ async def test_papers_are_taken_followed_and_read(papers: App) -> None:
             document = page.json()
             found |= {item["document_id"]: item for item in document["items"]}
             cursor, complete = document["cursor"], document["complete"]
-        assert sorted(found) == sorted(f"file:{name}" for name in names)
-        assert found["file:größe.txt"]["result"] == {"result": {"name": "größe.txt"}}
-        assert found["file:gone.pdf"]["result"]["unreadable"]["reason"]
-        assert found["file:fails.txt"]["error"]["message"] == "nothing found"
+        assert sorted(found) == sorted(names)
+        assert found["größe.txt"]["result"] == {"result": {"name": "größe.txt"}}
+        assert found["gone.pdf"]["result"]["unreadable"]["reason"]
+        assert found["fails.txt"]["error"]["message"] == "nothing found"
 
 
 async def test_papers_wait_until_a_worker_comes(papers: App) -> None:
@@ -206,7 +206,10 @@ async def test_references_are_names_too(papers: App) -> None:
     async with served(papers) as client:
         body = {**WHOLE, "document_ids": [], "refs": ["file:a.txt", "b.txt"]}
         answer = await client.post("/api/v1/papers", json=body)
-        assert (await closed(client, answer.json()["task_id"]))["success"] == 2
+        task = answer.json()["task_id"]
+        assert (await closed(client, task))["success"] == 2
+        items = (await client.get(f"/api/v1/papers/{task}/results")).json()["items"]
+        assert {item["document_id"] for item in items} == {"a.txt", "b.txt"}
 
 
 async def test_a_link_that_is_turned_later_leads_nowhere(papers: App) -> None:
@@ -232,7 +235,9 @@ async def test_other_batches_are_no_papers(papers: App) -> None:
         batch = await papers.submit(other, [1])
         for task, status in ((batch.id, 404), (uuid4(), 404), ("x", 422)):
             for what in ("status", "results"):
-                assert (await client.get(f"/api/v1/papers/{task}/{what}")).status_code == status
+                answer = await client.get(f"/api/v1/papers/{task}/{what}")
+                assert (answer.status_code, "batch" in answer.json()["detail"]) == (status, False), answer.text
+                assert str(task) in answer.json()["detail"]
     async with served(shop(), worker=False) as client:
         assert (await client.post("/api/v1/papers", json=WHOLE)).status_code == 404
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 
 import httpx2
@@ -60,3 +61,29 @@ def test_answers_are_not_held_back() -> None:
     """Connections inherit it from the socket that accepts them; without it each answer takes 40 ms more."""
     with serving._listen(Address("127.0.0.1", 0)) as listener:
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+        b"GET /a\x00b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n",
+    ],
+)
+async def test_what_is_no_request_is_refused_as_all_else(sent: bytes) -> None:
+    """By a problem document, and the connection is closed."""
+    stopping, told = asyncio.Event(), list[str]()
+    served = serve(shop(), Address("127.0.0.1", 0), worker=False, stopping=stopping, announce=told.append)
+    task = asyncio.create_task(served)
+    await wait_until(lambda: told)
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(told[0].rpartition(":")[2]))
+    writer.write(sent)
+    head, _, body = (await asyncio.wait_for(reader.read(), 10)).partition(b"\r\n\r\n")
+    writer.close()
+    stopping.set()
+    await asyncio.wait_for(task, 10)
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n") and b"application/problem+json" in head
+    assert json.loads(body)["code"] == "invalid_request"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +23,7 @@ from headrace.service.problems import RequestError
 from headrace.stores.memory import open_memory_stores
 from tests.unit.flow_serving import flows_app, put
 from tests.unit.gate_calls import bearer, gate_of, gated, login
-from tests.unit.service_calls import JSON, code_of
+from tests.unit.service_calls import JSON, code_of, shop
 from tests.unit.test_flows_webhooks import hooked
 from tests.waiting import wait_until
 
@@ -98,6 +100,27 @@ async def test_a_token_that_is_expired_opens_nothing() -> None:
         headers = await login(app, Scope.READ, lifetime=timedelta(microseconds=1))
         answer = await client.get(RUNS, headers=headers)
         assert (answer.status_code, "is expired" in answer.text) == (401, True)
+
+
+async def test_a_stream_ends_with_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is silent; while the store does not answer it goes on, for nothing is known of the token."""
+    monkeypatch.setattr("headrace.service.gate.LOOK_SECONDS", 0.01)
+    app = shop()
+    async with gated(app) as (client, service):
+        token, kept = await make_token(app.runtime.stores, "watcher", [Scope.READ])
+        path = f"/api/v1/batches/{(await app.submit(app.find_task('double'), [1])).id}/events"
+        store, tokens = CountingStore(app.runtime.stores.tokens), gate_of(service).tokens
+        tokens._store, tokens._clock = (lambda: store), partial(next, count(0, 10))
+        reading = asyncio.create_task(client.get(path, headers=bearer(token)))
+        await wait_until(lambda: service.state.streams.open == 1)
+        store.fails, asked = True, store.asked
+        await wait_until(lambda: store.asked > asked + 2)
+        assert not reading.done()
+        store.fails = False
+        await revoke_token(app.runtime.stores, kept.id)
+        answer = await asyncio.wait_for(reading, 5)
+        assert (answer.status_code, answer.text, service.state.streams.open) == (200, "retry: 1000\n\n", 0)
+        assert (await client.get(path, headers=bearer(token))).status_code == 401
 
 
 async def test_two_authorizations_are_refused() -> None:

@@ -59,6 +59,7 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("papers", "templates"): Path("elsewhere"),
     ("papers", "documents"): Path("elsewhere"),
     ("details", "first_response_deadline"): timedelta(seconds=3),
+    ("details", "single_call_at"): 0.5,
     ("events", "dead_letter_suffix"): "-dead",
     ("events", "prefect_api_url"): "http://127.0.0.1:4200/api",
     ("events.kafka", "servers"): "kafka-1:9092,kafka-2:9092",

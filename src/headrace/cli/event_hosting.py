@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from headrace.app import App
 from headrace.cli.checks import shown_url
+from headrace.cli.long_running import run_long, settle
 from headrace.cli.opening import refuse_memory
 from headrace.cli.output import print_json
 from headrace.cli.signals import follow_lifeline
@@ -41,13 +42,14 @@ def run_host(app: App, options: HostOptions) -> int:
     grace = app.settings.worker.shutdown_grace if options.grace is None else options.grace
     if options.lifeline is not None:
         follow_lifeline(options.lifeline, within=grace.total_seconds() + CLOSING_SECONDS)
-    return asyncio.run(until_signal(app, lambda stopping: _host_until(stopping, app, options, grace)))
+    return run_long(until_signal(app, lambda stopping: _host_until(stopping, app, options, grace)))
 
 
 async def _host_until(stopping: asyncio.Event, app: App, options: HostOptions, grace: timedelta) -> None:
     async with app.event_host(options.parts, grace=grace):
         # Said here, where a relay would find nothing to do: the store must have an outbox.
         _ = app.event_stores
+        settle()
         _announce(app.settings, options)
         await stopping.wait()
         LOG.info(

@@ -29,7 +29,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "worker": Entry("headrace.cli.worker:worker", "Work the jobs of an app until SIGTERM or Ctrl-C."),
     "dev": Entry("headrace.cli.worker:dev", "Work the jobs of an app and show what happens to each, for development."),
-    "serve": Entry("headrace.cli.serve:serve", "Serve an app over HTTP: workflows, runs and webhooks of flows."),
+    "serve": Entry("headrace.cli.serve:serve", "Serve an app over HTTP: jobs, batches, runs, webhooks, events."),
     "token": Entry("headrace.cli.token:token", "Tokens of the HTTP service: make them, list them, revoke them."),
     "agent": Entry("headrace.cli.event_processes:agent", "Run agents of an app: they handle events of the bus."),
     "relay": Entry("headrace.cli.event_processes:relay", "Take events from the outbox to the bus."),

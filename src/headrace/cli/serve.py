@@ -13,6 +13,7 @@ import click
 
 from headrace.cli.loading import load_app
 from headrace.cli.logs import LEVELS, log_to_stderr
+from headrace.cli.long_running import run_long, settle
 from headrace.cli.output import json_option, print_json, print_text
 from headrace.cli.signals import StopSignals, exit_now
 from headrace.cli.values import WholeType
@@ -42,18 +43,35 @@ _NEEDED = ("fastapi", "starlette", "uvicorn")
 def serve(  # noqa: PLR0913 - click hands over one per option
     app: str, host: str | None, port: int | None, require_token: bool, worker: bool, log_level: str, as_json: bool
 ) -> int:
-    """Serve an app over HTTP: workflows, runs and webhooks of flows.
+    """Serve an app over HTTP: jobs, batches, runs, webhooks, events.
 
-    Workflows, runs and signals are below /api/v1, webhooks below /webhook, until SIGTERM or Ctrl-C. Without MODULE:app
-    it serves JSON flows. Whoever is on this machine may do everything; a service that others reach asks everybody for a
-    token of `headrace token create`. Runs are worked by `headrace worker`, or here with --worker. --json writes a line
-    with the URL when it listens.
+    \b
+    /api/v1/jobs, batches, queues, workers, schedules, dead-letters, llm/pools
+    /api/v1/workflows, runs, signals, events, handles, resume
+    /api/v1/batches/ID/events, runs/ID/events   server-sent events as things happen
+    /api/v1/details, papers                     of apps that have them, as below
+    /api/v1/openapi.json                        all of it, exactly
+    /webhook/…                                  triggers of flows
+    /metrics, /healthz, /readyz                 for Prometheus, and for who watches it
+
+    Without MODULE:app it serves JSON flows. It runs until SIGTERM or Ctrl-C, and takes and shows work: that is done by
+    `headrace worker MODULE:app`, or here with --worker.
+
+    Whoever is on this machine may do everything. A service at an address that others reach asks everybody for a token
+    of `headrace token create`, and does not start while there is none; with --require-token it asks here too. Work that
+    is submitted with a webhook is told of when it ends, signed by a secret of [webhooks]. Settings: [service].
+
+    --json writes a line with the URL when it listens.
 
     \b
     Examples:
       headrace serve
       headrace serve shop.flows:app --port 8401 --worker
+      headrace serve headrace.apps.details.worker:app --worker
+      headrace serve headrace.apps.papers.worker:app --worker
+      headrace token create shop --scope read --scope submit
       headrace serve --host 0.0.0.0
+      curl -sN http://127.0.0.1:8400/api/v1/batches/ID/events -H 'Last-Event-ID: 12'
     """
     log_to_stderr(log_level, as_json=as_json)
     if log_level == "info":
@@ -62,7 +80,7 @@ def serve(  # noqa: PLR0913 - click hands over one per option
     serving = _serving()
     served = load_app(app)
     address = serving.address_of(served, host, port, require_token=require_token)
-    return asyncio.run(_serve(serving, served, address, worker=worker, as_json=as_json))
+    return run_long(_serve(serving, served, address, worker=worker, as_json=as_json))
 
 
 def _serving() -> Any:
@@ -81,6 +99,7 @@ async def _serve(serving: Any, app: App, address: Any, *, worker: bool, as_json:
     signals.install()
 
     def announce(url: str) -> None:
+        settle()
         if as_json:
             print_json({"event": "started", "url": url, "pid": os.getpid()})
         else:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from headrace.cli.loading import load_app
+from headrace.cli.long_running import run_long, settle
 from headrace.cli.output import print_json
 from headrace.cli.signals import StopSignals, exit_now, exit_within, follow_lifeline
 from headrace.model.durations import format_duration
@@ -49,7 +50,7 @@ def run_worker(options: WorkOptions) -> int:
     grace = app.settings.worker.shutdown_grace if options.grace is None else options.grace
     if options.lifeline is not None:
         follow_lifeline(options.lifeline, within=grace.total_seconds() + CLOSING_SECONDS)
-    code = asyncio.run(until_signal(app, lambda stopping: _work_until(stopping, app, options, grace)))
+    code = run_long(until_signal(app, lambda stopping: _work_until(stopping, app, options, grace)))
     _leave_threads(code)
     return code
 
@@ -76,6 +77,7 @@ async def until_signal(app: App, work: Callable[[asyncio.Event], Coroutine[Any, 
 
 async def _work_until(stopping: asyncio.Event, app: App, options: WorkOptions, grace: timedelta) -> None:
     async with app.worker(queues=_slots(app, options), concurrency=options.concurrency, grace=grace) as worker:
+        settle()
         _announce_start(app, worker, options)
         await stopping.wait()
         LOG.info(

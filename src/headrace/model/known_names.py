@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -33,7 +34,7 @@ class KnownName:
 class ClaimedNames:
     """The answer to a claim: either what was taken, or what the caller has to compare its names with first."""
 
-    #: keys that are the caller's now, or were before
-    taken: frozenset[str] = field(default_factory=frozenset)
+    #: keys that are the caller's now, or were before, each with its position
+    taken: Mapping[str, int] = field(default_factory=dict)
     #: names that came since the caller looked; then nothing was taken
     newer: tuple[KnownName, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextvars import ContextVar
@@ -14,13 +15,19 @@ import openai
 from headrace.model.llm import LLMSettings
 from headrace.providers.bounded import bound_response
 from headrace.providers.fault import Fault, FaultError, Progress, UnreachableError
+from headrace.providers.reading_tempo import ReadingTempo
 
 #: The SDK wants a key even where the server wants none.
 _NO_KEY = "none"
 #: The SDK's methods for these walk through every field of a body by its type, which changes nothing in one that is
-#: plain JSON, and costs a third of the call: bodies of whole answers are posted as they are.
+#: plain JSON, and costs a third of the call: bodies are posted as they are.
 _CHAT, _EMBEDDINGS = "/chat/completions", "/embeddings"
+_WHOLE: openai.RequestOptions = {"security": {"bearer_auth": True}}
+#: By this header the SDK knows that a body is read by whoever asked; it goes out with the request, as its own does.
+_STREAMED: openai.RequestOptions = {**_WHOLE, "headers": {"X-Stainless-Raw-Response": "stream"}}
 _CONNECT_SECONDS = 10.0
+#: What ends an answer comes with its last text, or soon after.
+_END_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,7 @@ class SdkClient:
     """
 
     def __init__(self, settings: LLMSettings, *, base_url: str, use_proxies: bool) -> None:
+        self._tempo = ReadingTempo()
         # The total deadline is the caller's; a connection that cannot be made is known sooner.
         timeout = httpx2.Timeout(settings.timeout.total_seconds(), connect=_CONNECT_SECONDS)
         # Not compressed: the bound on bytes received is then the bound on memory.
@@ -77,14 +85,17 @@ class SdkClient:
     @contextlib.asynccontextmanager
     async def stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncIterator[Incoming]:
         """Ask for a streamed chat completion; leaving ends the call."""
-        fields: Any = {**body, "stream": True}
         with _sorted(), _watched(progress):
-            manager = self._sdk.chat.completions.with_streaming_response.create(**fields)
-            response = await manager.__aenter__()
+            response = await self._sdk.post(
+                _CHAT, cast_to=openai.AsyncAPIResponse[bytes], body={**body, "stream": True}, options=_STREAMED
+            )
+        chunks = _chunks(response, self._tempo)
         try:
-            yield Incoming(_chunks(response), _lower(response.headers))
+            with self._tempo.counted():
+                yield Incoming(chunks, _lower(response.headers))
+            await _read_end(chunks)
         finally:
-            await manager.__aexit__(None, None, None)
+            await response.close()
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -92,16 +103,23 @@ class SdkClient:
 
     async def _whole(self, path: str, body: Mapping[str, Any], progress: Progress) -> Received:
         with _sorted(), _watched(progress):
-            response = await self._sdk.post(
-                path, cast_to=httpx2.Response, body=body, options={"security": {"bearer_auth": True}}
-            )
+            response = await self._sdk.post(path, cast_to=httpx2.Response, body=body, options=_WHOLE)
             return Received(response.content, _lower(response.headers))
 
 
-async def _chunks(response: Any) -> AsyncIterator[bytes]:
+async def _chunks(response: Any, tempo: ReadingTempo) -> AsyncIterator[bytes]:
+    resumed = 0.0
     with _sorted():
         async for chunk in response.iter_bytes():
             yield chunk
+            resumed = await tempo.pause(resumed)
+
+
+async def _read_end(chunks: AsyncIterator[bytes]) -> None:
+    """Read the last bytes of an answer that is whole: only then its connection is used for the next call."""
+    with contextlib.suppress(TimeoutError, UnreachableError):
+        async with asyncio.timeout(_END_SECONDS):
+            await anext(chunks, None)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, FastAPI
 
 from headrace import __version__
@@ -30,7 +28,7 @@ from headrace.service import (
     workflows,
 )
 from headrace.service.access import Access
-from headrace.service.document import add_security
+from headrace.service.document import ABOUT, PROBLEM, add_security, operation_id
 from headrace.service.gate import Gate
 from headrace.service.guard import Guard
 from headrace.service.http_figures import Counted, HttpFigures
@@ -44,11 +42,6 @@ GROUPS = (
     following.router, workflows.router, runs.router, signals.router, events.router, handles.router,
 )  # fmt: skip
 
-_PROBLEM: dict[str, Any] = {
-    "description": "a problem: `code` is a stable word, `detail` says what to do",
-    "content": {"application/problem+json": {"schema": {"type": "object", "required": ["status", "code", "detail"]}}},
-}
-
 
 def make_service(app: App, access: Access | None = None) -> FastAPI:
     """Return the service of an app, which has to be open while it answers; unless told, it is for this machine alone.
@@ -57,10 +50,10 @@ def make_service(app: App, access: Access | None = None) -> FastAPI:
     """
     service = FastAPI(
         title="Headrace", version=__version__, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
-        redirect_slashes=False,
+        redirect_slashes=False, description=ABOUT, generate_unique_id_function=operation_id,
     )  # fmt: skip
     service.state.headrace = app
-    api = APIRouter(prefix=PREFIX, responses={"4XX": _PROBLEM, "503": _PROBLEM})
+    api = APIRouter(prefix=PREFIX, responses={"4XX": PROBLEM, "503": PROBLEM})
     for group in GROUPS:
         api.include_router(group)
     if details.makes_details(app):
@@ -76,7 +69,7 @@ def make_service(app: App, access: Access | None = None) -> FastAPI:
     add_handlers(service)
     gate = service.state.gate = Gate.of(service, access or Access(), lambda: app.runtime.stores.tokens)
     add_security(service, gate.permits, gate.access)
-    service.state.streams = Streams()
+    service.state.streams = Streams(app.settings.service.most_streams)
     service.add_middleware(Guard, gate=gate)
     service.state.http_figures = HttpFigures()
     service.add_middleware(Crowd, streams=service.state.streams)

@@ -59,6 +59,8 @@ class Caller:
     attempts: Attempts
     #: Where it came from.
     address: str = ""
+    #: By which its token is asked for again, while an answer goes on.
+    digest: str = ""
 
     def check(self, needed: Needs | None) -> None:
         """Refuse what this caller may not do; None: what no route says who may do it. Raises RequestError: 401, 403."""

@@ -125,7 +125,7 @@ class ResultQuery(BaseModel):
     cursor: str = Field("", max_length=200, description="`cursor` of the page before")
 
 
-@router.get("/{batch_id}/results", response_model=ResultPage)
+@router.get("/{batch_id}/results", response_model=ResultPage, operation_id="read_batch_results")
 async def results(app: Served, batch_id: str, page: Annotated[ResultQuery, Query()]) -> dict[str, Any]:
     """Read finished items in the order they were recorded, failures included.
 

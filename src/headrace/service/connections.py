@@ -7,7 +7,11 @@ import resource
 from typing import Any
 from weakref import WeakSet
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from headrace.service.problems import problem
 
 #: Connections of one process, and file descriptors that are left for everything else.
 MOST_CONNECTIONS, OTHER_FILES = 4_096, 128
@@ -23,6 +27,21 @@ def make_room() -> int:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return max(min(MOST_CONNECTIONS, soft - OTHER_FILES), 1)
+
+
+class Protocol(H11Protocol):
+    """HTTP/1.1, which refuses what it cannot read as everything else is refused."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, unless an answer is on its way, and close the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            fix = "check its method, address, headers and lengths"
+            answer = problem(400, "invalid_request", f"what came is no request of HTTP/1.1: {fix}")
+            headers = [*answer.raw_headers, (b"connection", b"close")]
+            head = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+            for event in (head, h11.Data(bytes(answer.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
 
 class Connections:

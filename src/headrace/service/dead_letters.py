@@ -15,6 +15,7 @@ from headrace.engine.queries import to_json
 from headrace.model.api_token import Scope
 from headrace.model.dead_letter import DeadLetterFilter
 from headrace.model.durations import parse_duration
+from headrace.model.errors import InvalidInputError
 from headrace.model.merge_patch import check_argument_patch
 from headrace.model.names import check_name
 from headrace.service.auth import needs
@@ -23,6 +24,9 @@ from headrace.service.served import Served
 
 #: Failed jobs that one request looks at, and runs again, at most.
 MOST_LOOKED = 100_000
+
+#: Members of a request that say which are meant.
+_CHOOSING = ("queue", "task", "kind", "fingerprint", "since")
 
 router = APIRouter(prefix="/dead-letters", tags=["dead letters"])
 
@@ -48,6 +52,7 @@ class Redrive(Which):
         None, description='JSON merge patch of `{"args": […], "kwargs": {…}}`', examples=[{"kwargs": {"model": "x"}}]
     )
     dry_run: StrictBool = Field(False, description="only tell what would run again")
+    all: StrictBool = Field(False, description="whatever failed, in place of the names above")
 
 
 @router.get("")
@@ -60,14 +65,25 @@ async def list_dead_letters(app: Served, which: Annotated[Which, Query()]) -> di
 async def redrive_dead_letters(app: Served, body: Redrive) -> dict[str, Any]:
     """Run dead letters again, each as a new job; those that failed first are in front.
 
-    With `patch` every job gets changed arguments: `args` replaces all positional ones, members of `kwargs` replace
-    keyword arguments, null removes one (RFC 7386). With `dry_run` nothing runs: the answer shows what would.
+    It has to be said which: by one of the names at least, or by `all`. With `patch` every job gets changed arguments:
+    `args` replaces all positional ones, members of `kwargs` replace keyword arguments, null removes one (RFC 7386).
+    With `dry_run` nothing runs: the answer shows what would.
     """
+    _check_chosen(body)
     patch = None if body.patch is None else check_argument_patch(body.patch)
     looked = await _look(app, body, limit=body.limit, patch=patch)
     count = 0 if body.dry_run else await redrive(app.runtime.stores, looked.found, patch=patch)
     patched = {} if patch is None else {"patched": [to_json(asdict(one)) for one in looked.patched]}
     return _document(looked) | patched | {"redriven": count}
+
+
+def _check_chosen(body: Redrive) -> None:
+    """Raise InvalidInputError unless a request says which dead letters run again; to look, it need not."""
+    chosen = [name for name in _CHOOSING if getattr(body, name) is not None]
+    if body.all and chosen:
+        raise InvalidInputError("all", f"must not be given together with {chosen[0]}", True)
+    if not (body.all or chosen or body.dry_run):
+        raise InvalidInputError("all", f"must be true where none of {', '.join(_CHOOSING)} is given", False)
 
 
 async def _look(app: App, which: Which, *, limit: int | None = None, patch: dict[str, Any] | None = None) -> Looked:

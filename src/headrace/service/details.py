@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -10,23 +14,45 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from headrace.app import App
 from headrace.apps.details.desk import Details, desk_of
-from headrace.apps.details.names import ENDED, INTAKE_TASK, feed_name
+from headrace.apps.details.names import ENDED, INTAKE_TASK, ITEM, feed_name
 from headrace.apps.details.request import MOST_FIRST, MOST_ID, MOST_ITEMS, MOST_STYLE
 from headrace.apps.details.sessions import session_of
 from headrace.model.api_token import Scope
 from headrace.model.feed import Entry
 from headrace.model.names import check_key
+from headrace.model.payload import encode_json
 from headrace.service.auth import needs
 from headrace.service.details_waiting import MOST_WAIT, Switch, first_items, preferred_wait
 from headrace.service.documents import Document
 from headrace.service.paging import Page, decode_place, encode_place
 from headrace.service.served import Served
-from headrace.service.sse import RESPONSES, LastSeen, Source, stream
+from headrace.service.sse import LastSeen, Source, stream
+from headrace.service.stream_shapes import DETAILS, responses_of
 
 #: Seconds that a change of mode is waited for within one request.
 MODE_WAIT = 5.0
 LOCATION = "/api/v1/details/"
 Key = Annotated[str | None, Header(alias="Idempotency-Key", description="the same key and body are one batch")]
+
+_EXAMPLE = """retry: 1000
+
+id: 1
+event: accepted
+data: {"type":"skill","count":1,"expected_seconds":1.2,"promised":false,"detail":"…"}
+
+id: 2
+event: item
+data: {"name":"Ember Step","description":"A dash that leaves coals.","attributes":{"rank":3}}
+
+id: 3
+event: first_response
+data: {"items":1,"seconds":0.9}
+
+id: 4
+event: completed
+data: {"status":"completed","delivered":1,"count":1,"seconds":1.1}
+
+"""
 
 router = APIRouter(prefix="/details", tags=["details"])
 
@@ -62,14 +88,20 @@ class ChangeMode(BaseModel):
 
 
 class AcceptedDetails(Document):
-    """A request that is stored; `items`: those of the first response, where they were waited for and came in time."""
+    """A request that is stored."""
 
     batch_id: str
     correlation_id: str
     expected_seconds: float | None
     promised: bool
     detail: str
+    measured: bool = Field(description="false: a slow model is assumed, for nothing was measured yet")
+    existing: bool = Field(description="the key was used before: the batch was there already")
+    attention: str = Field(description="what keeps the batch from being made, such as that nobody works")
     links: dict[str, str]
+    items: list[dict[str, Any]] | None = Field(
+        None, description="those of the first response; only with `Prefer: wait=N`, and if they came in time"
+    )
 
 
 class DetailsDocument(Document):
@@ -80,6 +112,7 @@ class DetailsDocument(Document):
     count: int
     status: str
     delivered: int
+    attention: str = Field(description="what keeps the batch from being made; empty when it ended")
     items: list[dict[str, Any]]
     links: dict[str, str]
 
@@ -115,7 +148,10 @@ async def served_desk(app: Served) -> Details:
 Desk = Annotated[Details, Depends(served_desk)]
 
 
-@router.post("", status_code=202, response_model=AcceptedDetails, dependencies=[needs(Scope.SUBMIT)])
+@router.post(
+    "", status_code=202, response_model=AcceptedDetails, dependencies=[needs(Scope.SUBMIT)],
+    response_description="the request is stored and will be worked off; `links` say where it is followed and read",
+)  # fmt: skip
 async def make_details(
     desk: Desk, body: MakeDetails, key: Key = None,
     prefer: Annotated[str | None, Header(description=f"wait=N: up to {MOST_WAIT} s for the first response")] = None,
@@ -135,7 +171,7 @@ async def make_details(
     if wait:
         headers["preference-applied"] = f"wait={wait}"
         items = await first_items(desk.feed(accepted.batch_id), wait)
-        document |= {} if items is None else {"items": items}
+        document |= {} if items is None else {"items": [_public(item) for item in items]}
     return JSONResponse(document, 202, headers=headers)
 
 
@@ -151,14 +187,14 @@ async def list_details(app: Served, desk: Desk, page: Annotated[Page, Query()]) 
     return {"batches": rows, "next_cursor": last}
 
 
-@router.get("/mode", response_model=ModeDocument)
+@router.get("/mode", response_model=ModeDocument, operation_id="get_details_mode")
 async def get_mode(request: Request, desk: Desk) -> dict[str, Any]:
     """Return how batches that begin now are made, and to what this is being changed by this service, if it is."""
     return await _mode_document(desk, _switch(request))
 
 
 @router.put(
-    "/mode", response_model=ModeDocument, dependencies=[needs(Scope.OPERATE)],
+    "/mode", response_model=ModeDocument, dependencies=[needs(Scope.OPERATE)], operation_id="change_details_mode",
     responses={202: {"model": ModeDocument, "description": "what was begun has not ended: ask again"}},
 )  # fmt: skip
 async def put_mode(request: Request, desk: Desk, body: ChangeMode) -> Response:
@@ -178,11 +214,17 @@ async def get_details(desk: Desk, batch_id: str) -> dict[str, Any]:
     return found | {"links": links_of(found["batch_id"])}
 
 
-@router.get("/{batch_id}/events", responses=RESPONSES, response_class=Response)
+@router.get(
+    "/{batch_id}/events", responses=responses_of(DETAILS, _EXAMPLE), response_class=Response,
+    operation_id="follow_details",
+)  # fmt: skip
 async def details_events(request: Request, desk: Desk, batch_id: str, after: LastSeen) -> Response:
     """Follow a batch: `accepted`, each `item` as it is written, `first_response`, and `completed`, which ends it."""
     found = await desk.view(batch_id)
-    return await stream(Source(feed_name(found["batch_id"]), _is_last), request, after)
+    # Nothing comes of one that never began, nor again of one whose entries were removed.
+    begin_by = datetime.fromisoformat(found["submitted_at"]) + desk.app.runtime.settings.recovery.keep_feeds
+    past = found["status"] == "failed" or begin_by < datetime.now(UTC)
+    return await stream(Source(feed_name(found["batch_id"]), _is_last, shows=_shown, past=past), request, after)
 
 
 def links_of(batch_id: str) -> dict[str, str]:
@@ -192,6 +234,17 @@ def links_of(batch_id: str) -> dict[str, str]:
     '/api/v1/details/7/events'
     """
     return {"self": f"{LOCATION}{batch_id}", "events": f"{LOCATION}{batch_id}/events"}
+
+
+def _public(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item without what only those who write it need: which part of the batch it came from."""
+    return {name: value for name, value in item.items() if name != "subtask_id"}
+
+
+def _shown(entry: Entry) -> Entry:
+    if entry.type != ITEM:
+        return entry
+    return replace(entry, data=encode_json(_public(json.loads(entry.data)), field="data", most=1 << 30))
 
 
 def _is_last(entry: Entry) -> bool:

@@ -42,7 +42,7 @@ async def list_events(app: Served, page: Annotated[EventPage, Query()]) -> dict[
     return {"events": [event_document(event) for event in shown], "next_after": last}
 
 
-@router.get("/outbox")
+@router.get("/outbox", operation_id="get_outbox")
 async def outbox(app: Served) -> dict[str, Any]:
     """Return how many rows wait in the outbox, are held behind a parked one, and are parked."""
     return stats_document(await event_stores(app).outbox.outbox_stats())
@@ -56,7 +56,7 @@ class ParkedPage(BaseModel):
     limit: Limit = USUAL
 
 
-@router.get("/parked")
+@router.get("/parked", operation_id="list_parked_events")
 async def list_parked(app: Served, page: Annotated[ParkedPage, Query()]) -> dict[str, Any]:
     """List rows of the outbox that the bus will never take, with the reason, the oldest first."""
     found = await event_stores(app).outbox.list_parked(limit=page.limit)

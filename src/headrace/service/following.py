@@ -9,13 +9,41 @@ from fastapi import APIRouter, Request, Response
 from headrace.engine.following import batch as batches
 from headrace.engine.following import run as runs
 from headrace.engine.queries import parse_id
+from headrace.service import stream_shapes
 from headrace.service.served import Served
-from headrace.service.sse import RESPONSES, LastSeen, Source, stream
+from headrace.service.sse import LastSeen, Source, stream
+from headrace.service.stream_shapes import responses_of
+
+_BATCH = """retry: 1000
+
+id: 1
+event: item
+data: {"index":0,"status":"succeeded","job":"01980000-0000-7000-8000-000000000001","cost":null,"result":4}
+
+id: 2
+event: closed
+data: {"round":1,"outcome":"succeeded","total":1,"succeeded":1,"failed":0,"cancelled":0}
+
+"""
+_RUN = """retry: 1000
+
+id: 1
+event: node
+data: {"path":"double","state":"succeeded","attempts":0,"started_at":null,"finished_at":null,"error":null}
+
+id: 2
+event: ended
+data: {"state":"succeeded","finished_at":"2031-01-31T12:00:00Z","error":null}
+
+"""
 
 router = APIRouter()
 
 
-@router.get("/batches/{batch_id}/events", tags=["batches"], responses=RESPONSES, response_class=Response)
+@router.get(
+    "/batches/{batch_id}/events", tags=["batches"], responses=responses_of(stream_shapes.BATCH, _BATCH),
+    response_class=Response, operation_id="follow_batch",
+)  # fmt: skip
 async def batch_events(app: Served, request: Request, batch_id: str, after: LastSeen) -> Response:
     """Follow a batch: `item` for each item that has ended, `round` when more are added, and at last `closed`.
 
@@ -30,7 +58,10 @@ async def batch_events(app: Served, request: Request, batch_id: str, after: Last
     return await stream(Source(batches.batch_feed(found), until, grows), request, after)
 
 
-@router.get("/runs/{run_id}/events", tags=["runs"], responses=RESPONSES, response_class=Response)
+@router.get(
+    "/runs/{run_id}/events", tags=["runs"], responses=responses_of(stream_shapes.RUN, _RUN),
+    response_class=Response, operation_id="follow_run",
+)  # fmt: skip
 async def run_events(app: Served, request: Request, run_id: str, after: LastSeen) -> Response:
     """Follow a run: `state`, `node` for each node that is seen running or has ended, and at last `ended`.
 

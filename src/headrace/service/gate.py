@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import parse_qsl
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from headrace.model.api_token import ApiToken, TokenState
+from headrace.model.api_token import ApiToken, TokenState, digest_of
 from headrace.ports.token_store import TokenStore
 from headrace.service.access import Access
 from headrace.service.attempts import Attempts
@@ -24,6 +26,8 @@ _QUERY_NAMES = frozenset({"token", "access_token", "api_token"})
 _TOKEN_LIKE = re.compile(r"hra_[A-Za-z0-9_-]{20}")
 #: Webhooks may have any parameters; those with a token of ours among them are refused all the same.
 WEBHOOKS = "/webhook/"
+#: Seconds between two looks whether the token of an answer that goes on is still live.
+LOOK_SECONDS = 1.5
 
 
 class Gate:
@@ -47,11 +51,24 @@ class Gate:
         permit = self.permits.find(scope["method"], scope["path"])
         text = token_of(headers, others=scope["path"].startswith(WEBHOOKS))
         token = None if text is None else await self._checked(text, address)
-        caller = Caller(token, token is not None or not self.access.required, self.attempts, address)
+        digest = "" if text is None else digest_of(text)
+        caller = Caller(token, token is not None or not self.access.required, self.attempts, address, digest)
         # Whoever has a token is told of addresses that there are not; all others are asked for one there too.
         if permit is not None or token is None:
             caller.check(None if permit is None else permit.needed)
         return caller
+
+    async def bars(self, caller: Caller) -> None:
+        """Return when the token that came with a request opens nothing any more; never where none came.
+
+        While the store does not answer nothing is known of that, nor has an answer that goes on anything to tell.
+        """
+        live = True
+        while live:
+            await asyncio.sleep(LOOK_SECONDS)
+            if caller.token is not None:
+                with suppress(RequestError):
+                    live = await self.tokens.is_live(caller.digest)
 
     async def _checked(self, text: str, address: str) -> ApiToken:
         if not self.tokens.was_known(text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -47,7 +48,9 @@ class Guard:
             _check_origin(scope, headers)
             _check_address(scope)
             scope[CALLER] = await self._gate.admit(scope, headers)
-            _check_type(scope, headers)
+            # A method that is not for the address is told so, whatever came with it.
+            if self._gate.permits.find(scope["method"], scope["path"]) is not None:
+                _check_type(scope, headers)
             most = RESUME_BYTES if scope["path"].startswith(RESUME) else MOST_BYTES
             body = await read_body(receive, headers.get("content-length"), most=most)
             if is_json(headers.get("content-type", "")):
@@ -112,6 +115,11 @@ def _check_origin(scope: Scope, headers: Mapping[str, str]) -> None:
 def _check_address(scope: Scope) -> None:
     if "\0" in scope["path"] or b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
         raise RequestError(400, "invalid_request", "the address must not contain NUL characters")
+    try:
+        unquote(scope.get("raw_path") or b"", errors="strict")
+        unquote(scope["query_string"], errors="strict")
+    except UnicodeDecodeError:
+        raise RequestError(400, "invalid_request", "the address must be UTF-8, percent-encoded") from None
 
 
 def _check_type(scope: Scope, headers: Mapping[str, str]) -> None:

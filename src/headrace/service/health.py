@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from headrace.model.errors import StoreUnavailableError
+from headrace.service.document import PROBLEM
 from headrace.service.problems import problem, problem_of
 from headrace.service.served import Served
 
@@ -23,7 +24,7 @@ async def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/readyz", responses={503: {"description": "the store does not answer"}})
+@router.get("/readyz", responses={503: PROBLEM | {"description": "the store does not answer"}})
 async def readyz(app: Served) -> JSONResponse:
     """Say whether the store answers; 503 where it does not within 2 s."""
     try:

@@ -58,14 +58,21 @@ class KnownTokens:
         if not is_token(token):
             return None
         digest = digest_of(token)
-        known = self._known.get(digest)
-        if known is not None and self._clock() - known.asked_at < FRESH_SECONDS:
-            found: ApiToken | None = known.token
-        else:
-            found = await self._ask_once(digest)
+        found = await self._look_up(digest)
         if found is not None and found.state is TokenState.LIVE:
             self._note(digest)
         return found
+
+    async def is_live(self, digest: str) -> bool:
+        """Whether a token that was found live still is. Raises RequestError 503."""
+        found = await self._look_up(digest)
+        return found is not None and found.state is TokenState.LIVE
+
+    async def _look_up(self, digest: str) -> ApiToken | None:
+        known = self._known.get(digest)
+        if known is not None and self._clock() - known.asked_at < FRESH_SECONDS:
+            return known.token
+        return await self._ask_once(digest)
 
     async def _ask_once(self, digest: str) -> ApiToken | None:
         """Ask the store; requests that come meanwhile get the same answer."""

@@ -1,4 +1,4 @@
-"""`/metrics`: figures of queues, outbox, workers, models and requests, as Prometheus reads them."""
+"""`/metrics`: figures of queues, outbox, workers, models, details and requests, as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
 from headrace.app import App
+from headrace.apps.details.desk import desk_of
+from headrace.apps.details.folding import expose_details
 from headrace.engine.exposition import expose, expose_outbox, expose_workers
 from headrace.engine.llm_exposition import expose_models
 from headrace.engine.llm_queries import read_figures
@@ -21,7 +23,7 @@ router = APIRouter(tags=["health"])
 
 @router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(app: Served, request: Request) -> PlainTextResponse:
-    """Return figures of queues, of the outbox, of workers and of models, and of the requests to this process."""
+    """Return figures of queues, of the outbox, workers, models and details, and of the requests to this process."""
     parts = [await part(app) for part in PARTS]
     return PlainTextResponse("".join([*parts, request.app.state.http_figures.expose()]), media_type=TYPE)
 
@@ -46,5 +48,9 @@ async def _models(app: App) -> str:
     return expose_models(await read_figures(app.runtime.stores))
 
 
+async def _details(app: App) -> str:
+    return "" if desk_of(app) is None else await expose_details(app)
+
+
 #: What is written, in this order; each is asked for its text when somebody reads.
-PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models)
+PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models, _details)

@@ -13,7 +13,7 @@ from headrace.service.served import Served
 router = APIRouter(prefix="/llm", tags=["models"])
 
 
-@router.get("/pools")
+@router.get("/pools", operation_id="list_pools")
 async def pools(app: Served) -> dict[str, Any]:
     """Return the quotas of models: what flows, who waits, what was refused, what was spent today (UTC)."""
     return {"pools": to_json(await list_pools(app.runtime.stores, app.settings.pools()))}

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from headrace.app import App
 from headrace.apps.papers.errors import NoDocumentsError, TemplateError
 from headrace.apps.papers.job import TASK_NAME
+from headrace.apps.papers.named import name_of
 from headrace.apps.papers.submitting import PapersRequest, papers_batch, status_document, submit_papers
 from headrace.model.api_token import Scope
 from headrace.model.batch import MAX_ATOMIC_ITEMS
@@ -45,13 +46,13 @@ class SubmitPapers(BaseModel):
     idempotency_key: str | None = Field(None, min_length=1, description="unique per project; also as the header")
 
 
-class Accepted(BaseModel):
+class AcceptedPapers(BaseModel):
     """Papers that are stored."""
 
     task_id: UUID
 
 
-class Counts(BaseModel):
+class PapersProgress(BaseModel):
     """Documents by what became of them."""
 
     total: int
@@ -60,12 +61,12 @@ class Counts(BaseModel):
     percent: int = Field(description="of those that have ended, rounded")
 
 
-class Status(BaseModel):
+class PapersStatus(BaseModel):
     """How far papers are."""
 
     task_id: UUID
     status: Literal["pending", "extracting", "completed", "error"]
-    progress: Counts
+    progress: PapersProgress
 
 
 def takes_papers(app: App) -> bool:
@@ -73,7 +74,10 @@ def takes_papers(app: App) -> bool:
     return app.registry.get(TASK_NAME) is not None
 
 
-@router.post("", dependencies=[needs(Scope.SUBMIT)], status_code=202, response_model=Accepted)
+@router.post(
+    "", dependencies=[needs(Scope.SUBMIT)], status_code=202, response_model=AcceptedPapers,
+    response_description="a job per document is stored, and none is read yet; `/papers/ID/status` says how far it is",
+)  # fmt: skip
 async def submit(app: Served, body: SubmitPapers, key: IdempotencyKey = None) -> dict[str, Any]:
     """Store a job per document and return the task; nothing is read before a worker does.
 
@@ -103,20 +107,23 @@ def _key(given: str | None, header: str | None) -> str | None:
     return key
 
 
-@router.get("/{task_id}/status", response_model=Status)
+@router.get("/{task_id}/status", response_model=PapersStatus, operation_id="get_papers_status")
 async def status(app: Served, task_id: str) -> dict[str, Any]:
     """Return how many documents have ended; one that cannot be read has a result that says why."""
     batch, view = await papers_batch(app, task_id)
     return status_document(view, await batch.progress())
 
 
-@router.get("/{task_id}/results")
+@router.get("/{task_id}/results", operation_id="read_papers_results")
 async def results(app: Served, task_id: str, page: Annotated[ResultQuery, Query()]) -> dict[str, Any]:
-    """Read what came of documents in the order they ended, each with its `document_id`; else as of batches."""
+    """Read what came of documents in the order they ended, each with its `document_id`; else as of batches.
+
+    It is the name that was submitted; of one in `refs` without `file:`.
+    """
     await papers_batch(app, task_id)
     document = await batches.results(app, task_id, page)
     jobs = [UUID(str(item["job"])) for item in document["items"]]
     views = await app.runtime.stores.inspect.final_jobs(jobs)
     for item, job in zip(document["items"], jobs, strict=True):
-        item["document_id"] = views[job].args["kwargs"]["document_id"] if job in views else None
+        item["document_id"] = name_of(views[job].args["kwargs"]["document_id"]) if job in views else None
     return document

@@ -33,12 +33,15 @@ from headrace.model.errors import (
     StoreVersionError,
     WorkflowNotActiveError,
 )
+from headrace.service.faults import faults_of
 
 LOG = logging.getLogger("headrace.service")
 
-#: Sent with every answer: what users wrote is never run as a page, and no copy of it is kept on the way.
+#: Sent with every answer: what users wrote is never run as a page nor put into one of another site,
+#: and no copy of it is kept on the way.
 HEADERS = {
     "cache-control": "no-store",
+    "cross-origin-resource-policy": "same-origin",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
 }
@@ -58,12 +61,16 @@ class RequestError(HeadraceError):
         self.status, self.code, self.headers = status, code, dict(headers or {})
 
 
-class InvalidItemsError(InvalidInputError):
-    """Some items are wrong, and so nothing was stored. Correct them and send all again."""
+class InvalidRequestError(InvalidInputError):
+    """Fields of a request break rules. Correct them and send it again."""
 
     def __init__(self, faults: Sequence[InvalidInputError]) -> None:
         super().__init__(faults[0].field, faults[0].rule, faults[0].value)
         self.errors = [{"field": fault.field, "rule": fault.rule} for fault in faults]
+
+
+class InvalidItemsError(InvalidRequestError):
+    """Some items are wrong, and so nothing was stored. Correct them and send all again."""
 
 
 #: The first that fits decides, so subclasses come before their bases.
@@ -137,12 +144,7 @@ async def _on_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
-    faults = [
-        {"field": ".".join(map(str, fault["loc"])), "rule": str(fault["msg"])}
-        for fault in cast(RequestValidationError, error).errors()
-    ]
-    first = f"{faults[0]['field']}: {faults[0]['rule']}" if faults else "the request is not as it has to be"
-    return problem(422, InvalidInputError.code, first, errors=faults)
+    return problem_of(InvalidRequestError(faults_of(cast(RequestValidationError, error).errors())))
 
 
 async def _on_http(request: Request, error: Exception) -> JSONResponse:

@@ -52,7 +52,7 @@ async def get_queue(app: Served, name: str) -> dict[str, Any]:
     return found
 
 
-@router.get("/{name}/stats")
+@router.get("/{name}/stats", operation_id="get_queue_stats")
 async def get_stats(app: Served, name: str) -> dict[str, Any]:
     """Return the figures of a queue, as `/queues/{name}` does."""
     return await get_queue(app, name)

@@ -92,7 +92,7 @@ async def get_run(app: Served, run_id: str) -> dict[str, Any]:
     return found
 
 
-@router.get("/{run_id}/nodes/{path:path}")
+@router.get("/{run_id}/nodes/{path:path}", operation_id="get_run_node")
 async def get_node(app: Served, run_id: str, path: str) -> dict[str, Any]:
     """Return a node of a run, such as each[3], with its whole output."""
     tree = await app.find_run(run_id).tree()

@@ -36,7 +36,7 @@ async def resume(app: Served, name: str) -> dict[str, Any]:
     return {"schedule": name, "paused": False}
 
 
-@router.post("/{name}/run-now", dependencies=[needs(Scope.OPERATE)], status_code=201)
+@router.post("/{name}/run-now", dependencies=[needs(Scope.OPERATE)], status_code=201, operation_id="run_schedule_now")
 async def run_now(app: Served, name: str) -> dict[str, Any]:
     """Make a job of a schedule at once; the schedule itself goes on as planned, or stays paused."""
     job_id = await schedules.run_schedule(app.runtime.stores, check_name("schedule", name))

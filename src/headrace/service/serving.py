@@ -19,7 +19,7 @@ from headrace.engine.tokens import has_live_token
 from headrace.model.errors import ConfigError
 from headrace.service.access import Access
 from headrace.service.application import make_service
-from headrace.service.connections import IDLE_SECONDS, Connections, make_room
+from headrace.service.connections import IDLE_SECONDS, Connections, Protocol, make_room
 from headrace.service.gate import Gate
 from headrace.service_settings import check_host
 
@@ -106,7 +106,7 @@ def _config(service: FastAPI) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     # Headers that proxies add are believed of nobody: who asks for what is decided by what was sent here.
     return uvicorn.Config(
-        service, http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
+        service, http=Protocol, ws="none", lifespan="off", log_config=None, access_log=False,
         server_header=False, proxy_headers=False, limit_concurrency=make_room(), backlog=BACKLOG,
         timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=GRACE_SECONDS,
     )  # fmt: skip

@@ -7,9 +7,10 @@ entry behind it, once and in order, from any process that serves the app.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request, Response
@@ -18,7 +19,10 @@ from starlette.types import Receive, Scope, Send
 from headrace.engine.feeds.follower import Follower
 from headrace.engine.feeds.hub import FeedHub
 from headrace.model.feed import Entry
+from headrace.service.auth import caller_of
+from headrace.service.gate import Gate
 from headrace.service.problems import RequestError
+from headrace.service.stream_shapes import MEDIA_TYPE
 from headrace.service.streams import Streams
 
 #: Seconds between two signs of life, and seconds that a client may leave what was sent to it unread.
@@ -26,17 +30,12 @@ PING_SECONDS, SLOW_SECONDS = 15.0, 30.0
 PING = b": ping\n\n"
 #: Milliseconds after which a browser comes again.
 RETRY = b"retry: 1000\n\n"
-MEDIA_TYPE = "text/event-stream"
+#: Entries up to the last one seen that are looked through for the one that ends the feed.
+LOOK_BACK = 20
+#: What browsers say of requests of the service's own pages, and of addresses that people typed.
+OWN_SITES = ("same-origin", "none")
 #: A stream may be sent by proxies as it comes.
 HEADERS = {"x-accel-buffering": "no"}
-#: What the document of the service says of streams.
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "entries as they come: `id` is the number, `event` the type, `data` JSON; ends with the last",
-        "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
-    },
-    204: {"description": "the last entry was seen: nothing will follow, do not come again"},
-}
 
 #: Whether an entry is the last one of its feed.
 Until = Callable[[Entry], bool]
@@ -44,6 +43,10 @@ Until = Callable[[Entry], bool]
 
 def _never(_: Entry) -> bool:
     return False
+
+
+def _whole(entry: Entry) -> Entry:
+    return entry
 
 
 def last_seen(
@@ -69,50 +72,83 @@ class Source:
 
     feed: str
     until: Until = _never
-    grows: AbstractAsyncContextManager[None] = field(default_factory=nullcontext)
+    #: The task in it ends when nothing will come any more.
+    grows: AbstractAsyncContextManager[asyncio.Task[None] | None] = field(default_factory=nullcontext)
+    #: What is shown of an entry.
+    shows: Callable[[Entry], Entry] = _whole
+    #: Whether nothing comes any more where the feed has no entry.
+    past: bool = False
 
 
 async def stream(source: Source, request: Request, after: int) -> Response:
     """Answer with a feed from behind a number on, as it grows; 204 where its last entry was seen.
 
-    Raises RequestError: 400 for a number that the feed has not reached, 503 where too many streams are open.
+    Raises RequestError: 400 for a number that the feed has not reached, 403 for a page of another site, 410 where
+    entries behind it were removed, 503 where too many streams are open.
     """
+    # It makes a feed grow, and a page may ask for it without a question of the browser before.
+    if request.headers.get("sec-fetch-site", "none").lower() not in OWN_SITES:
+        raise RequestError(403, "forbidden_origin", "a page of another site must not follow what happens here")
     streams: Streams = request.app.state.streams
     hub: FeedHub = request.app.state.headrace.runtime.feeds
     streams.check()
-    if after:
-        end = await hub.end(source.feed)
-        if after > end:
-            rule = f"the id {after} is not reached yet, this feed ends at {end}"
-            raise RequestError(400, "invalid_request", f"{rule}: begin without Last-Event-ID and after")
-        seen = await hub.read(source.feed, after=after - 1, limit=1)
-        if seen and seen[0].seq == after and source.until(seen[0]):
-            return Response(status_code=204)
-    return EventStream(streams, hub, source, after)
+    if (after or source.past) and await _is_over(hub, source, after):
+        return Response(status_code=204)
+    gate: Gate = request.app.state.gate
+    # Once more: others may have come while the feed was looked at.
+    streams.check()
+    return EventStream(streams, hub, source, after, partial(gate.bars, caller_of(request)))
+
+
+async def _is_over(hub: FeedHub, source: Source, after: int) -> bool:
+    """Whether the last entry of a feed was seen. Raises RequestError 400 and 410 as `stream` does.
+
+    The store is asked and not what this process knows: another one may have sent what was seen.
+    """
+    seen = await hub.read(source.feed, after=max(after - LOOK_BACK, 0), limit=LOOK_BACK + 1)
+    end = seen[-1].seq if seen else await hub.end(source.feed)
+    if not end:
+        rule = "this feed has no entries: what it had was removed, as entries older than keep_feeds are, or none came"
+        fix = "begin without Last-Event-ID and after" if after else "what is followed tells its state when it is read"
+        raise RequestError(410, "entries_gone", f"{rule}: {fix}")
+    if not seen or after > end:
+        rule = f"the id {after} is not reached yet, this feed ends at {end}"
+        raise RequestError(400, "invalid_request", f"{rule}: begin without Last-Event-ID and after")
+    if after and seen[0].seq > after + 1:
+        rule = f"the entries from {after + 1} to {seen[0].seq - 1} were removed, they were older than keep_feeds"
+        raise RequestError(410, "entries_gone", f"{rule}: begin without Last-Event-ID and after for those left")
+    return any(source.until(entry) for entry in seen if entry.seq <= after)
 
 
 class EventStream(Response):
-    """A feed that is sent as it grows, until its last entry, the end of the client or that of the service."""
+    """A feed that is sent as it grows, until its last entry, the end of the client, of its token or of the service."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, streams: Streams, hub: FeedHub, source: Source, after: int) -> None:
+    def __init__(
+        self, streams: Streams, hub: FeedHub, source: Source, after: int,
+        barred: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:  # fmt: skip
+        """`barred` returns when whoever asked may read no further."""
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._streams, self._hub, self._source, self._after = streams, hub, source, after
+        self._barred = barred
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream, and end it well: a connection that nobody reads from is cut."""
         pump = asyncio.create_task(self._pump(send), name="headrace-stream")
         left = asyncio.create_task(_gone(receive), name="headrace-stream-client")
+        barred = asyncio.create_task(self._barred(), name="headrace-stream-token")
+        tasks = (pump, left, barred)
         with self._streams.counted(pump):
             try:
-                await asyncio.wait([pump, left], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 gone = left.done()
-                for task in (pump, left):
+                for task in tasks:
                     task.cancel()
-                (error, _) = await asyncio.gather(pump, left, return_exceptions=True)
+                (error, *_) = await asyncio.gather(*tasks, return_exceptions=True)
         if isinstance(error, TimeoutError):
             self._streams.cut(scope["client"])
             with suppress(TimeoutError):
@@ -128,12 +164,23 @@ class EventStream(Response):
     async def _pump(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await _send(send, RETRY)
-        source = self._source
-        async with source.grows, self._hub.follower(source.feed, after=self._after) as follower:
-            async for entries in _pages(follower):
-                await _send(send, b"".join(map(frame, entries)) or PING)
-                if any(map(source.until, entries)):
+        source, place = self._source, self._after
+        async with source.grows as grower, self._hub.follower(source.feed, after=place) as follower:
+            async for page in _pages(follower):
+                # Whoever misses entries that were removed hears it when it comes again.
+                if page and place and page[0].seq > place + 1:
                     return
+                entries = _up_to(source.until, page)
+                await _send(send, b"".join(frame(source.shows(entry)) for entry in entries) or PING)
+                place = entries[-1].seq if entries else place
+                if any(map(source.until, entries[-1:])) or (not entries and grower is not None and grower.done()):
+                    return
+
+
+def _up_to(until: Until, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return entries up to the first that is the last of its feed: what came behind it is not told."""
+    last = next((place for place, entry in enumerate(entries) if until(entry)), len(entries))
+    return entries[: last + 1]
 
 
 async def _pages(follower: Follower) -> AsyncGenerator[Sequence[Entry], None]:

@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.service.problems import RequestError, problem_of
 
-#: Streams of one process, and requests besides them: each may hold a body of 1 MiB.
-MOST_STREAMS, MOST_REQUESTS = 1_000, 1_000
+#: Requests of one process besides its streams: each may hold a body of 1 MiB.
+MOST_REQUESTS = 1_000
 
 #: Cuts a connection at once, by the address and port of who is at its other end.
 Cut = Callable[[tuple[str, int]], None]
@@ -24,7 +24,7 @@ def _cut_nothing(_: tuple[str, int]) -> None:
 class Streams:
     """The streams that are open in this process."""
 
-    def __init__(self, most: int = MOST_STREAMS) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
         self._pumps: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -38,7 +38,8 @@ class Streams:
             raise RequestError(503, "stopping", "the service stops: connect to another one, or again in a moment")
         if self.open >= self._most:
             why = f"{self._most:,} streams are open, the most that this process serves"
-            raise RequestError(503, "too_many_streams", f"{why}: try again, or start another `headrace serve`")
+            fix = "try again, start another `headrace serve`, or set service.most_streams"
+            raise RequestError(503, "too_many_streams", f"{why}: {fix}")
 
     @contextmanager
     def counted(self, pump: asyncio.Task[None]) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import Header
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, Stric
 
 from headrace.app import App
 from headrace.engine.operations import find_queue
+from headrace.engine.registry import TaskDef
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError, NotFoundError
 from headrace.model.names import MAX_KEY_LENGTH, check_key, check_name
@@ -20,6 +21,8 @@ IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", descripti
 #: Seconds, or as people write them.
 Duration = StrictInt | StrictFloat | StrictStr
 LEAST_TIMEOUT = timedelta(seconds=1)
+#: Where the functions of our own tasks are.
+_OWN = "headrace."
 #: Names that are told of those there are.
 _NAMES = 20
 #: Options that go to the task as they are.
@@ -85,20 +88,33 @@ def _run_at_of(body: JobOptions) -> datetime | timedelta | None:
     if body.run_at is None:
         return None
     try:
-        return datetime.fromisoformat(body.run_at)
-    except ValueError:
+        instant = datetime.fromisoformat(body.run_at)
+        # One of the first or the last day may be none in another zone, which is what stores have.
+        return instant if instant.tzinfo is None else instant.astimezone(UTC)
+    except (ValueError, OverflowError):
         rule = "must be an instant such as 2031-01-31T12:00:00Z"
         raise InvalidInputError("run_at", rule, body.run_at) from None
 
 
 def task_of(app: App, name: str, *, field: str = "task") -> Task[Any, Any]:
-    """Return a task of the served app. Raises InvalidInputError naming those there are."""
-    if app.registry.get(check_name(field, name)) is None:
-        known = sorted(task.name for task in app.registry)
+    """Return a task of the served app. Raises InvalidInputError naming those there are.
+
+    Tasks of Headrace itself are none: what they are called with is made by routes of their own, which check it.
+    """
+    found = app.registry.get(check_name(field, name))
+    if found is not None and is_own(found):
+        raise InvalidInputError(field, "must not be a task of Headrace itself: those have routes of their own", name)
+    if found is None:
+        known = sorted(task.name for task in app.registry if not is_own(task))
         more = f" and {len(known) - _NAMES} more" if len(known) > _NAMES else ""
         there = ", ".join(known[:_NAMES]) + more if known else "none: serve the app that has it"
         raise InvalidInputError(field, f"must be a task of the app that is served ({there})", name)
     return app.find_task(name)
+
+
+def is_own(task: TaskDef) -> bool:
+    """Whether a task is one of Headrace: its code is, whatever app it is registered in."""
+    return task.target.startswith(_OWN)
 
 
 async def check_queue(app: App, name: str | None) -> None:

@@ -23,7 +23,7 @@ class WorkerQuery(BaseModel):
     limit: Limit = USUAL
 
 
-@router.get("")
+@router.get("", operation_id="list_workers")
 async def workers(app: Served, page: Annotated[WorkerQuery, Query()]) -> dict[str, Any]:
     """Return the workers that are alive, with their queues, what they run and their last heartbeat."""
     now, found = await list_workers(app.runtime.stores, everyone=page.all)

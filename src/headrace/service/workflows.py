@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from headrace.engine.workflows.documents import workflow_document
 from headrace.model.api_token import Scope
 from headrace.model.errors import NotFoundError
+from headrace.model.names import check_name
 from headrace.service.auth import needs
 from headrace.service.paging import Page
 from headrace.service.served import Served
@@ -22,6 +23,8 @@ router = APIRouter(prefix="/workflows", tags=["workflows"])
 @router.get("")
 async def list_workflows(app: Served, page: Annotated[Page, Query()]) -> dict[str, Any]:
     """List the latest version of every workflow by name, without its graph."""
+    if page.cursor is not None:
+        check_name("cursor", page.cursor)
     found = await app.runtime.stores.workflows.list_workflows()
     behind = [stored for stored in found if page.cursor is None or stored.name > page.cursor]
     shown = behind[: page.limit]

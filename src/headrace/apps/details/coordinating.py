@@ -28,6 +28,7 @@ from headrace.apps.details.names import (
 from headrace.apps.details.priorities import priority_class
 from headrace.apps.details.request import DetailsRequest
 from headrace.apps.details.tallying import Tally
+from headrace.apps.details.trigger import batch_ended
 from headrace.apps.details.wording import Slice
 from headrace.apps.details.writing import Part, write
 from headrace.model.errors import HandleExpiredError
@@ -184,6 +185,7 @@ class Coordinator:
         ending = dict(entry.data)
         figures = {"batch_id": self.batch_id, **self.tally.figures(request, ending)}
         await self.means.app.feed(DONE_FEED).append("done", figures, key=self.batch_id)
+        await batch_ended(self.means.app)
         await tell_webhook(self.means.app, request, self.batch_id, ending)
         about = {name: getattr(request, name) for name in ("session_id", "type", "style", "priority")}
         self.context.emit(

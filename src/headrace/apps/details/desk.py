@@ -11,6 +11,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from headrace.apps.details.agents import register_agents
+from headrace.apps.details.attention import Attention
 from headrace.apps.details.flow import register_tasks
 from headrace.apps.details.means import Means
 from headrace.apps.details.mode import read_mode, set_mode
@@ -47,6 +48,12 @@ class Accepted:
     promised: bool
     #: What was reckoned with, and which limit binds.
     detail: str
+    #: Whether the pace of the model was measured, where the times depend on it; else a slow one is assumed.
+    measured: bool = True
+    #: Whether the batch was there already: the key was used before.
+    existing: bool = False
+    #: What keeps the batch from being made, as far as that is seen at once.
+    attention: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the service answers it."""
@@ -58,6 +65,7 @@ class Details:
 
     def __init__(self, app: App, *, concurrency: int | None = None) -> None:
         self.app, self.means, self._paces, self._rooms = app, Means(app), Paces(app), Rooms(app)
+        self._attention = Attention(app)
         self._intake = register_tasks(app, self.means)
         most = app.settings.details.agent_concurrency if concurrency is None else concurrency
         self.agents = register_agents(app, self.means, concurrency=most)
@@ -84,7 +92,10 @@ class Details:
             plan = _kwargs(await self._job(stored))["plan"]
         else:
             self._rooms.take(made.calls)
-        return Accepted(str(stored), str(stored), plan["expected_seconds"], plan["promised"], plan["detail"])
+        return Accepted(
+            str(stored), str(stored), plan["expected_seconds"], plan["promised"], plan["detail"],
+            plan.get("measured", True), stored != job.id, await self._attention.words(),
+        )  # fmt: skip
 
     async def _plan(self, request: DetailsRequest) -> Plan:
         pace, room, promised = await self._paces.current(), await self._rooms.current(), self.app.settings.details
@@ -104,7 +115,8 @@ class Details:
         ended = next((one.data for one in entries if one.type == ENDED), None)
         first = next((one.data["seconds"] for one in entries if one.type == FIRST_RESPONSE), None)
         begun = {"status": "running" if entries else _STATUS.get(job.state, "waiting"), "delivered": len(items)}
-        return _shown(job) | begun | dict(ended or {}) | {"first_response_seconds": first, "items": items}
+        told = dict(ended or {}) | {"first_response_seconds": first, "items": items}
+        return await self._attention.on(_shown(job) | begun | told)
 
     async def latest(self, limit: int = 50) -> list[dict[str, Any]]:
         """Return batches, the newest first, without their items."""
@@ -117,11 +129,12 @@ class Details:
         end, shown = await feed.end(), _shown(job)
         last = await feed.read(end - 1, 1) if end else []
         if last and last[0].type == ENDED:
-            return shown | dict(last[0].data)
+            return await self._attention.on(shown | dict(last[0].data))
         # Before the items stands that it was accepted, and among them that the first response is there.
         first = min(shown["count"], shown["first_response"])
         status = "running" if last else _STATUS.get(job.state, "waiting")
-        return shown | {"status": status, "delivered": max(0, end - 1 - (end > first + 1))}
+        delivered = max(0, end - 1 - (end > first + 1))
+        return await self._attention.on(shown | {"status": status, "delivered": delivered})
 
     async def mode(self) -> str:
         """Return how batches that begin now are made: "normal" or "single-call"."""

@@ -14,15 +14,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.apps.details.kinds import KINDS, OTHER
-from headrace.apps.details.pace import Pace, read_pace
+from headrace.apps.details.priorities import HIGHEST, LOWEST
 
 #: Upper bounds in seconds, close where the promises are: 2 s for the first response, 5 s for all.
 BOUNDS = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0, 30.0, 60.0, 300.0)
 #: How subtasks end; other words are counted together.
 STATUSES = ("completed", "partial", "failed", "dead")
 
+#: Labels of types.
+LABELS = (*KINDS, OTHER)
+
 TASKS, DURATION, FIRST = "batch_tasks_total", "batch_task_duration_seconds", "batch_first_response_seconds"
-SIZE, DEAD, RATE = "batch_queue_size", "details_dead_letters_total", "details_dead_letter_ratio"
+SIZE, DEAD = "batch_queue_size", "batch_dead_letters_total"
 
 
 @dataclass(slots=True)
@@ -49,7 +52,7 @@ class Histogram:
         for bound, count in zip((*BOUNDS, None), self.counts, strict=True):
             below += count
             yield f'{name}_bucket{{{label},le="{"+Inf" if bound is None else f"{bound:g}"}"}} {below}'
-        yield f"{name}_sum{{{label}}} {round(self.total, 6):g}"
+        yield f"{name}_sum{{{label}}} {round(self.total, 6)}"
         yield f"{name}_count{{{label}}} {below}"
 
 
@@ -63,9 +66,8 @@ class Figures:
     tasks: Counter[tuple[str, str]] = field(default_factory=Counter)
     durations: dict[str, Histogram] = field(default_factory=dict)
     first_responses: dict[str, Histogram] = field(default_factory=dict)
-    dead_letters: int = 0
-    #: The pace that the latest batch told.
-    pace: Pace = field(default_factory=Pace)
+    #: Those that ended as dead letters, by label of type.
+    dead_letters: Counter[str] = field(default_factory=Counter)
 
     def add(self, seq: int, done: Mapping[str, Any]) -> None:
         """Count an entry of the feed, unless it is counted already. What is not as it should be counts as nothing."""
@@ -78,22 +80,17 @@ class Figures:
             _observe(self.durations, label, task.get("seconds"))
         _observe(self.first_responses, label, done.get("first_response_seconds"))
         dead = done.get("dead_letters")
-        self.dead_letters += dead if isinstance(dead, int) and dead > 0 else 0
-        told = read_pace(done.get("pace"))
-        self.pace = told if told.samples else self.pace
+        self.dead_letters[label] += dead if isinstance(dead, int) and dead > 0 else 0
 
-    @property
-    def dead_ratio(self) -> float:
-        """The share of subtasks that ended as dead letters."""
-        return self.dead_letters / max(1, self.tasks.total())
+    def expose(self) -> str:
+        """Return the figures in Prometheus's text format.
 
-    def expose(self, waiting: Mapping[int, int]) -> str:
-        """Return the figures in Prometheus's text format; `waiting`: jobs that wait, by priority (0 to 10).
-
-        >>> print(Figures().expose({5: 2}).splitlines()[-7])
-        batch_queue_size{priority="5"} 2
+        >>> figures = Figures()
+        >>> figures.add(1, {"type": "skill", "tasks": [{"status": "completed", "seconds": 2.5}]})
+        >>> print(figures.expose().splitlines()[2])
+        batch_tasks_total{type="skill",status="completed"} 1
         """
-        return "\n".join([*self._subtasks(), *self._histograms(), *_sizes(waiting), *self._dead()]) + "\n"
+        return "\n".join([*self._subtasks(), *self._histograms(), *self._dead()]) + "\n"
 
     def _subtasks(self) -> Iterator[str]:
         yield from _head(TASKS, "counter", "Subtasks of ended batches, by type and how they ended.")
@@ -102,7 +99,7 @@ class Figures:
 
     def _histograms(self) -> Iterator[str]:
         meanings = {
-            DURATION: ("From a subtask's request to its end.", self.durations),
+            DURATION: ("How long subtasks were written.", self.durations),
             FIRST: ("From a request to its first response.", self.first_responses),
         }
         for name, (meaning, by_label) in meanings.items():
@@ -111,10 +108,10 @@ class Figures:
                 yield from histogram.lines(name, f'type="{label}"')
 
     def _dead(self) -> Iterator[str]:
-        yield from _head(DEAD, "counter", "Subtasks that ended as dead letters.")
-        yield f"{DEAD} {self.dead_letters}"
-        yield from _head(RATE, "gauge", "The share of subtasks that did.")
-        yield f"{RATE} {self.dead_ratio:g}"
+        # All labels from the start: a rate over a series that begins with its first dead letter does not see that one.
+        yield from _head(DEAD, "counter", "Subtasks that ended as dead letters, by type.")
+        for label in LABELS:
+            yield f'{DEAD}{{type="{label}"}} {self.dead_letters[label]}'
 
 
 def label_of(type_: object) -> str:
@@ -138,10 +135,15 @@ def _observe(histograms: dict[str, Histogram], label: str, seconds: object) -> N
         histograms.setdefault(label, Histogram()).add(float(seconds))
 
 
-def _sizes(waiting: Mapping[int, int]) -> Iterator[str]:
-    yield from _head(SIZE, "gauge", "Jobs of details that wait, by the priority of their request.")
-    for priority, count in sorted(waiting.items()):
-        yield f'{SIZE}{{priority="{priority}"}} {count}'
+def expose_sizes(waiting: Mapping[int, int]) -> str:
+    """Return how many jobs of details wait, by the priority of their request, in Prometheus's text format.
+
+    >>> print(expose_sizes({5: 2}).splitlines()[7])
+    batch_queue_size{priority="5"} 2
+    """
+    head = _head(SIZE, "gauge", "Jobs of details that wait, by the priority of their request.")
+    sizes = (f'{SIZE}{{priority="{each}"}} {waiting.get(each, 0)}' for each in range(LOWEST, HIGHEST + 1))
+    return "\n".join([*head, *sizes]) + "\n"
 
 
 def _head(name: str, kind: str, meaning: str) -> Iterator[str]:

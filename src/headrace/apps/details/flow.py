@@ -24,6 +24,7 @@ from headrace.apps.details.names import (
 )
 from headrace.apps.details.priorities import priority_class
 from headrace.apps.details.request import parse_request
+from headrace.apps.details.trigger import register_trigger
 from headrace.model.backoff import Backoff
 from headrace.model.errors import ConflictError
 
@@ -40,6 +41,7 @@ def register_tasks(app: App, means: Means) -> Task[..., Any]:
     """Add the tasks to an app and return the one that requests are enqueued with."""
     subtask = _subtask(app)
     flow = _flow(app, means, subtask)
+    register_trigger(app)
 
     @app.task(name=INTAKE_TASK, queue=INTAKE_QUEUE, retry=RETRY)
     async def details_intake(request: dict[str, Any], plan: dict[str, Any], ctx: Context) -> str:

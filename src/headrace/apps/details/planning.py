@@ -30,6 +30,8 @@ NEAR = 1.1
 MOST_MORE = 1.5
 #: So many more items than the first response needs are asked for at first: some are duplicates.
 SPARE = 0.1
+#: What is said of the pace of a model that no call was measured of.
+ASSUMED = "assumed: nothing was measured yet"
 #: About what a prompt with its schema takes.
 PROMPT_TOKENS = 400
 
@@ -58,6 +60,8 @@ class Plan:
     promised: bool
     #: The times, and why they are not promised.
     detail: str
+    #: Whether what it says of the model was measured, where that decides; else a slow model is assumed.
+    measured: bool = True
     #: When each call may begin and has ended, in seconds from the request.
     calls: tuple[tuple[float, float], ...] = field(default=(), repr=False)
 
@@ -162,7 +166,7 @@ class _Planning:
 
     def _in_words(self) -> str:
         pace = self.pace
-        how = "measured" if pace.samples else "assumed until a call was measured"
+        how = "measured" if pace.samples else ASSUMED
         return (
             f"{pace.first_token_seconds:.1f} s to the first token and {pace.tokens_per_second:.0f} tokens per second "
             f"({how}), {pace.tokens_per_item:.0f} tokens per item"
@@ -175,4 +179,5 @@ class _Planning:
             words = f"{words}, first response {first:.1f} s"
         ends = zip(way.begins, way.sizes, strict=True)
         calls = tuple((begin, begin + self.pace.call_seconds(size)) for begin, size in ends)
-        return Plan(way.sizes, total, first, promised, f"{words}: {why}" if why else words, calls)
+        told = f"{words}: {why}" if why else words
+        return Plan(way.sizes, total, first, promised, told, measured=ASSUMED not in why, calls=calls)

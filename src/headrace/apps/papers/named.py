@@ -76,12 +76,21 @@ def name_of_ref(ref: str, field: str) -> str:
     if found:
         rule = "must be a file of [papers] documents, as trial.pdf or file:trial.pdf: copy what lies elsewhere there"
         raise InvalidInputError(field, rule, f"{scheme[:20]}://…")
-    return ref.removeprefix(FILE)
+    return name_of(ref)
+
+
+def name_of(document_id: str) -> str:
+    """Return the name that a document was submitted by.
+
+    >>> name_of("file:trial-7.pdf")
+    'trial-7.pdf'
+    """
+    return document_id.removeprefix(FILE)
 
 
 def source_of(folder: Path | None, document_id: str) -> Source:
     """Return where a named document lies on this machine. Raises InvalidInputError."""
-    name = document_id.removeprefix(FILE)
+    name = name_of(document_id)
     if folder is None:
         raise InvalidInputError("[papers] documents", "must name the folder of the documents, for workers too", None)
     return Source(str(check_file(folder, name, "document")), name)

@@ -16,6 +16,7 @@ from headrace.apps.papers.job import TASK_NAME, payload, workspace_of
 from headrace.apps.papers.named import check_documents, find_template, name_of_ref
 from headrace.apps.papers.template import Template
 from headrace.apps.papers.workspace import Parameters
+from headrace.engine.queries import parse_id
 from headrace.model.batch import BatchOutcome, BatchView
 
 
@@ -75,11 +76,18 @@ def _run_id(request: PapersRequest, template: Template) -> str:
 
 async def papers_batch(app: App, task_id: str) -> tuple[Batch, BatchView]:
     """Return the batch of a submit of papers. Raises NotFoundError, InvalidInputError for what is no id."""
-    batch = app.batch(task_id)
-    view = await batch.view()
+    batch = app.batch(parse_id("task id", task_id))
+    try:
+        view = await batch.view()
+    except NotFoundError:
+        raise NotFoundError(_no_papers(task_id)) from None
     if view.task != TASK_NAME:
-        raise NotFoundError(f"no papers were submitted as {batch.id}")
+        raise NotFoundError(_no_papers(task_id))
     return batch, view
+
+
+def _no_papers(task_id: str) -> str:
+    return f"no papers were submitted as task {task_id}; it may have been pruned, see [recovery] in the settings"
 
 
 def status_document(view: BatchView, counts: Progress) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import orjson
@@ -121,8 +123,7 @@ async def work() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        from uvloop import run
-    except ImportError:
-        from asyncio import run
-    run(work())
+    if find_spec("uvloop") is None:
+        asyncio.run(work())
+    else:
+        import_module("uvloop").run(work())

@@ -17,19 +17,20 @@ FIRST_PAGE, MOST_PAGE, PAGE_CHARACTERS = 20, 200, 128 << 10
 class Follower:
     """Guaranteed: every entry behind its place once, in order; nothing is lost when `more` is cancelled.
 
-    A feed that was forgotten meanwhile, and has begun with 1 again, is followed from its beginning.
+    A feed that was forgotten meanwhile, and has begun with 1 again, is followed from its beginning; one whose newest
+    entries the store has lost is followed behind those that are left.
     """
 
     def __init__(self, tail: Tail, place: int, catch_up: CatchUp) -> None:
         self._tail, self._place, self._catch_up = tail, place, catch_up
-        self._era, self._page = tail.era, FIRST_PAGE
+        self._cuts, self._page = len(tail.cuts), FIRST_PAGE
 
     async def more(self) -> Sequence[Entry]:
         """Return the next entries, some of those there are, once there are any. Raises ConfigError on closing."""
         tail = self._tail
         while not tail.closed:
-            if tail.era != self._era:
-                self._place, self._era = 0, tail.era
+            self._place = min([self._place, *tail.cuts[self._cuts :]])
+            self._cuts = len(tail.cuts)
             change = tail.change
             known = tail.behind(self._place, self._page)
             found = await self._catch_up(self._place, self._page) if known is None else known

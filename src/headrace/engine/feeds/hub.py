@@ -24,6 +24,8 @@ LOG = logging.getLogger("headrace.feeds")
 
 #: Entries of one look, and reads at once in a process: followers must not keep the store from others.
 PAGE, READS_AT_ONCE = 100, 4
+#: Entries that a tail begins with: by them it is seen which of them a store has lost.
+KNOWN = 20
 #: Seconds between two looks of a tail at least.
 SPACING = 0.005
 
@@ -45,8 +47,8 @@ class FeedHub:
         return await self._writers.append(feed, entry)
 
     async def append_all(self, feed: str, entries: Sequence[NewEntry]) -> list[int]:
-        """Append several entries in their order, and return their numbers."""
-        return list(await asyncio.gather(*(self._writers.append(feed, entry) for entry in entries)))
+        """Append several entries in their order, and return their numbers; see `Writers.append_all`."""
+        return await self._writers.append_all(feed, entries)
 
     async def read(self, feed: str, *, after: int, limit: int) -> list[Entry]:
         """Return entries with numbers above `after`. Raises StoreUnavailableError."""
@@ -113,20 +115,25 @@ class FeedHub:
             try:
                 async with self._turns:
                     await self._look(feed, tail, asked=asked)
+                asked = False
             except StoreUnavailableError as error:
+                # A store that was away may have lost its data, and the feed may have begun anew.
+                asked = True
                 self._outage.note(error)
             except Exception:
                 LOG.exception("cannot read the feed %s, trying again", feed)
-            asked = await tail.wait(at_least=SPACING)
+            asked |= await tail.wait(at_least=SPACING)
 
     async def _look(self, feed: str, tail: Tail, *, asked: bool) -> None:
         """Look what has come; `asked`: where the feed ends too, for it may have begun anew."""
         feeds = self._stores.feeds
-        if tail.end is None or asked:
+        if tail.end is None:
             end = await feeds.feed_end(feed)
-            if tail.end is None or end < tail.end:
-                tail.begin(end)
-        assert tail.end is not None
+            tail.begin(end, await feeds.read_feed(feed, after=max(end - KNOWN, 0), limit=PAGE))
+            return
+        if asked and (end := await feeds.feed_end(feed)) < tail.end:
+            last = await feeds.read_feed(feed, after=end - 1, limit=1) if end else []
+            tail.cut(last[0] if last else None)
         while entries := await feeds.read_feed(feed, after=tail.end, limit=PAGE):
             tail.extend(entries)
             if len(entries) < PAGE:

@@ -22,8 +22,8 @@ class Tail:
     def __init__(self) -> None:
         #: The number of the last known entry; None until the store has told it.
         self.end: int | None = None
-        #: Counts how often the feed was forgotten, and began with 1 again.
-        self.era = 0
+        #: What was left each time the store had lost the newest entries: 0 of a feed that begins with 1 again.
+        self.cuts: list[int] = []
         self.followers = 0
         self.closed = False
         #: Set when the tail has changed, and replaced by another one then: take it before you look.
@@ -51,13 +51,20 @@ class Tail:
         self._trim()
         self._tell()
 
-    def begin(self, end: int) -> None:
-        """Set the end as the store tells it; one before the known end says that the feed began anew."""
-        if self.end is not None and end < self.end:
-            self.era += 1
-            self._entries.clear()
-            end = 0
+    def begin(self, end: int, known: Sequence[Entry]) -> None:
+        """Begin with the newest entries of a feed that has such an end; more may have come since."""
         self.end = end
+        if known:
+            self.extend(known)
+        self._tell()
+
+    def cut(self, last: Entry | None) -> None:
+        """Take back what the store has no more. `last`: its newest entry; one that is not known is of another feed."""
+        kept = bisect_right(self._entries, last.seq, key=attrgetter("seq")) if last else 0
+        known = kept > 0 and self._entries[kept - 1] == last
+        del self._entries[kept if known else 0 :]
+        self.end = last.seq if last and known else 0
+        self.cuts.append(self.end)
         self._tell()
 
     def hint(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 from headrace.engine.retrying import with_retries
@@ -17,12 +17,20 @@ from headrace.ports.feed_store import FeedStore
 MOST_ENTRIES, MOST_CHARACTERS = 500, 1 << 20
 
 
+@dataclass(slots=True)
+class _Together:
+    """Entries that were given together: none is appended behind one that was not."""
+
+    error: Exception | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     """An entry to append, and who is told its number."""
 
     entry: NewEntry
-    answer: asyncio.Future[int]
+    among: _Together
+    answer: asyncio.Future[int] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Writers:
@@ -39,13 +47,20 @@ class Writers:
         With a key it is tried again for about four seconds while the store does not answer; without one it might then
         stand twice. Raises StoreUnavailableError.
         """
-        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        return (await self.append_all(feed, [entry]))[0]
+
+    async def append_all(self, feed: str, entries: Sequence[NewEntry]) -> list[int]:
+        """Append several entries in their order, as `append` does one; none behind one that could not be appended."""
+        among = _Together()
+        added = [_Waiting(entry, among) for entry in entries]
+        if not added:
+            return []
         waiting = self._waiting.get(feed)
         if waiting is None:
             waiting = self._waiting[feed] = deque()
             self._tasks[feed] = asyncio.create_task(self._write(feed, waiting), name="headrace-feed-writer")
-        waiting.append(_Waiting(entry, answer))
-        return await answer
+        waiting.extend(added)
+        return list(await asyncio.gather(*(one.answer for one in added)))
 
     async def close(self) -> None:
         """Let what is under way end."""
@@ -59,7 +74,13 @@ class Writers:
             del self._waiting[feed], self._tasks[feed]
             _fail(waiting, ConfigError("the app was closed before an entry was appended; append it again"))
 
-    async def _send(self, feed: str, part: Sequence[_Waiting]) -> None:
+    async def _send(self, feed: str, taken: Sequence[_Waiting]) -> None:
+        part = [one for one in taken if one.among.error is None]
+        for one in taken:
+            if one.among.error is not None:
+                _fail([one], one.among.error)
+        if not part:
+            return
         entries = [one.entry for one in part]
         try:
             if entries[0].key is None:
@@ -91,5 +112,6 @@ def _take(waiting: deque[_Waiting]) -> list[_Waiting]:
 
 def _fail(part: Sequence[_Waiting], error: Exception) -> None:
     for one in part:
+        one.among.error = error
         if not one.answer.done():
             one.answer.set_exception(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,8 @@ ITEM, ROUND, CLOSED = "item", "round", "closed"
 MOST_RESULT = 16 << 10
 #: Items of one read: each may have a result of 256 KiB. And entries that are looked through for the place to begin at.
 PAGE, LAST_ENTRIES = 50, 50
+#: Pages of one look: other feeds have their turn between.
+MOST_PAGES = 10
 
 
 def batch_feed(batch_id: UUID) -> str:
@@ -38,32 +41,54 @@ class BatchGrower:
         self._inspect, self._hub, self._batch_id = inspect, hub, batch_id
         self._reader: ItemReader | None = None
         self._round = 1
-        self.over = False
+        self.over = self.behind = False
 
     async def look(self) -> bool:
         """Append what has finished; return whether that was something. Raises NotFoundError."""
         view = await self._inspect.get_batch(self._batch_id)
         if view is None:
             raise NotFoundError(f"no batch {self._batch_id}")
-        reader = self._reader = self._reader or await self._begin()
-        grew = False
-        if view.round > self._round:
-            await self._append(NewEntry(ROUND, encode_json({"round": view.round}, field="data"), f"round/{view.round}"))
-            self._round, grew = view.round, True
+        reader = self._reader = self._reader or await self._begin(view)
+        if self.over:
+            return False
+        grew = await self._tell_round(view)
         # What is closed when it is looked at has no items that are not read now.
-        async for items in reader.new_items():
-            await self._append(*(_item_entry(item) for item in items))
-            grew = True
-        if view.state is BatchState.CLOSED:
+        grew |= await self._tell_items(reader)
+        if view.state is BatchState.CLOSED and not self.behind:
             await self._append(await self._closed(view))
             self.over = True
         return grew
 
-    async def _begin(self) -> ItemReader:
-        """Return a reader behind the last item that the feed has: what stands before that one is in the feed too."""
+    async def _tell_round(self, view: BatchView) -> bool:
+        begun = view.round > self._round
+        if begun:
+            await self._append(NewEntry(ROUND, encode_json({"round": view.round}, field="data"), f"round/{view.round}"))
+            self._round = view.round
+        return begun
+
+    async def _tell_items(self, reader: ItemReader) -> bool:
+        """Append the items of some pages; `behind` says whether there are more."""
+        told = 0
+        async with aclosing(reader.new_items()) as pages:
+            async for items in pages:
+                self.behind = told == MOST_PAGES
+                if self.behind:
+                    break
+                await self._append(*(_item_entry(item) for item in items))
+                told += 1
+            else:
+                self.behind = False
+        return told > 0
+
+    async def _begin(self, view: BatchView) -> ItemReader:
+        """Return a reader behind the last item that the feed has: what stands before that one is in the feed too.
+
+        A feed that tells the end already is over: what was removed of it must not come behind that.
+        """
         name = batch_feed(self._batch_id)
         end = await self._hub.end(name)
         last = await self._hub.read(name, after=max(end - LAST_ENTRIES, 0), limit=LAST_ENTRIES)
+        self.over = view.state is BatchState.CLOSED and any(is_last(entry, view.round) for entry in last)
         cursors = [json.loads(entry.data)["cursor"] for entry in last if entry.type == ITEM]
         return ItemReader(self._inspect, self._batch_id, cursors[-1] if cursors else "", page=PAGE)
 

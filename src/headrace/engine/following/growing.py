@@ -31,6 +31,11 @@ class Grower(Protocol):
         ...
 
     @property
+    def behind(self) -> bool:
+        """Whether the last look ended before it had seen all there was, so that others have their turn."""
+        ...
+
+    @property
     def over(self) -> bool:
         """Whether nothing will happen any more."""
         ...
@@ -47,14 +52,17 @@ class Growing:
         self._outage = Outage(LOG, "cannot follow what happens")
 
     @asynccontextmanager
-    async def grown(self, feed: str, make: Callable[[], Grower]) -> AsyncIterator[None]:
-        """Let a feed grow until the block ends, and longer while others want it."""
+    async def grown(self, feed: str, make: Callable[[], Grower]) -> AsyncIterator[asyncio.Task[None]]:
+        """Let a feed grow until the block ends, and longer while others want it.
+
+        The task ends when nothing will come any more.
+        """
         self._followers[feed] = self._followers.get(feed, 0) + 1
         task = self._tasks.get(feed)
         if task is None or task.done():
-            self._tasks[feed] = asyncio.create_task(self._grow(feed, make()), name="headrace-grower")
+            task = self._tasks[feed] = asyncio.create_task(self._grow(feed, make()), name="headrace-grower")
         try:
-            yield
+            yield task
         finally:
             self._followers[feed] -= 1
             if not self._followers[feed]:
@@ -76,6 +84,8 @@ class Growing:
                 async with self._turns:
                     began = loop.time()
                     grew = await grower.look()
+                if grower.behind:
+                    continue
             except NotFoundError:
                 return  # it was pruned
             except StoreUnavailableError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from uuid import UUID
 
 from headrace.engine.feeds.hub import FeedHub
@@ -22,6 +23,8 @@ from headrace.model.run import LiveNode, NodeEnding, NodeState, RunView
 STATE, NODE, ENDED = "state", "node", "ended"
 #: Paths that one read asks for, and paths that may be watched while it is still asked which of them run.
 SLICE, MOST_LIVE = 200, 1_000
+#: Slices of one look: other feeds have their turn between. And entries that are looked through for the end.
+MOST_SLICES, LAST_ENTRIES = 10, 50
 #: Characters of an error that stands in an entry.
 MOST_ERROR = 4_000
 #: Characters of a path that stands in a key.
@@ -45,7 +48,9 @@ class RunGrower:
         self._watched: Watched | None = None
         #: Keys of what this process has told of what goes on.
         self._told: set[str | None] = set()
-        self.over = False
+        #: Slices in a row that brought nothing.
+        self._in_vain = 0
+        self.over = self.behind = False
 
     async def look(self) -> bool:
         """Append what has happened; return whether that was something. Raises NotFoundError."""
@@ -53,13 +58,23 @@ class RunGrower:
         if view is None:
             raise NotFoundError(f"no run {self._run_id}")
         if self._watched is None:
+            if view.state.final and await self._is_told():
+                self.over = True
+                return False
             self._watched = Watched(await self._means.known.layout(view.snapshot))
         grew = False if view.state.final else await self._going_on(self._watched, view)
         grew |= await self._ended(self._watched, all_of_them=view.state.final)
-        if view.state.final:
+        if view.state.final and not self.behind:
             await self._append([_ended_entry(view)])
             self.over = True
         return grew
+
+    async def _is_told(self) -> bool:
+        """Whether the feed tells the end of the run: what was pruned of it must not come behind that."""
+        name = run_feed(self._run_id)
+        end = await self._hub.end(name)
+        last = await self._hub.read(name, after=max(end - LAST_ENTRIES, 0), limit=LAST_ENTRIES)
+        return any(map(is_last, last))
 
     async def _going_on(self, watched: Watched, view: RunView) -> bool:
         """Tell the state of the run, and which nodes run, unless that was told."""
@@ -75,16 +90,22 @@ class RunGrower:
     async def _ended(self, watched: Watched, *, all_of_them: bool) -> bool:
         """Ask for watched paths until a slice brings nothing, or, of a run that is over, until all of them do.
 
-        What is over when it is looked at has no nodes that end later.
+        What is over when it is looked at has no nodes that end later. `behind` says whether there is more to ask for.
         """
-        grew, in_vain = False, 0
-        while in_vain < (watched.slices if all_of_them else 1):
-            asked = watched.take(SLICE)
+        grew, self.behind = False, True
+        for _ in range(MOST_SLICES):
+            asked = watched.first(SLICE)
             endings = await self._means.stores.runs.read_nodes(self._run_id, asked)
-            watched.note(asked, endings)
             await self._append([_node_entry(one) for one in endings if not one.path.endswith("@")])
-            in_vain = 0 if endings else in_vain + 1
+            # Once that is stored: what was not told is asked for again.
+            watched.note(asked, endings)
+            self._in_vain = 0 if endings else self._in_vain + 1
             grew |= bool(endings)
+            if self._in_vain >= (watched.slices if all_of_them else 1):
+                self.behind = False
+                break
+        if not all_of_them:
+            self._in_vain = 0
         return grew
 
     async def _append(self, entries: Sequence[NewEntry]) -> None:
@@ -112,13 +133,15 @@ class Watched:
         """Whether a path is watched."""
         return path in self._open
 
-    def take(self, count: int) -> list[str]:
-        """Return the paths whose turn it is; `note` puts them back."""
-        return [self._paths.popleft() for _ in range(min(count, len(self._paths)))]
+    def first(self, count: int) -> list[str]:
+        """Return the paths whose turn it is, until `note` tells of them."""
+        return list(islice(self._paths, count))
 
     def note(self, asked: Iterable[str], endings: Iterable[NodeEnding]) -> None:
-        """Watch what was asked for and has not ended, and what has begun."""
+        """Watch on what was asked for and has not ended, behind all others, and what has begun."""
         ended = {ending.path: ending for ending in endings}
+        for _ in asked:
+            self._paths.popleft()
         self._open.difference_update(ended)
         self._paths.extend(path for path in asked if path not in ended)
         for path, ending in ended.items():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from headrace.llm.coalescing import Coalescer
 from headrace.llm.dedupe.claims import Claimed
-from headrace.llm.dedupe.judging import Batch, Candidate, Rule
+from headrace.llm.dedupe.judging import Batch, Rule
 from headrace.llm.dedupe.known import KnownNames
 from headrace.llm.dedupe.numerals import form_of
 from headrace.llm.dedupe.similarity import nearest
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
     from headrace.llm.dedupe.collecting import Unique
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One claim that waits for its answer."""
+
+    batch: Batch
+    owner: UUID
+    limit: int | None
 
 
 class NameBook:
@@ -48,10 +59,13 @@ class NameBook:
     def __init__(self, names: NameStore, scope: str, rule: Rule | None = None) -> None:
         self._names, self.scope, self.rule = names, check_key("scope", scope), rule or Rule()
         self._known = KnownNames()
-        #: the highest position among the names we know of others
+        #: up to which position we know all names
         self._seen = 0
         self._is_current = False
+        #: whose names that were taken elsewhere we have learnt
+        self._owners: set[UUID] = set()
         self._claiming = asyncio.Lock()
+        self._asks: Coalescer[_Ask, Claimed] = Coalescer(self._claim_all)
 
     async def claim(self, candidates: Sequence[str], *, owner: UUID, limit: int | None = None) -> Claimed:
         """Take the candidates that are nobody's and like nobody's, in order, at most `limit` of them (default: all).
@@ -64,15 +78,8 @@ class NameBook:
             raise InvalidInputError("candidates", "must be a list of texts", candidates)
         if limit is not None:
             check_whole("limit", limit, least=0)
-        async with self._claiming:
-            await self._catch_up()
-            batch = Batch(candidates, self.rule)
-            # Each further turn follows upon a claim of somebody else that went through.
-            while True:
-                await batch.look(self._known)
-                claimed, accepted = batch.settle(self._known, owner, limit)
-                if await self._take(accepted, owner):
-                    return claimed
+        # Claims that come while one is under way go together in the next.
+        return await self._asks.put(_Ask(Batch(candidates, self.rule), owner, limit))
 
     async def known_names(self) -> list[str]:
         """Return the names of the scope, oldest first, as for a prompt."""
@@ -111,6 +118,44 @@ class NameBook:
         end = sum(first is not None and entry.order < first.order for entry in group.entries)
         return [group.entries[place].name for place in nearest(form.text, group.texts[:end], count=count)]
 
+    async def _claim_all(self, asks: Sequence[_Ask]) -> list[Claimed]:
+        """Answer several claims in their order, by one claim of the store."""
+        async with self._claiming:
+            # The store counts the names of those who claim as seen: what they took in another process we must know.
+            owners = {ask.owner for ask in asks}
+            self._is_current = self._is_current and owners <= self._owners
+            await self._catch_up()
+            self._owners |= owners
+            # Each further turn follows upon a claim of somebody else that went through.
+            while True:
+                answers, wanted = await self._judge(asks)
+                if await self._take(wanted):
+                    return answers
+
+    async def _judge(self, asks: Sequence[_Ask]) -> tuple[list[Claimed], list[NewName]]:
+        """Return the answers there will be if nobody else takes a name meanwhile, and what they accept."""
+        answers: list[Claimed] = []
+        wanted: list[NewName] = []
+        end = self._known.end
+        try:
+            for ask in asks:
+                await ask.batch.look(self._known)
+                answer, accepted = ask.batch.settle(self._known, ask.owner, ask.limit)
+                answers.append(answer)
+                new = [NewName(each.key, each.name, ask.owner) for each in accepted]
+                wanted += new
+                # Those that follow are compared with these too.
+                self._add(name for name in new if self._known.find(name.key) is None)
+        finally:
+            self._known.forget_after(end)
+            for ask in asks:
+                ask.batch.forget_after(self._known, end)
+        return answers, wanted
+
+    def _add(self, names: Iterable[NewName]) -> None:
+        for new in names:
+            self._known.add(new.key, new.name, new.owner)
+
     async def _catch_up(self) -> None:
         """Learn the names that were taken before, where our knowledge may have a hole."""
         if not self._is_current:
@@ -122,20 +167,25 @@ class NameBook:
             self._known.add(known.key, known.name, known.owner)
             self._seen = max(self._seen, known.position)
 
-    async def _take(self, accepted: Sequence[Candidate], owner: UUID) -> bool:
-        """Take the accepted names; return False where others came first, whose names are known then."""
-        if not accepted:
+    async def _take(self, wanted: Sequence[NewName]) -> bool:
+        """Take names; return False where others came first, whose names are known then."""
+        if not wanted:
             return True
         # Should this be cut off, the names may be ours without our knowing: look before the next claim.
         self._is_current = False
-        new = [NewName(each.key, each.name, owner) for each in accepted]
-        claimed = await self._names.claim_names(self.scope, new, seen=self._seen)
+        claimed = await self._names.claim_names(self.scope, wanted, seen=self._seen)
         self._learn(claimed.newer)
-        is_ours = not claimed.newer and claimed.taken.issuperset(each.key for each in accepted)
+        is_ours = not claimed.newer and claimed.taken.keys() >= {each.key for each in wanted}
         if is_ours:
-            for each in accepted:
-                self._known.add(each.key, each.name, owner)
+            self._add(wanted)
+            self._see(claimed.taken.values())
         elif not claimed.newer:  # what we know is not what the store holds
             self._learn(await self._names.list_names(self.scope))
         self._is_current = True
         return is_ours
+
+    def _see(self, positions: Iterable[int]) -> None:
+        """Note that we know the names at these positions; behind a gap somebody else's may lie."""
+        for position in sorted(positions):
+            if position == self._seen + 1:
+                self._seen = position

@@ -74,6 +74,13 @@ class Batch:
                 compared = 0
                 await asyncio.sleep(0)
 
+    def forget_after(self, known: KnownNames, order: int) -> None:
+        """Take back what was compared with names behind a place in the order, which are known no more."""
+        for candidate in self._candidates:
+            candidate.looked = min(candidate.looked, len(known.group(candidate.form.numerals).texts))
+            if candidate.match is not None and candidate.match.order > order:
+                candidate.match = None
+
     def settle(self, known: KnownNames, owner: UUID, limit: int | None) -> tuple[Claimed, list[Candidate]]:
         """Return the answer there will be if nobody else takes a name meanwhile, and the candidates it accepts."""
         accepted: list[Candidate] = []

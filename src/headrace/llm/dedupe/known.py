@@ -51,6 +51,19 @@ class KnownNames:
         group.texts.append(form.text)
         group.entries.append(entry)
 
+    def forget_after(self, order: int) -> None:
+        """Forget the names that were added last, behind a place in the order."""
+        while len(self._by_key) and next(reversed(self._by_key.values())).order > order:
+            key, _ = self._by_key.popitem()
+            group = self._groups[form_of(key).numerals]
+            del group.texts[-1], group.entries[-1]
+        self._count = order
+
+    @property
+    def end(self) -> int:
+        """Return the place of the name that was added last."""
+        return self._count
+
     def find(self, key: str) -> Entry | None:
         """Return the name with this key."""
         return self._by_key.get(key)

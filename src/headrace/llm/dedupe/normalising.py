@@ -49,6 +49,10 @@ class Normalisation:
 
     def __call__(self, name: str) -> str:
         """Return the key of a name; empty only where the name has no visible character. A key is its own key."""
+        return _key_of(self, name)
+
+    def key_of(self, name: str) -> str:
+        """Return the key of a name, worked out anew."""
         key = self._once(name)
         while (again := self._once(key)) != key:  # a sign that goes may bring a mark to a letter, or an article forward
             key = again
@@ -90,6 +94,12 @@ def normalise(name: str, *, languages: Sequence[str] = DEFAULT_LANGUAGES, keep_d
     ('the', 'marseille 08', '东京 タワー', '?!')
     """
     return Normalisation(tuple(languages), keep_diacritics)(name)
+
+
+@lru_cache(maxsize=20_000)
+def _key_of(normalisation: Normalisation, name: str) -> str:
+    """The key of a name: each name is asked for several times on its way."""
+    return normalisation.key_of(name)
 
 
 @lru_cache(maxsize=100_000)

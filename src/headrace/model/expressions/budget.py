@@ -7,9 +7,8 @@ is why memory is counted in full while a part is made, and given back down to th
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from sys import getsizeof
-from threading import local
 from time import perf_counter, thread_time
 from typing import Any, TypeVar
 
@@ -24,6 +23,9 @@ MAX_DEPTH = 64
 MAX_SIZE = 1_000_000
 #: Time of the processor; parsing, which comes before, has bounds of its own and takes some milliseconds at most.
 MAX_SECONDS = 0.04
+#: A step that takes longer, while the collector of garbage works for the whole process, is not the expression's doing.
+#: So many of them are forgiven at most.
+LONG_STEP, MAX_FORGIVEN = 0.005, 4
 #: Characters of one expression, and of all those in one text.
 MAX_SOURCE, MAX_SOURCES = 4_096, 16_384
 #: Elements of a list that count as one step.
@@ -32,42 +34,26 @@ PORTION = 32
 _T = TypeVar("_T")
 
 
-class _Collected(local):
-    """How long the collector of garbage has worked in this thread: time of the whole process, not of an expression."""
+def _collections() -> int:
+    """Return how often the collector of garbage went beyond the youngest objects.
 
-    began = 0.0
-    seconds = 0.0
-
-    def note(self, phase: str, facts: Mapping[str, int]) -> None:
-        """Count one run of the collector. Those of the youngest objects are short, and an expression's own doing."""
-        if facts["generation"] == 0:
-            return
-        if phase == "start":
-            self.began = thread_time()
-        else:
-            self.seconds += thread_time() - self.began
-
-
-_collected = _Collected()
-gc.callbacks.append(_collected.note)
-
-
-def _worked() -> float:
-    """Return the time of the processor that this thread has used, but for collecting garbage."""
-    return thread_time() - _collected.seconds
+    It is asked, and tells nothing by itself: what is raised in a callback of the collector, Ctrl-C included, is lost.
+    """
+    return sum(generation["collections"] for generation in gc.get_stats()[1:])
 
 
 class Run:
     """One evaluation: what it sees, and what it has used so far."""
 
-    __slots__ = ("_began", "_last", "_spent", "scope", "steps", "used")
+    __slots__ = ("_began", "_collections", "_forgiven", "_last", "_spent", "scope", "steps", "used")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.steps = 0
         self.used = 0
         self._spent = 0.0
-        self._began = _worked()
+        self._forgiven, self._collections = 0, _collections()
+        self._began = thread_time()
         self._last = perf_counter()
 
     def step(self, count: int = 1) -> None:
@@ -76,14 +62,27 @@ class Run:
         if self.steps > MAX_STEPS:
             raise LimitFault(f"it takes more than {MAX_STEPS} steps: work on smaller lists, or in several nodes")
         now = perf_counter()
-        self._spent += now - self._last
+        took = now - self._last
         self._last = now
+        if took > LONG_STEP and self._collected():
+            # As if this step had taken no time.
+            self._began = thread_time() - self._spent
+            return
+        self._spent += took
         if self._spent > MAX_SECONDS:
             self._overdue()
 
+    def _collected(self) -> bool:
+        """Whether a long step is forgiven, since garbage was collected meanwhile."""
+        before, self._collections = self._collections, _collections()
+        if self._collections == before or self._forgiven >= MAX_FORGIVEN:
+            return False
+        self._forgiven += 1
+        return True
+
     def _overdue(self) -> None:
         """Fail unless this thread merely waited for its turn: time that others used does not count."""
-        self._spent = _worked() - self._began
+        self._spent = thread_time() - self._began
         if self._spent > MAX_SECONDS:
             raise LimitFault(f"it takes longer than {MAX_SECONDS * 1000:.0f} ms: work on smaller values")
 

@@ -21,14 +21,14 @@ class Names:
         """Return the names of a scope with later positions, in order."""
         return [name for name in self.taken.get(scope, {}).values() if name.position > position]
 
-    def take(self, scope: str, names: Sequence[NewName]) -> frozenset[str]:
-        """Take the names whose keys are free, in order, and return the keys that are their claimers'."""
+    def take(self, scope: str, names: Sequence[NewName]) -> dict[str, int]:
+        """Take the names whose keys are free, in order, and return the positions of those that are their claimers'."""
         known = self.taken.setdefault(scope, {})
         for new in names:
             if new.key not in known:
                 self.last[scope] += 1
                 known[new.key] = KnownName(new.key, new.name, new.owner, self.last[scope])
-        return frozenset(new.key for new in names if known[new.key].owner == new.owner)
+        return {new.key: known[new.key].position for new in names if known[new.key].owner == new.owner}
 
     def release(self, scope: str, owner: UUID) -> int:
         """Give back the names of an owner."""

@@ -31,7 +31,7 @@ class PostgresNameStore:
         )
         if rows and rows[0]["newer"]:
             return ClaimedNames(newer=tuple(_known(row) for row in rows))
-        return ClaimedNames(frozenset(_decoded(row["key"]) for row in rows))
+        return ClaimedNames({_decoded(row["key"]): row["position"] for row in rows})
 
     async def list_names(self, scope: str, *, after: int = 0) -> list[KnownName]:
         """Return the names of a scope."""

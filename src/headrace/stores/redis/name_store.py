@@ -28,7 +28,7 @@ class RedisNameStore:
         words = [word for new in names for word in (new.owner.hex, _encoded(new.key), _encoded(new.name))]
         taken, rows = await self._namespace.run("claim_names", scope, seen, PAGE, *words)
         if taken:
-            return ClaimedNames(frozenset(map(_decoded, rows)))
+            return ClaimedNames({_decoded(key): int(position) for key, position in rows})
         owners = {new.owner for new in names}
         newer = [_known(*row) for row in rows]
         rest = await self.list_names(scope, after=newer[-1].position)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import hiredis
 
@@ -141,10 +141,10 @@ class Wire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(_WRITE_LIMIT)
-        _notice_dead_links(transport)
+        # Not asserted: the transports of uvloop are no asyncio.Transport.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(_WRITE_LIMIT)
+        _notice_dead_links(self._transport)
 
     def data_received(self, data: bytes) -> None:
         """Hand answers to those who asked, in order."""

@@ -34,6 +34,10 @@ class Desk(Protocol):
         """Yield the entries of a batch from its first one, each once and in order, until it has ended."""
         ...
 
+    async def until_told(self, batch_id: str) -> None:
+        """Wait until the webhook of a batch that has ended was tried, where this process does that."""
+        ...
+
     async def view(self, batch_id: str) -> Mapping[str, Any]:
         """Return what is known of a batch. Raises NotFoundError."""
         ...

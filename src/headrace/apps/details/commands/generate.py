@@ -15,6 +15,7 @@ from headrace.apps.details.commands.desks import Place, place_of
 from headrace.apps.details.commands.following import exit_code, follow
 from headrace.apps.details.commands.options import token_option, url_option
 from headrace.apps.details.commands.showing import new_display
+from headrace.apps.details.request import parse_request
 from headrace.apps.details.sessions import session_of
 from headrace.apps.flows.commands.telling import json_option, tell
 from headrace.model.names import check_key
@@ -27,15 +28,18 @@ within 5 seconds where quotas allow it; what they do not allow is said at once. 
 
 This process does all of it, on the configured store, an embedded PostgreSQL without any; with --url a service does, and
 what it sends is shown. Items go to standard output, the rest to standard error. --json writes a line for each event:
-submitted, accepted, item, first_response, completed. Ends with 1 when items are missing in the end.
+submitted, accepted, item, first_response, completed, and attention when nobody works on the batch. Ends with 1 when
+items are missing in the end.
 
-Ctrl-C loses nothing: the same command goes on where it has the same --key.
+Ctrl-C loses nothing, ends with 130 and says how to watch the rest; the same command with the same --key does so too.
+--webhook is sent details.completed at the end, signed by a secret of [webhooks].
 
 \b
 Examples:
   headrace details generate --type location_name --count 30 --style "a drowned coast"
   headrace details generate --type character_name --count 20 --scope saga-7 --priority 9 --json
   headrace details generate --type item --count 16 --url http://127.0.0.1:8400
+  headrace details generate --type skill --count 10 --webhook https://example.com/hook
 """
 
 
@@ -48,23 +52,31 @@ Examples:
 @click.option("--scope", metavar="NAME", show_default=False, help="Names are given once within it.")
 @click.option("--priority", type=int, default=5, metavar="0-10", help="10 is the most urgent.")
 @click.option("--session", metavar="ID", show_default=False, help="What the items belong to.")
-@click.option("--first", type=int, default=10, metavar="1-25", help="Items that make the first response.")
+@click.option(
+    "--first", type=int, metavar="1-25",
+    help="Items that make the first response.  [default: first_response of [details], 10]",
+)  # fmt: skip
 @click.option("--key", metavar="K", show_default=False, help="The same key and request are one batch, not two.")
+@click.option("--webhook", metavar="URL", show_default=False, help="Who is told of the end.")
 @url_option
 @token_option
 @json_option
 def generate(  # noqa: PLR0913 - click hands over one per option
-    kind: str, count: int, style: str, scope: str | None, priority: int, session: str | None, first: int,
-    key: str | None, url: str | None, token_file: Path | None, as_json: bool,
+    kind: str, count: int, style: str, scope: str | None, priority: int, session: str | None,
+    first: int | None, key: str | None, webhook: str | None, url: str | None, token_file: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Generate a batch and return the exit code."""
     chosen = str(uuid4()) if key is None else check_key("--key", key)
-    request = {"type": kind, "count": count, "style": style, "priority": priority, "first_response": first}
-    # Said here, so that a request that is sent again with its key is the same one.
-    request["session_id"] = session or session_of(chosen)
-    if scope is not None:
-        request["scope"] = scope
-    return asyncio.run(_generate(place_of(url, token_file), request, chosen, as_json=as_json))
+    # The session is said here, so that a request that is sent again with its key is the same one.
+    request = {"type": kind, "count": count, "style": style, "priority": priority,
+               "session_id": session or session_of(chosen)}  # fmt: skip
+    left_out = {"scope": scope, "first_response": first, "webhook": webhook}
+    request |= {name: value for name, value in left_out.items() if value is not None}
+    place = place_of(url, token_file)
+    if not place.url:
+        # Before a store is opened for it.
+        parse_request(request)
+    return asyncio.run(_generate(place, request, chosen, as_json=as_json))
 
 
 async def _generate(place: Place, request: dict[str, Any], key: str, *, as_json: bool) -> int:
@@ -77,7 +89,11 @@ async def _generate(place: Place, request: dict[str, Any], key: str, *, as_json:
         display = new_display(as_json=as_json, count=int(request["count"]))
         try:
             display.accepted(batch_id, accepted)
-            return exit_code(await follow(desk, batch_id, display, since=since))
+            # Of a batch that was there already the times are its own.
+            ending = await follow(desk, batch_id, display, since=None if accepted.get("existing") else since)
+            if "webhook" in request:
+                await desk.until_told(batch_id)
+            return exit_code(ending)
         except asyncio.CancelledError:
             tell(f"\nbatch {batch_id} has not ended, and nothing of it is lost: {_how_on(place, batch_id)}", err=True)
             raise
@@ -86,6 +102,7 @@ async def _generate(place: Place, request: dict[str, Any], key: str, *, as_json:
 
 
 def _how_on(place: Place, batch_id: str) -> str:
-    if place.url:
-        return f"`headrace details watch {batch_id}{place.option}` shows the rest"
-    return f"`headrace worker headrace.apps.details.worker:app` goes on; `headrace details show {batch_id}` shows it"
+    watch = f"`headrace details watch {batch_id}{place.option}` shows the rest"
+    show = f"`headrace details show {batch_id}{place.option}` what there is"
+    work = "" if place.url else "`headrace worker headrace.apps.details.worker:app` goes on with it, "
+    return f"{work}{watch}, {show}"

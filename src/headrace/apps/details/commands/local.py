@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -10,7 +12,13 @@ from headrace import App
 from headrace.apps.details.commands.desks import Told, refuse_memory
 from headrace.apps.details.desk import Details, register
 from headrace.apps.details.names import ENDED
-from headrace.apps.details.request import parse_request
+from headrace.apps.flows.commands.telling import tell
+from headrace.model.job import JobState, JobView
+from headrace.model.webhook import TASK
+
+#: How long the first try of a webhook is waited for, and how often it is looked.
+TELL_SECONDS, LOOK_SECONDS = 15.0, 0.1
+WORK = "headrace worker headrace.apps.details.worker:app"
 
 
 class LocalDesk:
@@ -21,7 +29,7 @@ class LocalDesk:
 
     async def submit(self, request: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         """Take a request."""
-        return (await self._details.submit(parse_request(request), key=key)).to_json()
+        return (await self._details.submit(request, key=key)).to_json()
 
     async def follow(self, batch_id: str) -> AsyncGenerator[Told, None]:
         """Yield the entries of the feed of a batch."""
@@ -30,6 +38,20 @@ class LocalDesk:
                 yield Told(entry.seq, entry.type, entry.data)
                 if entry.type == ENDED:
                     return
+
+    async def until_told(self, batch_id: str) -> None:
+        """Give the webhook of a batch that has ended its first try: this process is the one that makes it."""
+        deadline = time.monotonic() + TELL_SECONDS
+        while not (job := await self._webhook_job(batch_id)) or not (job.state.final or job.failures):
+            if time.monotonic() > deadline:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        if job is None or job.state is not JobState.SUCCEEDED:
+            tell(f"the webhook was not told; a worker tries again: `{WORK}`", err=True)
+
+    async def _webhook_job(self, batch_id: str) -> JobView | None:
+        jobs = await self._details.app.runtime.stores.inspect.list_jobs(task=TASK, limit=100)
+        return next((job for job in jobs if job.args["args"][0] == f"details/{batch_id}"), None)
 
     async def view(self, batch_id: str) -> Mapping[str, Any]:
         """Look at a batch."""

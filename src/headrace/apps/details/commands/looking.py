@@ -39,6 +39,8 @@ def list_(limit: int, url: str | None, token_file: Path | None, as_json: bool) -
         tell("There are no batches yet; `headrace details generate` makes one.")
     else:
         tell_table(COLUMNS, [_row(one) for one in found])
+        for text in sorted({str(one.get("attention") or "") for one in found} - {""}):
+            tell(text, err=True)
 
 
 async def _latest(place: Place, limit: int) -> list[Mapping[str, Any]]:
@@ -77,7 +79,7 @@ def show(batch_id: str, url: str | None, token_file: Path | None, as_json: bool)
         tell_json(found)
         return
     for name, value in found.items():
-        if name not in ("items", "links") and value is not None and not isinstance(value, dict | list):
+        if name not in ("items", "links") and value not in (None, "") and not isinstance(value, dict | list):
             tell(f"{name}: {value}")
     for item in found.get("items") or []:
         tell(f"  {item_line(item)}")

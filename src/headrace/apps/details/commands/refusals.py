@@ -26,9 +26,11 @@ class ServiceUnreachableError(StoreUnavailableError):
 class RefusedError(ConfigError):
     """The service does not take this request. Correct what the text names."""
 
-    def __init__(self, message: str, code: str) -> None:
+    def __init__(self, message: str, code: str, facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code = code
+        #: What was wrong, and the rule, where the service says so: they stand in errors as JSON.
+        self.field, self.rule = ((facts or {}).get(name) for name in ("field", "rule"))
 
 
 class ServiceError(HeadraceError):
@@ -51,7 +53,7 @@ def refusal(status: int, document: Mapping[str, Any]) -> HeadraceError:
     if status == 409:
         return ConflictError(detail)
     if status in _UNPROCESSABLE:
-        return RefusedError(detail, code)
+        return RefusedError(detail, code, document)
     if status in PASSING:
         return ServiceUnreachableError(f"the service cannot do it now: {detail}")
     return ServiceError(f"the service answered {status}: {detail}")

@@ -49,7 +49,13 @@ class RemoteDesk:
 
     async def submit(self, request: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         """Send a request; its key makes it safe to send it again."""
+        if "authorization" in self._client.headers:
+            # Who may not read could not follow the batch: that is told before it is made.
+            await self.mode()
         return await self._ask("POST", PREFIX, body=request, headers={"idempotency-key": key})
+
+    async def until_told(self, batch_id: str) -> None:
+        """Nothing to wait for: workers of the service tell it."""
 
     async def view(self, batch_id: str) -> Mapping[str, Any]:
         """Ask for a batch."""

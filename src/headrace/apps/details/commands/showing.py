@@ -22,6 +22,10 @@ class Display(Protocol):
         """Show an entry."""
         ...
 
+    def attention(self, text: str) -> None:
+        """Show what keeps the batch from being made."""
+        ...
+
     def close(self) -> None:
         """Leave the last state where it was shown."""
         ...
@@ -48,6 +52,11 @@ class JsonLines:
         tell_json({"event": told.type, "seq": told.seq, "after_seconds": seconds, "data": dict(told.data)})
         sys.stdout.flush()
 
+    def attention(self, text: str) -> None:
+        """Write it as an event that is no entry."""
+        tell_json({"event": "attention", "seq": None, "after_seconds": None, "data": {"attention": text}})
+        sys.stdout.flush()
+
     def close(self) -> None:
         """Nothing to end."""
 
@@ -68,6 +77,10 @@ class PlainLines:
             return
         for line in entry_lines(told, after):
             tell(line, err=True)
+
+    def attention(self, text: str) -> None:
+        """Tell it."""
+        tell(attention_line(text), err=True)
 
     def close(self) -> None:
         """Nothing to end."""
@@ -103,6 +116,10 @@ class LiveBar:
         for line in entry_lines(told, after):
             self._console.print(plain(line), style="dim")
 
+    def attention(self, text: str) -> None:
+        """Show it above the bar."""
+        self._console.print(plain(attention_line(text)), style="yellow")
+
     def close(self) -> None:
         """Take the bar away: what it counted is said above it."""
         self._bar.stop()
@@ -134,24 +151,38 @@ def accepted_lines(batch_id: str, document: Mapping[str, Any]) -> list[str]:
     >>> accepted_lines("7", {"promised": False, "detail": "expected 9.4 s: 600 requests per minute of openai:m"})
     ['batch 7', 'not within the promised time: expected 9.4 s: 600 requests per minute of openai:m']
     """
+    if document.get("existing"):
+        return [f"batch {batch_id} was there already; times are counted from when it was asked for first"]
     lines = [f"batch {batch_id}"]
     detail = str(document.get("detail") or "")
     if not document.get("promised", True):
-        lines.append(f"not within the promised time: {detail}" if detail else "without a promised time")
+        why = "not within the promised time" if document.get("measured", True) else "nothing can be promised yet"
+        lines.append(f"{why}: {detail}" if detail else "without a promised time")
     return lines
 
 
+def attention_line(text: str) -> str:
+    """Return what is said of a batch that nobody makes.
+
+    >>> attention_line("no live worker serves details.flows")
+    'the batch waits: no live worker serves details.flows'
+    """
+    return f"the batch waits: {text}"
+
+
 def entry_lines(told: Told, after: float | None) -> list[str]:
-    """Return what is said of an entry that is no item.
+    """Return what is said of an entry that is no item; without `after` the times are those of the batch itself.
 
     >>> entry_lines(Told(9, "first_response", {"items": 5}), 1.234)
     ['first response: 5 items after 1.23 s']
+    >>> entry_lines(Told(9, "first_response", {"items": 5, "seconds": 2.5}), None)
+    ['first response: 5 items after 2.50 s']
     >>> entry_lines(Told(40, "completed", {"status": "completed", "delivered": 30, "count": 30, "calls": 3}), 3.5)
     ['completed: 30 of 30 items after 3.50 s; 3 calls']
     """
     if told.type == FIRST_RESPONSE:
-        items = _counted(told.data.get("items"))
-        return [f"first response: {items} items{_after(after)}"]
+        items, seconds = _counted(told.data.get("items")), told.data.get("seconds")
+        return [f"first response: {items} items{_after(seconds if after is None else after)}"]
     if told.type == ENDED:
         return [_ending(told.data, after)]
     return []

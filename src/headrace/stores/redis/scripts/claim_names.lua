@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- Take names whose keys are free in a scope, in order, or return names that the caller has not seen.
--- Arguments: scope, highest position that was seen, most to return, then owner, key and name of each. Returns {1, keys
--- that are their claimers'}, or {0, rows {key, "POSITION OWNER NAME"}}, the first of those that were not seen.
+-- Arguments: scope, highest position that was seen, most to return, then owner, key and name of each. Returns {1, rows
+-- {key, position} of those that are their claimers'}, or {0, rows {key, "POSITION OWNER NAME"}}, the first of those that
+-- were not seen.
 -- Keys: names, taken, positions. Complexity: O(N log M).
 -- include keys
 local scope, owners, news, own = ARGV[2], {}, {}, {}
@@ -33,7 +34,7 @@ for index = 5, #ARGV, 3 do
     call('ZADD', taken, position, key)
   end
   if string.match(known, '^%d+ (%x+)') == owner then
-    own[#own + 1] = key
+    own[#own + 1] = {key, string.match(known, '^%d+')}
   end
 end
 return {1, own}
