@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from headrace import App, Backoff, ConfigError, ConflictError, InvalidInputError
-from headrace.apps.details import coordinating
+from headrace.apps.details import ending as endings
 from headrace.apps.details.desk import register
-from headrace.apps.details.means import Means
+from headrace.apps.details.means import LAST, Means
 from headrace.apps.details.mode import read_mode
 from headrace.apps.details.names import INTAKE_QUEUE, SUBTASKS_QUEUE
 from headrace.details_settings import DetailSettings
@@ -116,13 +116,14 @@ async def test_an_agent_that_dies_midway_goes_on_behind_what_it_delivered(
     monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("1ms", max_attempts=9))
     deliver, calls = Means.deliver, Counter[str]()
 
-    async def dying(means: Means, batch_id: str, subtask: str, key: str, *given: Any) -> None:
+    async def dying(means: Means, batch_id: str, subtask: str, place: int, *given: Any) -> int:
         calls[subtask] += 1
         if calls[subtask] == 2:
             raise RuntimeError("as planned: before the item was stored")
-        await deliver(means, batch_id, subtask, key, *given)
+        number = await deliver(means, batch_id, subtask, place, *given)
         if calls[subtask] == 4:
             raise RuntimeError("as planned: after the item was stored")
+        return number
 
     monkeypatch.setattr(Means, "deliver", dying)
     async with details_on(store, tmp_path) as world:
@@ -164,10 +165,11 @@ async def test_a_part_that_died_midway_is_in_the_events_too(tmp_path: Path, monk
     monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("1ms", max_attempts=1))
     deliver = Means.deliver
 
-    async def dying(means: Means, batch_id: str, subtask: str, *given: Any) -> None:
-        await deliver(means, batch_id, subtask, *given)
+    async def dying(means: Means, batch_id: str, subtask: str, *given: Any) -> int:
+        number = await deliver(means, batch_id, subtask, *given)
         if subtask.endswith(":0"):
             raise RuntimeError("as planned")
+        return number
 
     monkeypatch.setattr(Means, "deliver", dying)
     async with details_on("memory", tmp_path) as world:
@@ -184,18 +186,18 @@ async def test_many_items_are_several_large_calls_in_single_call_mode(
     """One after another, each told the names of those before it; what was made before a death is not made again."""
     deliver, calls, names = Means.deliver, Counter[str](), Names()
 
-    async def dying(means: Means, batch_id: str, subtask: str, *given: Any) -> None:
+    async def dying(means: Means, batch_id: str, subtask: str, *given: Any) -> int:
         calls[subtask[-1]] += 1
         if (subtask[-1], calls[subtask[-1]]) == ("1", 3):
             raise ConnectionError("as planned: two items of the second part are there")
-        await deliver(means, batch_id, subtask, *given)
+        return await deliver(means, batch_id, subtask, *given)
 
     monkeypatch.setattr(Means, "deliver", dying)
     async with details_on("memory", tmp_path, names) as world:
         await world.details.set_mode("single-call")
         batch_id, entries = await world.make(count=101)
         assert (entries[-1].data["status"], entries[-1].data["dead_letters"]) == ("completed", 0)
-        assert [re.findall(r"Count: (\d+)", asked)[0] for asked in names.asked] == ["34", "34", "32", "33"]
+        assert [re.findall(r"Count: (\d+)", asked)[0] for asked in names.asked] == ["34", "34", "33"]
         parts = [entry.data["subtask_id"] for entry in entries if entry.type == "item"]
         assert parts == sorted(parts) and Counter(parts) == {
             f"{batch_id}:0": 34,
@@ -208,7 +210,7 @@ async def test_many_items_are_several_large_calls_in_single_call_mode(
 @pytest.mark.parametrize("store", STORES)
 async def test_a_webhook_is_told_of_the_end_once(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when the coordinator dies behind it and runs again: the message says what the feed says."""
-    tell, died = coordinating.tell_webhook, Counter[str]()
+    tell, died = endings.tell_webhook, Counter[str]()
 
     async def dying(app: Any, request: Any, batch_id: str, *given: Any) -> None:
         await tell(app, request, batch_id, *given)
@@ -216,7 +218,7 @@ async def test_a_webhook_is_told_of_the_end_once(store: str, tmp_path: Path, mon
         if died[batch_id] == 1:
             raise ConnectionError("as planned: behind the message")
 
-    monkeypatch.setattr(coordinating, "tell_webhook", dying)
+    monkeypatch.setattr(endings, "tell_webhook", dying)
     webhooks = WebhookSettings(secrets=(NEW,), allow_private=True)
     async with receiver() as found, details_on(store, tmp_path, webhooks=webhooks) as world:
         batch_id, entries = await world.make(count=5, webhook=found.url)
@@ -256,7 +258,7 @@ async def test_batches_are_listed_without_reading_their_items(tmp_path: Path, mo
         monkeypatch.setattr(Feed, "read", watched)
         listed = await world.details.latest()
         assert listed == [{name: value for name, value in view.items() if name != "items"} for view in views]
-        assert limits == [1, 1]
+        assert limits == [LAST, LAST]
 
 
 async def test_what_is_promised_is_configured(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from headrace.app import App
 from headrace.apps.details.desk import Details, desk_of
 from headrace.apps.details.names import ENDED, INTAKE_TASK, ITEM, feed_name
 from headrace.apps.details.request import MOST_FIRST, MOST_ID, MOST_ITEMS, MOST_STYLE
-from headrace.apps.details.sessions import session_of
 from headrace.model.api_token import Scope
 from headrace.model.feed import Entry
 from headrace.model.names import check_key
@@ -162,9 +161,7 @@ async def make_details(
     are in the answer when they are there in time.
     """
     given = body.model_dump(exclude_none=True)
-    if key is not None:
-        given.setdefault("session_id", session_of(check_key("Idempotency-Key", key)))
-    accepted = await desk.submit(given, key=key)
+    accepted = await desk.submit(given, key=None if key is None else check_key("Idempotency-Key", key))
     document = accepted.to_json() | {"links": links_of(accepted.batch_id)}
     headers = {"location": f"{LOCATION}{accepted.batch_id}"}
     wait = preferred_wait(prefer)
@@ -214,17 +211,29 @@ async def get_details(desk: Desk, batch_id: str) -> dict[str, Any]:
     return found | {"links": links_of(found["batch_id"])}
 
 
+@router.post(
+    "/{batch_id}/cancel", response_model=DetailsDocument, dependencies=[needs(Scope.OPERATE)],
+    operation_id="cancel_details",
+)  # fmt: skip
+async def cancel_details(desk: Desk, batch_id: str) -> dict[str, Any]:
+    """Cancel a batch: no more of it is made, and what it has delivered stays. One that has ended stays as it is."""
+    found = await desk.cancel(batch_id)
+    return found | {"links": links_of(found["batch_id"])}
+
+
 @router.get(
     "/{batch_id}/events", responses=responses_of(DETAILS, _EXAMPLE), response_class=Response,
     operation_id="follow_details",
 )  # fmt: skip
 async def details_events(request: Request, desk: Desk, batch_id: str, after: LastSeen) -> Response:
     """Follow a batch: `accepted`, each `item` as it is written, `first_response`, and `completed`, which ends it."""
-    found = await desk.view(batch_id)
+    found = await desk.find(batch_id)
     # Nothing comes of one that never began, nor again of one whose entries were removed.
     begin_by = datetime.fromisoformat(found["submitted_at"]) + desk.app.runtime.settings.recovery.keep_feeds
-    past = found["status"] == "failed" or begin_by < datetime.now(UTC)
-    return await stream(Source(feed_name(found["batch_id"]), _is_last, shows=_shown, past=past), request, after)
+    source = Source(
+        feed_name(found["batch_id"]), _is_last, desk.watched(batch_id), _shown, past=begin_by < datetime.now(UTC)
+    )  # fmt: skip
+    return await stream(source, request, after)
 
 
 def links_of(batch_id: str) -> dict[str, str]:

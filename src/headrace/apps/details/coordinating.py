@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace import Context
 from headrace.apps.details.agents import AGENTS
 from headrace.apps.details.departures import MOST_TOP_UPS, Departure, top_up, waves
-from headrace.apps.details.ending import left_over, tell_webhook
+from headrace.apps.details.ending import left_over, tell_end
 from headrace.apps.details.kinds import even_sizes
 from headrace.apps.details.means import Means, Order
 from headrace.apps.details.names import (
@@ -18,8 +18,6 @@ from headrace.apps.details.names import (
     AGGREGATE,
     COMPLETED,
     CREATED,
-    DONE_FEED,
-    ENDED,
     FIRST_RESPONSE,
     REQUESTED,
     departure_id,
@@ -28,7 +26,6 @@ from headrace.apps.details.names import (
 from headrace.apps.details.priorities import priority_class
 from headrace.apps.details.request import DetailsRequest
 from headrace.apps.details.tallying import Tally
-from headrace.apps.details.trigger import batch_ended
 from headrace.apps.details.wording import Slice
 from headrace.apps.details.writing import Part, write
 from headrace.model.errors import HandleExpiredError
@@ -66,10 +63,12 @@ class Coordinator:
         """Make the batch by parts over the bus."""
         departures = waves(self.plan["sizes"])
         for departure in departures:
-            await self._go(departure)
+            if not self.tally.silent:
+                await self._go(departure)
         last = departures[-1]
         for turn in range(MOST_TOP_UPS):
-            missing = await self._missing(turn, last)
+            # Where parts have not answered for so long others would not either.
+            missing = 0 if self.tally.silent else await self._missing(turn, last)
             if missing <= 0:
                 break
             last = top_up(self.request, missing, last)
@@ -85,8 +84,10 @@ class Coordinator:
                 subtask_id=subtask_id(self.batch_id, index), type=self.request.type, count=size,
                 style=self.request.style, batch_index=index, batches=len(sizes),
             )  # fmt: skip
+            # Kept, so that the same is asked after a death: what was answered is not paid for again.
+            avoid = await self.context.step(f"avoid-{index}", self._avoid)
             try:
-                told = await self.context.step(f"part-{index}", partial(self._write_here, asked))
+                told = await self.context.step(f"part-{index}", partial(self._write_here, asked, tuple(avoid)))
             except ProviderError:
                 if not self.context.last_try:
                     raise
@@ -95,10 +96,10 @@ class Coordinator:
                 self.tally.add(told)
         return await self._end()
 
-    async def _write_here(self, asked: Slice) -> dict[str, Any]:
+    async def _write_here(self, asked: Slice, avoid: tuple[str, ...]) -> dict[str, Any]:
         """Write a part, let its event leave as an agent would, and return what it tells but for the items."""
-        part = Part(self.batch_id, asked, self.request.scope, self.order, await self._avoid())
-        written = await write(self.means, part, delivered=await self.means.items(self.batch_id))
+        part = Part(self.batch_id, asked, self.request.scope, self.order, avoid)
+        written = await write(self.means, part)
         told = {"session_id": self.request.session_id, "task_id": asked.subtask_id, **written.to_json()}
         await self.means.app.emit(
             CREATED, told, key=f"created-{asked.batch_index}", aggregate_type=AGGREGATE,
@@ -134,7 +135,7 @@ class Coordinator:
                 timeout=PATIENCE,
             )  # fmt: skip
         except HandleExpiredError:
-            self.tally.add_dead(len(departure.sizes))
+            self.tally.add_silent(departure.answered(self.batch_id, await self.means.items(self.batch_id)))
             return
         for event in resumed.events:
             self.tally.add(event.payload)
@@ -176,17 +177,11 @@ class Coordinator:
 
         An entry that ended here before finds what was told then, and tells the rest the same.
         """
-        feed, request = self.means.feed(self.batch_id), self.request
+        request = self.request
         items = await self.means.items(self.batch_id)
         first = await self._first_response(len(items))
         ending = self.tally.ending(request, len(items), self.order.seconds, first)
-        number = await feed.append(ENDED, ending, key=ENDED)
-        [entry] = await feed.read(number - 1, 1)
-        ending = dict(entry.data)
-        figures = {"batch_id": self.batch_id, **self.tally.figures(request, ending)}
-        await self.means.app.feed(DONE_FEED).append("done", figures, key=self.batch_id)
-        await batch_ended(self.means.app)
-        await tell_webhook(self.means.app, request, self.batch_id, ending)
+        ending = await tell_end(self.means, request, self.batch_id, self.tally, ending)
         about = {name: getattr(request, name) for name in ("session_id", "type", "style", "priority")}
         self.context.emit(
             COMPLETED, {**about, "batch_id": self.batch_id, **ending, "left_over": left_over(items, self.tally.told)},

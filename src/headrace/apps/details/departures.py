@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,15 @@ class Departure:
     def correlation(self, batch_id: str) -> str:
         """Return what its events have in common."""
         return departure_id(batch_id, self.number)
+
+    def answered(self, batch_id: str, items: Iterable[Mapping[str, Any]]) -> list[bool]:
+        """Return of each part whether all of its items are among these.
+
+        >>> Departure(1, 0, (1, 2)).answered("b", [{"subtask_id": "b:0"}, {"subtask_id": "b:1"}])
+        [True, False]
+        """
+        found = Counter(item["subtask_id"] for item in items)
+        return [found[one["subtask_id"]] >= one["count"] for one in self.subtasks(batch_id)]
 
     def subtasks(self, batch_id: str) -> list[dict[str, Any]]:
         """Return the arguments of its subtasks.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -12,8 +14,9 @@ from weakref import WeakKeyDictionary
 
 from headrace.apps.details.agents import register_agents
 from headrace.apps.details.attention import Attention
+from headrace.apps.details.ending import end_early
 from headrace.apps.details.flow import register_tasks
-from headrace.apps.details.means import Means
+from headrace.apps.details.means import Means, plain_item
 from headrace.apps.details.mode import read_mode, set_mode
 from headrace.apps.details.names import ENDED, FIRST_RESPONSE, INTAKE_TASK, ITEM
 from headrace.apps.details.paces import Paces
@@ -21,8 +24,9 @@ from headrace.apps.details.planning import Plan, Terms, make_plan
 from headrace.apps.details.priorities import priority_class
 from headrace.apps.details.request import DetailsRequest, parse_request
 from headrace.apps.details.rooms import Rooms
+from headrace.apps.details.sessions import session_of
 from headrace.apps.details.warming import warming
-from headrace.model.errors import NotFoundError
+from headrace.model.errors import NotFoundError, StoreUnavailableError
 from headrace.model.job import JobState, JobView
 from headrace.model.names import check_key
 from headrace.model.payload import encode_json, hash_text
@@ -34,7 +38,9 @@ if TYPE_CHECKING:
 #: By app, for those who have the app alone, such as its service.
 _DESKS: WeakKeyDictionary[App, Details] = WeakKeyDictionary()
 
-_STATUS = {JobState.CANCELLED: "failed", JobState.FAILED: "failed"}
+_STATUS = {JobState.CANCELLED: "cancelled", JobState.FAILED: "failed"}
+#: How often it is looked whether somebody still goes on with a batch that is followed.
+WATCH_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,9 @@ class Details:
         a webhook that nothing would sign, ConflictError for another request of the key, StoreUnavailableError.
         """
         if not isinstance(request, DetailsRequest):
+            if key is not None and isinstance(request, Mapping) and request.get("session_id") is None:
+                # Asked again the request must be the same one.
+                request = {**request, "session_id": session_of(check_key("key", key))}
             request = parse_request(request, first_response=self.app.settings.details.first_response)
         await self.app.check_webhook(request.webhook)
         told, made = request.to_json(), await self._plan(request)
@@ -106,15 +115,63 @@ class Details:
         """Return the feed of a batch: `accepted`, `item` …, `first_response`, `completed`."""
         return self.means.feed(batch_id)
 
+    async def find(self, batch_id: str) -> dict[str, Any]:
+        """Return what was asked for and promised. Raises NotFoundError, InvalidInputError for what is no id."""
+        return _shown(await self._job(self.app.batch(batch_id).id))
+
+    async def cancel(self, batch_id: str) -> dict[str, Any]:
+        """Cancel a batch, unless it has ended, and return what is known of it; what it has delivered stays.
+
+        Calls of the model that are under way are not taken back. Raises as `view`.
+        """
+        job = await self._job(self.app.batch(batch_id).id)
+        if await self.means.ending(str(job.id)) is None:
+            for one in [job.id, *_flow_of(job)]:
+                await self.app.job(one).cancel()
+            # The request may have begun meanwhile.
+            for one in _flow_of(await self._job(job.id)):
+                await self.app.job(one).cancel()
+            await end_early(self.means, _kwargs(job), str(job.id), "cancelled")
+        return await self.view(batch_id)
+
+    @asynccontextmanager
+    async def watched(self, batch_id: str) -> AsyncIterator[asyncio.Task[None]]:
+        """See to it within the block that the feed of a batch ends, also where its jobs end without doing so."""
+        task = asyncio.create_task(self._watch(self.app.batch(batch_id).id), name="headrace-details-watch")
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _watch(self, job_id: UUID) -> None:
+        over = False
+        while not over:
+            await asyncio.sleep(WATCH_SECONDS)
+            with suppress(StoreUnavailableError):
+                over = await self._is_over(await self._job(job_id))
+
+    async def _is_over(self, job: JobView) -> bool:
+        """Whether a batch has ended; one whose jobs were cancelled, or failed for good, is ended here."""
+        last: JobView | None = job
+        for flow in _flow_of(job):
+            last = await self.app.runtime.stores.inspect.get_job(flow)
+        status = _STATUS.get(last.state) if last is not None else None
+        if status is not None:
+            await end_early(self.means, _kwargs(job), str(job.id), status)
+        return status is not None or await self.means.ending(str(job.id)) is not None
+
     async def view(self, batch_id: str) -> dict[str, Any]:
         """Return what is known of a batch. Raises NotFoundError, InvalidInputError for what is no id."""
         job = await self._job(self.app.batch(batch_id).id)
         entries = await self._entries(str(job.id))
-        items = [{name: value for name, value in one.data.items() if name != "subtask_id"}
-                 for one in entries if one.type == ITEM]  # fmt: skip
-        ended = next((one.data for one in entries if one.type == ENDED), None)
+        if not any(one.type == ENDED for one in entries) and await self._is_over(job):
+            entries = await self._entries(str(job.id))
+        end = next((place for place, one in enumerate(entries) if one.type == ENDED), len(entries))
+        items = [plain_item(one.data) for one in entries[:end] if one.type == ITEM]
+        ended = entries[end].data if end < len(entries) else None
         first = next((one.data["seconds"] for one in entries if one.type == FIRST_RESPONSE), None)
-        begun = {"status": "running" if entries else _STATUS.get(job.state, "waiting"), "delivered": len(items)}
+        begun = {"status": "running" if entries else "waiting", "delivered": len(items)}
         told = dict(ended or {}) | {"first_response_seconds": first, "items": items}
         return await self._attention.on(_shown(job) | begun | told)
 
@@ -126,13 +183,12 @@ class Details:
     async def outline(self, job: JobView) -> dict[str, Any]:
         """Return what is known of the batch of an intake's job, without its items: only the end of its feed is read."""
         feed = self.feed(str(job.id))
-        end, shown = await feed.end(), _shown(job)
-        last = await feed.read(end - 1, 1) if end else []
-        if last and last[0].type == ENDED:
-            return await self._attention.on(shown | dict(last[0].data))
+        end, shown, ended = await feed.end(), _shown(job), await self.means.ending(str(job.id))
+        if ended is not None:
+            return await self._attention.on(shown | dict(ended))
         # Before the items stands that it was accepted, and among them that the first response is there.
         first = min(shown["count"], shown["first_response"])
-        status = "running" if last else _STATUS.get(job.state, "waiting")
+        status = "running" if end else _STATUS.get(job.state, "waiting")
         delivered = max(0, end - 1 - (end > first + 1))
         return await self._attention.on(shown | {"status": status, "delivered": delivered})
 
@@ -190,6 +246,12 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
 def _kwargs(job: JobView) -> dict[str, Any]:
     kwargs: dict[str, Any] = (json.loads(job.args) if isinstance(job.args, str) else job.args)["kwargs"]
     return kwargs
+
+
+def _flow_of(job: JobView) -> list[UUID]:
+    """Return the id of the job that sees to a batch, where its intake has ended; batches of before tell none."""
+    flow = UUID(str(job.result)) if job.state is JobState.SUCCEEDED and job.result else job.id
+    return [] if flow == job.id else [flow]
 
 
 def _shown(job: JobView) -> dict[str, Any]:

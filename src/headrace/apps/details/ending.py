@@ -1,13 +1,18 @@
-"""What is told of the end of a batch beside its feed: to whoever asked for a message, and in its last event."""
+"""The end of a batch: once in its feed, and the same to those who keep figures and to whoever asked for a message."""
 
 from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from headrace.apps.details.request import DetailsRequest
+from headrace.apps.details.means import Means, Order, plain_item
+from headrace.apps.details.names import DONE_FEED, ENDED
+from headrace.apps.details.request import DetailsRequest, parse_request
+from headrace.apps.details.tallying import Tally
+from headrace.apps.details.trigger import batch_ended
 from headrace.model.errors import InvalidInputError
 from headrace.webhooks import delivery
 
@@ -20,6 +25,29 @@ LOG = logging.getLogger("headrace.details")
 COMPLETED_MESSAGE = "details.completed"
 #: Characters of items that the last event has room for: it must not be too large to leave.
 MOST_LEFT_OVER = 200_000
+
+
+async def tell_end(
+    means: Means, request: DetailsRequest, batch_id: str, tally: Tally, ending: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Tell the end of a batch and return it as it was told first: whoever comes later tells the rest of that."""
+    app, feed = means.app, means.feed(batch_id)
+    number = await feed.append(ENDED, ending, key=ENDED)
+    [entry] = await feed.read(number - 1, 1)
+    told = dict(entry.data)
+    figures = {"batch_id": batch_id, **tally.figures(request, told)}
+    await app.feed(DONE_FEED).append("done", figures, key=batch_id)
+    await batch_ended(app)
+    await tell_webhook(app, request, batch_id, told)
+    return told
+
+
+async def end_early(means: Means, told: Mapping[str, Any], batch_id: str, status: str) -> dict[str, Any]:
+    """End a batch that nobody goes on with, unless it has ended; `told`: the arguments of its jobs."""
+    request, tally = parse_request(told["request"]), Tally()
+    seconds = Order(request.first_count, told["plan"]["asked_at"], time.time).seconds
+    ending = tally.ending(request, len(await means.items(batch_id)), seconds, None, status)
+    return await tell_end(means, request, batch_id, tally, ending)
 
 
 async def tell_webhook(app: App, request: DetailsRequest, batch_id: str, ending: Mapping[str, Any]) -> None:
@@ -47,6 +75,5 @@ def left_over(items: Iterable[Mapping[str, Any]], told: Collection[str]) -> dict
             continue
         room -= len(json.dumps(item))
         if room >= 0:
-            plain = {name: value for name, value in item.items() if name != "subtask_id"}
-            found.setdefault(item["subtask_id"], []).append(plain)
+            found.setdefault(item["subtask_id"], []).append(plain_item(item))
     return found

@@ -6,10 +6,12 @@ from its first line whenever it is woken, and comes to the same: the plan travel
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace import Context
 from headrace.apps.details.coordinating import Coordinator
+from headrace.apps.details.ending import end_early
 from headrace.apps.details.means import Means
 from headrace.apps.details.mode import SINGLE, read_mode
 from headrace.apps.details.names import (
@@ -26,7 +28,7 @@ from headrace.apps.details.priorities import priority_class
 from headrace.apps.details.request import parse_request
 from headrace.apps.details.trigger import register_trigger
 from headrace.model.backoff import Backoff
-from headrace.model.errors import ConflictError
+from headrace.model.payload import hash_text
 
 if TYPE_CHECKING:
     from headrace import App
@@ -45,14 +47,12 @@ def register_tasks(app: App, means: Means) -> Task[..., Any]:
 
     @app.task(name=INTAKE_TASK, queue=INTAKE_QUEUE, retry=RETRY)
     async def details_intake(request: dict[str, Any], plan: dict[str, Any], ctx: Context) -> str:
-        """Let a request begin, in the mode of this moment; its id is that of the batch."""
+        """Let a request begin, in the mode of this moment, and return the id of its flow's job."""
         batch_id, mode = str(ctx.job_id), await read_mode(app)
         call = flow.options(key=batch_id, priority=priority_class(request["priority"]))
-        try:
-            await call.enqueue(batch_id=batch_id, request=request, plan=plan, mode=mode)
-        except ConflictError:  # an earlier try of this job enqueued it, before the mode changed
-            ctx.log.info("batch %s has begun already", batch_id)
-        return batch_id
+        job = call.new_job((), {"batch_id": batch_id, "request": request, "plan": plan, "mode": mode})
+        # An earlier try of this job may have enqueued it before the mode changed: that one is it.
+        return str(await app.runtime.client.enqueue(replace(job, body_hash=hash_text(FLOW_TASK, batch_id))))
 
     return details_intake
 
@@ -64,9 +64,12 @@ def _flow(app: App, means: Means, subtask: Task[..., Any]) -> Task[..., Any]:
     ) -> dict[str, Any]:
         """See to a batch until it has ended."""
         coordinator = Coordinator(means, subtask, ctx, batch_id, parse_request(request), plan)
-        if mode == SINGLE:
-            return await coordinator.run_single()
-        return await coordinator.run()
+        try:
+            return await (coordinator.run_single() if mode == SINGLE else coordinator.run())
+        except Exception:
+            if ctx.last_try:
+                await end_early(means, {"request": request, "plan": plan}, batch_id, "failed")
+            raise
 
     return genesis_detail_batch_flow
 

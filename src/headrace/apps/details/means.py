@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.apps.details.kinds import kind_of
-from headrace.apps.details.names import FIRST_RESPONSE, ITEM, feed_name, item_key, scope_name
+from headrace.apps.details.names import ENDED, FIRST_RESPONSE, ITEM, feed_name, item_key, scope_name
 
 if TYPE_CHECKING:
     from headrace import App
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MOST_BOOKS = 500
 #: Entries of one read of a feed.
 PAGE = 1_000
+#: Behind the end of a batch there may be what late parts delivered, as many as are written at once.
+LAST = 100
 
 
 @dataclass
@@ -42,25 +44,46 @@ class Means:
         self._books.move_to_end(name)
         return self._books[name]
 
-    async def items(self, batch_id: str) -> list[dict[str, Any]]:
-        """Return the items that a batch has delivered so far, in their order."""
-        feed, found, after = self.feed(batch_id), [], 0
+    async def items(self, batch_id: str, after: int = 0) -> list[dict[str, Any]]:
+        """Return the items that a batch has delivered so far, in their order; `after`: behind a number of its feed."""
+        feed, found = self.feed(batch_id), []
         while True:
             page = await feed.read(after, PAGE)
-            found += [entry.data for entry in page if entry.type == ITEM]
-            if len(page) < PAGE:
+            kinds = [entry.type for entry in page]
+            # What comes behind the end counts no more.
+            whole = page[: kinds.index(ENDED)] if ENDED in kinds else page
+            found += [entry.data for entry in whole if entry.type == ITEM]
+            if len(whole) < PAGE:
                 return found
             after = page[-1].seq
 
-    async def deliver(self, batch_id: str, subtask: str, key: str, item: Mapping[str, Any], order: Order) -> None:
-        """Put an item into the feed of its batch, once; whoever puts the last of the first response says so.
+    async def deliver(self, batch_id: str, subtask: str, place: int, item: Mapping[str, Any], order: Order) -> int:
+        """Put an item into a place of its part, unless one stands there, and return the number of what stands there.
 
-        Only the entry that the batch was accepted stands before the items, so that numbers tell how many there are.
+        Whoever puts the last of the first response says so. Only the entry that the batch was accepted stands before
+        the items, so that numbers tell how many there are.
         """
         feed = self.feed(batch_id)
-        number = await feed.append(ITEM, {"subtask_id": subtask, **item}, key=item_key(subtask, key))
+        number = await feed.append(ITEM, {"subtask_id": subtask, **item}, key=item_key(subtask, place))
         if number == order.first_count + 1:
             await feed.append(FIRST_RESPONSE, order.first_response(), key=FIRST_RESPONSE)
+        return number
+
+    async def ending(self, batch_id: str) -> Mapping[str, Any] | None:
+        """Return what was told of the end of a batch; None: it has not ended."""
+        feed = self.feed(batch_id)
+        end = await feed.end()
+        last = await feed.read(max(0, end - LAST), LAST) if end else []
+        return next((entry.data for entry in last if entry.type == ENDED), None)
+
+
+def plain_item(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item without what only its writers need.
+
+    >>> plain_item({"subtask_id": "b:0", "name": "Ember"})
+    {'name': 'Ember'}
+    """
+    return {name: value for name, value in told.items() if name != "subtask_id"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace.apps.details.names import FLOWS_QUEUE, INTAKE_QUEUE, MODE_FEED, SUBTASKS_QUEUE
-from headrace.model.errors import InvalidInputError
+from headrace.model.errors import ConflictError, InvalidInputError
 from headrace.model.job import JobState
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ MODES = (NORMAL, SINGLE)
 #: Why the queue of parts is paused while there are none.
 REASON = "details are made in single-call mode: headrace details mode normal"
 _CHANGING = "the mode of details changes to {mode}; the same command again finishes a change that was cut off"
+_OTHER = (
+    "the mode of details is being changed already (to {mode}): wait for its end; where whoever changed it is gone, the "
+    f"same command again finishes it, and `headrace queue resume {INTAKE_QUEUE}` gives it up"
+)
 PAUSE_SECONDS = 0.1
 
 
@@ -42,32 +46,45 @@ async def set_mode(app: App, mode: str, progress: Callable[[str], None] | None =
     """Let nothing begin until all that was begun has ended, change the mode, and let requests begin again.
 
     Requests are accepted all the time. Cut off anywhere, it is finished by calling it again. Raises InvalidInputError,
-    StoreUnavailableError.
+    ConflictError while it is changed to another mode, StoreUnavailableError.
     """
-    if await read_mode(app) == check_mode(mode):
-        await _resume_after_change(app, mode)
+    changing = await _changing(app)
+    if changing is None and await read_mode(app) == check_mode(mode):
         return mode
+    if changing not in (None, check_mode(mode)):
+        raise ConflictError(_OTHER.format(mode=changing))
     await app.pause(INTAKE_QUEUE, reason=_CHANGING.format(mode=mode), force=True)
-    await _until_empty(app, progress or (lambda _: None))
+    await _until_empty(app, mode, progress or (lambda _: None))
     if mode == SINGLE:
         await app.pause(SUBTASKS_QUEUE, reason=REASON, force=True)
     else:
         await app.resume(SUBTASKS_QUEUE)
-    await app.feed(MODE_FEED).append("mode", {"mode": mode})
+    await _note(app, mode)
     await app.resume(INTAKE_QUEUE)
     return mode
 
 
-async def _resume_after_change(app: App, mode: str) -> None:
-    """Let requests begin where a change to this mode was cut off just before its end."""
+async def _changing(app: App) -> str | None:
+    """Return the mode that it is being changed to, or was before the change was cut off: the intake's pause says so."""
     state = await app.queue_state(INTAKE_QUEUE)
-    if state.paused and (state.paused_reason or "").startswith("the mode of details changes"):
-        await app.resume(INTAKE_QUEUE)
+    reason = state.paused_reason if state.paused else None
+    return next((mode for mode in MODES if reason == _CHANGING.format(mode=mode)), None)
 
 
-async def _until_empty(app: App, progress: Callable[[str], None]) -> None:
+async def _note(app: App, mode: str) -> None:
+    """Note a change in the feed of changes, unless it was noted before it was cut off."""
+    feed = app.feed(MODE_FEED)
+    end = await feed.end()
+    last = await feed.read(end - 1, 1) if end else []
+    if not last or last[0].data != {"mode": mode}:
+        await feed.append("mode", {"mode": mode})
+
+
+async def _until_empty(app: App, mode: str, progress: Callable[[str], None]) -> None:
     said = ""
     while True:
+        if await _changing(app) != mode:
+            raise ConflictError(_OTHER.format(mode=await _changing(app) or "none: the intake was resumed"))
         left = await _left(app)
         if not any(left.values()):
             return

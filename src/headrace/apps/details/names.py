@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID, uuid5
 
-from headrace.model.names import MAX_KEY_LENGTH
-from headrace.model.payload import hash_text
-
 #: Where requests wait until they begin; paused while the mode changes.
 INTAKE_QUEUE = "details.intake"
 #: Where batches are coordinated.
@@ -63,14 +60,13 @@ def subtask_id(batch_id: str, index: int) -> str:
     return f"{batch_id}:{index}"
 
 
-def item_key(subtask: str, name: str) -> str:
-    """Return the key under which an item stands in its feed; `name`: its name, normalised.
+def item_key(subtask: str, place: int) -> str:
+    """Return the key under which an item stands in its feed: a part has each place once, whoever writes it.
 
-    >>> item_key("b:3", "frost keep"), len(item_key("b:3", "x" * 400))
-    ('b:3:frost keep', 68)
+    >>> item_key("b:3", 0)
+    'b:3:0'
     """
-    key = f"{subtask}:{name}"
-    return key if len(key) <= MAX_KEY_LENGTH and key.isprintable() else f"{subtask}:{hash_text(name)}"
+    return f"{subtask}:{place}"
 
 
 def owner_of(subtask: str) -> UUID:

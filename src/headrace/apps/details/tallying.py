@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,8 @@ class Tally:
     tasks: list[dict[str, Any]] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
     base: list[Measured] = field(default_factory=list)
+    #: Whether parts said nothing for so long that nothing more is asked for.
+    silent: bool = False
     #: Parts that told what they wrote.
     told: set[str] = field(default_factory=set)
 
@@ -34,14 +36,25 @@ class Tally:
         self.base += read_measured(told, "base")
         self.told.add(str(told.get("task_id", "")))
 
+    def add_silent(self, answered: Iterable[bool]) -> None:
+        """Add parts of which some told nothing in time: those whose items are all there are done all the same."""
+        self.silent = True
+        for done in answered:
+            if done:
+                self.tasks.append({"status": "completed", "seconds": None})
+            else:
+                self.add_dead()
+
     def add_dead(self, count: int = 1) -> None:
         """Add parts that became dead letters, or never answered."""
         self.dead += count
         self.tasks += [{"status": "dead", "seconds": None}] * count
 
-    def ending(self, request: DetailsRequest, delivered: int, seconds: float, first: float | None) -> dict[str, Any]:
-        """Return what the last entry of the feed says."""
-        status = "completed" if delivered >= request.count else "partial" if delivered else "failed"
+    def ending(
+        self, request: DetailsRequest, delivered: int, seconds: float, first: float | None, status: str = ""
+    ) -> dict[str, Any]:
+        """Return what the last entry of the feed says; `status`: how it ended, where that is not told by its items."""
+        status = status or ("completed" if delivered >= request.count else "partial" if delivered else "failed")
         return {
             "status": status, "delivered": delivered, "count": request.count, "seconds": seconds,
             "first_response_seconds": first,

@@ -1,7 +1,8 @@
 """Writing the items of one part of a batch: asked for, named uniquely, delivered one by one, and topped up at once.
 
-Guaranteed: an item that is delivered has a name that nobody else has in its scope; writing a part again after a crash
-goes on behind what was delivered. Not guaranteed: that all items come; what is missing is told.
+Guaranteed: an item that is delivered has a name that nobody else has in its scope; a part that is written again after a
+crash, or by two at once, delivers as many items as one writer: each of its places is filled once. What was bought
+before is not bought again, since the same is asked. Not guaranteed: that all items come; what is missing is told.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from headrace.apps.details.items import DetailItem
-from headrace.apps.details.means import Means, Order
+from headrace.apps.details.means import Means, Order, plain_item
 from headrace.apps.details.names import owner_of
 from headrace.apps.details.pace import Measured
 from headrace.apps.details.wording import TEMPERATURE, Slice, word
@@ -83,13 +84,9 @@ def read_measured(data: Mapping[str, Any], name: str = "measured") -> list[Measu
     return [] if told is None else [Measured(**told)]
 
 
-async def write(means: Means, part: Part, *, delivered: list[dict[str, Any]]) -> Written:
-    """Write a part; `delivered`: items of its batch that are there already, of which its own count.
-
-    Raises ProviderError for what did not pass, StoreUnavailableError.
-    """
-    writer = _Writer(means, part)
-    return await writer.write([item for item in delivered if item.get("subtask_id") == part.slice.subtask_id])
+async def write(means: Means, part: Part) -> Written:
+    """Write a part. Raises ProviderError for what did not pass where nothing came at all, StoreUnavailableError."""
+    return await _Writer(means, part).write()
 
 
 class _Writer:
@@ -98,19 +95,20 @@ class _Writer:
         self._book: NameBook = means.book(part.scope, part.slice.type)
         self._avoid: dict[str, None] = dict.fromkeys(part.avoid)
         self._keys: set[str] = set()
+        #: Items in their places, and the lowest number of one in the feed.
+        self._placed, self._first = 0, 0
 
     @property
     def _missing(self) -> int:
-        return self._part.slice.count - len(self._written.items)
+        return self._part.slice.count - self._placed
 
-    async def write(self, own: list[dict[str, Any]]) -> Written:
+    async def write(self) -> Written:
         began, written = time.monotonic(), self._written
-        for item in own:
-            self._keep({name: value for name, value in item.items() if name != "subtask_id"})
         outer = current_meter.get()
         token = current_meter.set(written.meter)
         try:
             await self._ask_until_whole()
+            written.items = await self._stored()
         finally:
             current_meter.reset(token)
             if outer is not None:
@@ -122,7 +120,7 @@ class _Writer:
     def _measure(self) -> None:
         """Note the pace of the model as this process sees it, with the length of items as this part saw it."""
         written = self._written
-        tokens, count = written.meter.total.output_tokens, len(written.items) + written.duplicates
+        tokens, count = written.meter.total.output_tokens, self._placed + written.duplicates
         pace = self._means.app.llm.pace
         if pace is None or not (written.meter.total.calls and tokens and count):
             return
@@ -139,16 +137,30 @@ class _Writer:
             try:
                 await self._ask(asks)
             except ProviderError as error:
-                await self._overcome(error)
+                if not await self._overcome(error):
+                    return
             asks += 1
 
-    async def _overcome(self, error: ProviderError) -> None:
-        """Pause after a passing failure. Raises what does not pass, and what failed too often."""
+    async def _overcome(self, error: ProviderError) -> bool:
+        """Pause after a passing failure; False after what does not pass or failed too often, where some items came.
+
+        Raises that where there are none: then the part has nothing to tell.
+        """
         self._written.failures += 1
         passes = error.transient or isinstance(error, BadOutputError)
-        if not passes or self._written.failures >= MOST_FAILURES:
+        if passes and self._written.failures < MOST_FAILURES:
+            await asyncio.sleep(random.uniform(*PAUSES))  # noqa: S311 - spreads
+            return True
+        if not self._placed:
             raise error
-        await asyncio.sleep(random.uniform(*PAUSES))  # noqa: S311 - spreads
+        return False
+
+    async def _stored(self) -> list[dict[str, Any]]:
+        """Return the items that stand in the places of this part, whoever put them there."""
+        if not self._placed:
+            return []
+        items = await self._means.items(self._part.batch_id, self._first - 1)
+        return [plain_item(item) for item in items if item["subtask_id"] == self._part.slice.subtask_id]
 
     async def _ask(self, number: int) -> None:
         asked = replace(self._part.slice, count=self._missing, ask=number)
@@ -176,11 +188,10 @@ class _Writer:
             self._written.duplicates += 1
             self._avoid |= dict.fromkeys([item.name, *(each.because for each in claimed.rejected if each.because)])
             return
-        told = item.to_json()
-        await self._means.deliver(part.batch_id, part.slice.subtask_id, item.key, told, part.order)
-        self._keep(told)
-
-    def _keep(self, item: dict[str, Any]) -> None:
-        self._written.items.append(item)
-        self._keys.add(DetailItem(name=item["name"]).key)
-        self._avoid[item["name"]] = None
+        self._keys.add(item.key)
+        self._avoid[item.name] = None
+        number = await self._means.deliver(
+            part.batch_id, part.slice.subtask_id, self._placed, item.to_json(), part.order
+        )  # fmt: skip
+        self._first = min(self._first or number, number)
+        self._placed += 1

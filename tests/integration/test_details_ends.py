@@ -1,0 +1,224 @@
+"""Batches of details end once and whole: whoever writes twice, gives up, cancels, or changes its mind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.apps.details import desk as desks
+from headrace.apps.details import flow as flows
+from headrace.apps.details.coordinating import Coordinator
+from headrace.apps.details.means import Means, Order
+from headrace.apps.details.mode import set_mode
+from headrace.apps.details.names import FLOW_TASK, FLOWS_QUEUE, INTAKE_QUEUE, MODE_FEED, SUBTASKS_QUEUE
+from headrace.apps.details.wording import Slice
+from headrace.apps.details.writing import Part, write
+from headrace.model.backoff import Backoff
+from headrace.model.errors import ConflictError
+from headrace.testing.provider import Fault
+from tests.integration.details_world import STORES, World, details_on
+from tests.waiting import wait_until
+
+NOW = 0.0
+
+
+def part_of(batch_id: str, count: int) -> Part:
+    """Return the only part of a batch."""
+    asked = Slice(subtask_id=f"{batch_id}:0", type="skill", count=count, style="", batch_index=0, batches=1)
+    return Part(batch_id, asked, "scope", Order(count, NOW, lambda: NOW))
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_a_part_that_two_write_at_once_is_delivered_once(store: str, tmp_path: Path) -> None:
+    """Each with what it knows: places are filled once, and both tell what stands there."""
+    async with details_on(store, tmp_path) as world:
+        feed = world.details.feed("b")
+        await feed.append("accepted", {}, key="accepted")
+        written = await asyncio.gather(*(write(Means(world.app), part_of("b", 7)) for _ in range(3)))
+        stored = [entry.data["name"] for entry in await feed.read() if entry.type == "item"]
+        assert len(stored) == len(set(stored)) == 7
+        assert [[item["name"] for item in one.items] for one in written] == [stored] * 3
+        assert [entry.type for entry in await feed.read()].count("first_response") == 1
+
+
+async def test_a_part_that_came_short_is_told_and_made_up_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that fails behind the first items makes no dead letter of them."""
+    monkeypatch.setattr("headrace.apps.details.writing.PAUSES", (0.001, 0.002))
+    monkeypatch.setattr("headrace.apps.details.writing.MOST_FAILURES", 2)
+    faults = [Fault.parse(f"stream_cut:contains=:{part}/") for part in range(2)]
+    async with details_on("memory", tmp_path, faults=faults) as world:
+        _, entries = await world.make(count=12)
+        assert (entries[-1].data["status"], entries[-1].data["dead_letters"]) == ("completed", 0)
+        assert entries[-1].data["failures"] >= 2
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is waited for, and no agent writes."""
+    monkeypatch.setattr("headrace.apps.details.coordinating.PATIENCE", "50ms")
+
+    monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("1h", max_attempts=9))
+
+    async def fail(*_: object) -> None:
+        raise RuntimeError("as planned")
+
+    monkeypatch.setattr("headrace.apps.details.agents.write", fail)
+
+
+@pytest.mark.usefixtures("silent")
+async def test_parts_that_say_nothing_are_not_asked_for_again(tmp_path: Path) -> None:
+    """Others would not answer either: the batch ends with what there is, and each part is counted once."""
+    async with details_on("memory", tmp_path) as world:
+        batch_id, entries = await world.make(count=12)
+        parts = await world.app.runtime.stores.inspect.list_jobs(task="details_subtask", limit=50)
+        assert (entries[-1].data["status"], entries[-1].data["dead_letters"]) == ("failed", len(parts))
+        late = await Means(world.app).deliver(
+            batch_id, f"{batch_id}:0", 0, {"name": "late"}, Order(1, NOW, lambda: NOW)
+        )
+        assert late > entries[-1].seq
+        shown = await world.details.view(batch_id)
+        assert (shown["items"], shown["status"], shown["delivered"]) == ([], "failed", 0)
+        outline = next(one for one in await world.details.latest() if one["batch_id"] == batch_id)
+        assert outline["status"] == "failed", "what came behind the end hides it from nobody"
+
+
+async def held(world: World, queue: str) -> str:
+    """Return a batch whose jobs wait in a queue."""
+    await world.app.pause(queue)
+    accepted = await world.details.submit({"type": "skill", "count": 3})
+    if queue != INTAKE_QUEUE:
+
+        async def begun() -> bool:
+            return bool(sum((await world.app.runtime.stores.inspect.live_jobs(queue)).values()))
+
+        await wait_until(begun)
+    return accepted.batch_id
+
+
+@pytest.mark.parametrize("queue", [INTAKE_QUEUE, FLOWS_QUEUE, SUBTASKS_QUEUE])
+async def test_a_cancelled_batch_ends_wherever_it_is(queue: str, tmp_path: Path) -> None:
+    """Its feed has its end, its jobs are cancelled, and cancelling it again changes nothing."""
+    async with details_on("memory", tmp_path) as world:
+        batch_id = await held(world, queue)
+        assert (await world.details.cancel(batch_id))["status"] == "cancelled"
+        entries = await world.entries(batch_id)
+        assert (entries[-1].type, entries[-1].data["status"]) == ("completed", "cancelled")
+        await world.app.resume(queue)
+        assert await world.details.cancel(batch_id) == await world.details.view(batch_id)
+        flow = await world.app.runtime.stores.inspect.list_jobs(task=FLOW_TASK, limit=10)
+        assert {job.state.value for job in flow} <= {"cancelled"}
+        whole, _ = await world.make(count=3)
+        assert (await world.details.cancel(whole))["status"] == "completed"
+
+
+async def test_a_batch_whose_flow_somebody_cancelled_is_ended_for_who_follows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jobs know nothing of its feed: whoever looks at it, or follows it, ends it."""
+    monkeypatch.setattr(desks, "WATCH_SECONDS", 0.02)
+    async with details_on("memory", tmp_path) as world:
+        batch_id = await held(world, FLOWS_QUEUE)
+        [flow] = await world.app.runtime.stores.inspect.list_jobs(task=FLOW_TASK, limit=10)
+        await world.app.job(flow.id).cancel()
+        async with world.details.watched(batch_id) as watch:
+            assert (await world.entries(batch_id))[-1].data["status"] == "cancelled"
+            await asyncio.wait_for(watch, 5)
+        assert (await world.details.view(batch_id))["status"] == "cancelled"
+        other = await held(world, FLOWS_QUEUE)
+        await world.app.job(other).cancel()
+        assert (await world.details.view(other))["status"] == "waiting", "its request has begun"
+
+
+async def test_a_flow_that_fails_for_good_ends_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its last try; its webhook and figures are told as of any other."""
+    monkeypatch.setattr(flows, "RETRY", Backoff.fixed("1ms", max_attempts=2))
+    tries = Counter[str]()
+
+    async def broken(self: Coordinator) -> Mapping[str, Any]:
+        tries[self.batch_id] += 1
+        raise RuntimeError("as planned")
+
+    monkeypatch.setattr(Coordinator, "run", broken)
+    async with details_on("memory", tmp_path) as world:
+        batch_id, entries = await world.make(count=3)
+        assert (entries[-1].data["status"], tries[batch_id]) == ("failed", 2)
+        [done] = await world.app.feed("details.done").read()
+        assert (done.key, done.data["status"]) == (batch_id, "failed")
+
+
+async def test_a_key_without_a_session_is_the_same_batch(tmp_path: Path) -> None:
+    """The session is the key's then."""
+    async with details_on("memory", tmp_path) as world:
+        made = [await world.details.submit({"type": "skill", "count": 2}, key="k") for _ in range(2)]
+        assert made[0].batch_id == made[1].batch_id
+        other = await world.details.submit({"type": "skill", "count": 2}, key="l")
+        assert other.batch_id != made[0].batch_id
+
+
+async def test_two_changes_of_mode_at_once_do_not_mix(tmp_path: Path) -> None:
+    """The second is refused, from any process: what the first one waits for is told, and how to give it up."""
+    async with details_on("memory", tmp_path) as world:
+        await held(world, SUBTASKS_QUEUE)
+        change = asyncio.create_task(world.details.set_mode("single-call"))
+
+        async def frozen() -> bool:
+            return (await world.app.queue_state(INTAKE_QUEUE)).paused
+
+        await wait_until(frozen)
+        with pytest.raises(
+            ConflictError, match=r"being changed already \(to single-call\).*queue resume details.intake"
+        ):
+            await set_mode(world.app, "normal")
+        await world.app.resume(INTAKE_QUEUE)
+        with pytest.raises(ConflictError, match="the intake was resumed"):
+            await asyncio.wait_for(change, 5)
+        assert await world.details.mode() == "normal"
+
+
+@pytest.mark.parametrize("where", ["headrace.apps.details.mode._note", "headrace.App.resume"])
+async def test_a_change_that_was_cut_off_is_noted_once(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it was cut off, the feed of changes has it when it is finished."""
+
+    async def cut(*_: object, **__: object) -> None:
+        raise ConnectionError("as planned")
+
+    async with details_on("memory", tmp_path) as world:
+        with monkeypatch.context() as patch:
+            patch.setattr(where, cut)
+            with pytest.raises(ConnectionError):
+                await set_mode(world.app, "single-call")
+        assert (await world.app.queue_state(INTAKE_QUEUE)).paused
+        await set_mode(world.app, "single-call")
+        assert not (await world.app.queue_state(INTAKE_QUEUE)).paused
+        assert [entry.data["mode"] for entry in await world.app.feed(MODE_FEED).read()] == ["single-call"]
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_first_response_is_said_again_where_who_should_have_said_it_died(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes the part again fills the same place, and says it."""
+    async with details_on(store, tmp_path) as world:
+        feed = world.details.feed("b")
+        await feed.append("accepted", {}, key="accepted")
+        append, died = type(feed).append, Counter[str]()
+
+        async def dying(self: Any, type_: str, *given: Any, **more: Any) -> int:
+            if type_ == "first_response" and not died[type_]:
+                died[type_] += 1
+                raise ConnectionError("as planned")
+            return await append(self, type_, *given, **more)
+
+        monkeypatch.setattr(type(feed), "append", dying)
+        with pytest.raises(ConnectionError):
+            await write(Means(world.app), part_of("b", 3))
+        await write(Means(world.app), part_of("b", 3))
+        kinds = [entry.type for entry in await feed.read()]
+        assert kinds == ["accepted", "item", "item", "item", "first_response"]
