@@ -16,7 +16,6 @@ from headrace.definitions import GatherDecorator, GatherOptions, TaskOptions, de
 from headrace.engine.context import Context
 from headrace.engine.draining import drain_queue, resume_queue
 from headrace.engine.operations import find_queue, set_queue_paused
-from headrace.engine.queries import parse_id
 from headrace.engine.registry import Registry, TaskDef
 from headrace.engine.retrying import with_retries
 from headrace.event_verbs import EventVerbs
@@ -25,6 +24,7 @@ from headrace.limits import Limits
 from headrace.model.backlog import Backlog, Drained, OnFull, QueueState
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
+from headrace.model.ids import parse_id
 from headrace.model.job import JobSpec, NewJob
 from headrace.model.names import check_name
 from headrace.model.numbers import check_whole

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from headrace.engine.context import CURRENT
-from headrace.engine.queries import parse_id
 from headrace.model.errors import ConfigError, InvalidInputError
+from headrace.model.ids import parse_id
 from headrace.model.reference import file_value, parse_file
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, overload
 from uuid import UUID
 
 from headrace.engine.context import CURRENT
-from headrace.engine.queries import parse_id
 from headrace.engine.registry import TaskDef
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, HeadraceError, InvalidInputError, SignalTimeoutError
+from headrace.model.ids import parse_id
 from headrace.model.job import JobSpec
 from headrace.model.names import check_key
 from headrace.model.parking import ParkRequested

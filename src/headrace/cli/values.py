@@ -11,9 +11,9 @@ from uuid import UUID
 
 import click
 
-from headrace.engine.queries import parse_id
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
+from headrace.model.ids import parse_id
 from headrace.model.names import check_name
 from headrace.model.priority import parse_priority
 from headrace.model.strict_json import json_fault, refuse_constant, unique_members

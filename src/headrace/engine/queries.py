@@ -12,20 +12,12 @@ from headrace.engine import levels
 from headrace.model.admission import Explanation
 from headrace.model.batch import BatchItem, BatchView, Progress
 from headrace.model.durations import format_duration
-from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
+from headrace.model.errors import ConfigError, NotFoundError
 from headrace.model.explaining import Scene, sentence
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.ports.inspect import Inspect
 from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
-
-
-def parse_id(field: str, text: str) -> UUID:
-    """Return the UUID of `text`. Raises InvalidInputError."""
-    try:
-        return UUID(text)
-    except (ValueError, AttributeError, TypeError):
-        raise InvalidInputError(field, "must be an id such as 01980000-0000-7000-8000-000000000000", text) from None
 
 
 async def show_job(inspect: Inspect, job_id: UUID) -> tuple[JobView, list[AttemptRecord]]:

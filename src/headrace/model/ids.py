@@ -7,6 +7,8 @@ import struct
 import time
 from uuid import UUID, SafeUUID, uuid5
 
+from headrace.model.errors import InvalidInputError
+
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
 #: 74 random bits: 12 behind the version, 62 behind the variant.
 _RANDOM = struct.Struct(">HQ")
@@ -55,3 +57,11 @@ def _uuid(value: int) -> UUID:
     _set(made, "int", value)
     _set(made, "is_safe", SafeUUID.unknown)
     return made
+
+
+def parse_id(field: str, text: str) -> UUID:
+    """Return the UUID of `text`. Raises InvalidInputError."""
+    try:
+        return UUID(text)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidInputError(field, "must be an id such as 01980000-0000-7000-8000-000000000000", text) from None

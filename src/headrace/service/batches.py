@@ -10,10 +10,11 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from headrace.app import App
-from headrace.engine.queries import batch_document, item_document, parse_id, show_batch, to_json
+from headrace.engine.queries import batch_document, item_document, show_batch, to_json
 from headrace.model.api_token import Scope
 from headrace.model.batch import MAX_ATOMIC_ITEMS, BatchItem, BatchState, ClosePolicy
 from headrace.model.errors import InvalidInputError
+from headrace.model.ids import parse_id
 from headrace.service.auth import needs
 from headrace.service.documents import BatchDocument, BatchPage, ResultPage, SubmittedBatch
 from headrace.service.paging import USUAL, Limit, Page, decode_place, encode_place

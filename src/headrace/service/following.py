@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from headrace.engine.following import batch as batches
 from headrace.engine.following import run as runs
-from headrace.engine.queries import parse_id
+from headrace.model.ids import parse_id
 from headrace.service import stream_shapes
 from headrace.service.served import Served
 from headrace.service.sse import LastSeen, Source, stream

@@ -10,8 +10,9 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from headrace.engine.operations import cancel_job, retry_job
-from headrace.engine.queries import explain_job, explain_view, parse_id, show_job, to_json
+from headrace.engine.queries import explain_job, explain_view, show_job, to_json
 from headrace.model.api_token import Scope
+from headrace.model.ids import parse_id
 from headrace.model.job import JobState, JobView
 from headrace.model.names import check_name
 from headrace.service.auth import needs

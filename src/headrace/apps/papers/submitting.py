@@ -16,8 +16,8 @@ from headrace.apps.papers.job import TASK_NAME, payload, workspace_of
 from headrace.apps.papers.named import check_documents, find_template, name_of_ref
 from headrace.apps.papers.template import Template
 from headrace.apps.papers.workspace import Parameters
-from headrace.engine.queries import parse_id
 from headrace.model.batch import BatchOutcome, BatchView
+from headrace.model.ids import parse_id
 
 
 @dataclass(frozen=True, slots=True)
