@@ -30,6 +30,7 @@ from headrace.model.resume_handle import (
     NewHandle,
     NotedEvent,
     hash_token,
+    is_handle_token,
     new_token,
     no_handle,
 )
@@ -46,7 +47,6 @@ MOST_EVENTS = 10_000
 MOST_TYPES = 100
 
 _TARGET = re.compile(r"[a-z][a-z0-9_]{0,31}:[!-~]{1,200}")
-_TOKEN = re.compile(TOKEN_PREFIX + r"[A-Za-z0-9_-]{43}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class ResumeHandles:
 
         Raises NotFoundError for an unknown token, ConflictError when anything else ended it before, HandleExpiredError.
         """
-        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        if not isinstance(token, str) or not is_handle_token(token):
             raise InvalidInputError("token", f"must be what register() gave, which begins with {TOKEN_PREFIX}", "…")
         text, store = encode_json(payload, field="payload"), self._store
         view = await with_retries(lambda _: store.resolve_by_token(hash_token(token), text))
@@ -233,7 +233,7 @@ def _checked_target(target: object) -> str:
 def _token(token: object) -> str:
     """Return the token that is asked for, or given; "" for none."""
     given = new_token() if token is True else token or ""
-    if not isinstance(given, str) or (given and not _TOKEN.fullmatch(given)):
+    if not isinstance(given, str) or (given and not is_handle_token(given)):
         raise InvalidInputError("token", "must be True, or made by headrace.new_token()", "(not shown)")
     return given
 

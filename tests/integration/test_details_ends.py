@@ -123,7 +123,7 @@ async def test_a_batch_whose_flow_somebody_cancelled_is_ended_for_who_follows_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its jobs know nothing of its feed: whoever looks at it, or follows it, ends it."""
-    monkeypatch.setattr(desks, "WATCH_SECONDS", 0.02)
+    monkeypatch.setattr(desks, "FIRST_WATCH_SECONDS", 0.02)
     async with details_on("memory", tmp_path) as world:
         batch_id = await held(world, FLOWS_QUEUE)
         [flow] = await world.app.runtime.stores.inspect.list_jobs(task=FLOW_TASK, limit=10)

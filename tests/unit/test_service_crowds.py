@@ -51,7 +51,8 @@ class FakeConnection:
     """A connection as the server has it."""
 
     def __init__(self, port: int, *, asked: bool) -> None:
-        self.client, self.cycle, self.transport = ("127.0.0.1", port), object() if asked else None, self
+        self.client, self.transport = ("127.0.0.1", port), self
+        self.cycle: Any = SimpleNamespace(response_complete=False) if asked else None
         self.cuts = 0
 
     def abort(self) -> None:
@@ -67,13 +68,50 @@ def held(*found: FakeConnection) -> Connections:
 
 
 def test_connections_that_ask_for_nothing_are_cut_at_the_second_look() -> None:
-    """Those that have asked are left to the time-out between two requests."""
-    silent, late, asked = (FakeConnection(port, asked=port == 3) for port in (1, 2, 3))
-    found = held(silent, late, asked)
+    """Also behind an answer; those that are answered are left, and those that asked again since."""
+    _, late, asked, answered, again = every = [FakeConnection(port, asked=port > 2) for port in range(1, 6)]
+    found = held(*every)
+    answered.cycle.response_complete = again.cycle.response_complete = True
     found.cut_silent()
-    late.cycle = object()
+    late.cycle, again.cycle = (SimpleNamespace(response_complete=True) for _ in range(2))
     found.cut_silent()
-    assert (silent.cuts, late.cuts, asked.cuts) == (1, 0, 0)
+    assert [one.cuts for one in every] == [1, 0, 0, 1, 0]
+    found.cut_silent()
+    assert [one.cuts for one in (late, asked, again)] == [1, 0, 1]
+
+
+async def test_a_client_that_leaves_an_answer_unread_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its request ends, and makes room."""
+    monkeypatch.setattr("headrace.service.streams.SLOW_SECONDS", 0.02)
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def unread(_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def silence() -> Any:
+        await asyncio.Event().wait()
+
+    cuts = list[tuple[str, int]]()
+    streams = Streams(1)
+    streams.cut = cuts.append
+    crowd = Crowd(answers, streams)
+    scope = {"type": "http", "method": "GET", "path": "/x", "raw_path": b"/x", "client": ("127.0.0.1", 7)}
+    await asyncio.wait_for(crowd(scope, silence, unread), 5)
+    assert (cuts, crowd._running) == ([("127.0.0.1", 7)], 0)
+
+
+async def test_who_watches_the_service_is_answered_in_any_crowd() -> None:
+    """Probes are not counted: a service that is busy must not be taken for dead."""
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    transport = httpx2.ASGITransport(Crowd(answers, Streams(1), most=0))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        assert [(await client.get(path)).status_code for path in ("/healthz", "/readyz", "/metrics")] == [200, 200, 503]
 
 
 def test_the_connection_of_one_client_is_cut() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
@@ -126,12 +127,21 @@ async def test_the_stream_of_a_batch_that_was_removed_ends(monkeypatch: pytest.M
         stream.close()
 
 
-async def test_details_of_which_nothing_will_come_are_not_waited_for() -> None:
-    """Those whose entries were removed, and those that never began; others are followed."""
+class Later(datetime):
+    """A clock of next month."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Later:
+        return cls.fromtimestamp(time.time() + 30 * 86_400, tz)
+
+
+async def test_details_of_which_nothing_will_come_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were cancelled have their end, and those whose entries were removed are gone."""
     async with asyncio.timeout(10), details_served(worker=False) as (client, desk):
         batch = (await desk.submit(ASKED)).batch_id
         await desk.app.job(batch).cancel()
-        answer = await client.get(f"{PATH}/{batch}/events")
+        assert '{"status":"cancelled"' in (await client.get(f"{PATH}/{batch}/events")).text
+        old = (await desk.submit(ASKED)).batch_id
+        monkeypatch.setattr("headrace.service.details.datetime", Later)
+        answer = await client.get(f"{PATH}/{old}/events")
         assert (answer.status_code, code_of(answer)) == (410, "entries_gone")
-        await desk.feed(batch).append("completed", {"status": "failed", "delivered": 0, "count": 3, "seconds": 1.0})
-        assert "event: completed" in (await client.get(f"{PATH}/{batch}/events")).text

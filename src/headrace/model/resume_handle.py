@@ -6,6 +6,7 @@ The first of result, timeout, cancel and token ends a handle; what comes later f
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from headrace.model.event import Event
 
 #: A token begins with this, so that scanners for secrets know it.
 TOKEN_PREFIX = "hrh_"  # noqa: S105 - no secret, but what one begins with
+
+
+_FORM = re.compile(TOKEN_PREFIX + r"[A-Za-z0-9_-]{43}")
 
 
 class HandleState(StrEnum):
@@ -101,6 +105,15 @@ def signal_key(correlation_id: str) -> str:
 def new_token() -> str:
     """Return a random token of 256 bits; whoever has it can end one wait, once."""
     return TOKEN_PREFIX + secrets.token_urlsafe(32)
+
+
+def is_handle_token(text: str) -> bool:
+    """Whether a text has the form of a token.
+
+    >>> is_handle_token(new_token()), is_handle_token("hrh_guessed")
+    (True, False)
+    """
+    return _FORM.fullmatch(text) is not None
 
 
 def hash_token(token: str) -> str:

@@ -26,14 +26,14 @@ class Attempts:
     def __init__(self, *, most: int = MOST, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = most, clock
         #: When the window of an address began, and what was counted in it; the oldest window first.
-        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._windows: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._windows)
 
-    def note(self, address: str) -> None:
-        """Count a wrong credential."""
-        place, now = place_of(address), self._clock()
+    def note(self, address: str, about: str = "") -> None:
+        """Count a wrong credential; `about`: what it was for, where that is counted on its own."""
+        place, now = (place_of(address), about), self._clock()
         began, count = self._windows.get(place, (now, 0))
         if now - began >= SECONDS:
             began, count = now, 0
@@ -42,9 +42,9 @@ class Attempts:
         if len(self._windows) > MOST_ADDRESSES:
             self._windows.popitem(last=False)
 
-    def wait(self, address: str) -> int:
+    def wait(self, address: str, about: str = "") -> int:
         """Return for how many seconds an address may try no further; 0: it may."""
-        began, count = self._windows.get(place_of(address), (0.0, 0))
+        began, count = self._windows.get((place_of(address), about), (0.0, 0))
         left = began + SECONDS - self._clock()
         return math.ceil(left) if count >= self._most and left > 0 else 0
 

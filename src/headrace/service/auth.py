@@ -24,6 +24,8 @@ from headrace.service.problems import RequestError
 CALLER = "headrace.caller"
 #: Asks for a token.
 ASKS = {"www-authenticate": "Bearer"}
+#: What is told to whoever would end a wait.
+NEEDS_HANDLE = "the token of a handle, or one of `headrace token create` is needed"
 _FIX = "send `Authorization: Bearer hra_…`; `headrace token create NAME --scope SCOPE` makes one"
 
 
@@ -74,15 +76,15 @@ class Caller:
             has = ", ".join(sorted(self.token.scopes)) or "none"
             raise RequestError(403, "forbidden", f"this needs a token of the scope {needed.scope}; this one has: {has}")
 
-    def check_pace(self) -> None:
-        """Refuse whoever tried too many wrong credentials. Raises RequestError 429."""
+    def check_pace(self, about: str) -> None:
+        """Refuse whoever tried too many wrong credentials of one thing. Raises RequestError 429."""
         if not self.admitted:
-            check_attempts(self.attempts, self.address)
+            check_attempts(self.attempts, self.address, about)
 
-    def refusal(self, detail: str, headers: Mapping[str, str] | None = None) -> RequestError:
-        """Return the answer to a wrong credential of a route's own, and count it."""
+    def refusal(self, detail: str, about: str, headers: Mapping[str, str] | None = None) -> RequestError:
+        """Return the answer to a wrong credential of a route's own, and count it for what it was for."""
         if not self.admitted:
-            self.attempts.note(self.address)
+            self.attempts.note(self.address, about)
         return unauthorized(detail, headers)
 
 
@@ -99,9 +101,9 @@ def unauthorized(detail: str, headers: Mapping[str, str] | None = None) -> Reque
     return RequestError(401, "unauthorized", detail, headers=ASKS if headers is None else headers)
 
 
-def check_attempts(attempts: Attempts, address: str) -> None:
+def check_attempts(attempts: Attempts, address: str, about: str = "") -> None:
     """Refuse an address that tried too many wrong credentials. Raises RequestError 429."""
-    wait = attempts.wait(address)
+    wait = attempts.wait(address, about)
     if wait > 0:
         detail = f"too many wrong credentials came from this address: try again in {wait} s"
         raise RequestError(429, "too_many_attempts", detail, headers={"retry-after": str(wait)})

@@ -17,7 +17,9 @@ from headrace.service.problems import RequestError
 MOST_BYTES, MOST_SECONDS = 1 << 20, 30.0
 
 
-async def read_body(receive: Receive, length: str | None, *, most: int = MOST_BYTES) -> bytes:
+async def read_body(
+    receive: Receive, length: str | None, *, most: int = MOST_BYTES, seconds: float = MOST_SECONDS
+) -> bytes:
     """Return the body of a request, at most `most` bytes. `length`: what its header says.
 
     Raises RequestError: 400, 408, 413.
@@ -27,10 +29,10 @@ async def read_body(receive: Receive, length: str | None, *, most: int = MOST_BY
     if length is not None and (len(length) > 18 or int(length) > most):
         raise _too_large(most)
     try:
-        async with asyncio.timeout(MOST_SECONDS):
+        async with asyncio.timeout(seconds):
             return await _read(receive, most)
     except TimeoutError:
-        raise RequestError(408, "request_timeout", f"the body did not arrive within {MOST_SECONDS:g} s") from None
+        raise RequestError(408, "request_timeout", f"the body did not arrive within {seconds:g} s") from None
 
 
 async def _read(receive: Receive, most: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import h11
 import uvicorn
@@ -49,8 +49,8 @@ class Connections:
 
     def __init__(self, server: uvicorn.Server) -> None:
         self._server = server
-        #: Those that had no whole request when they were looked at last.
-        self._silent: WeakSet[Any] = WeakSet()
+        #: Those for which nothing was done when they were looked at last, and their request before that, if any.
+        self._silent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def cut(self, client: tuple[str, int]) -> None:
         """Cut the connection of a client at once, with what was not sent yet."""
@@ -59,7 +59,7 @@ class Connections:
                 connection.transport.abort()
 
     async def watch(self) -> None:
-        """Cut connections that do not send a whole request in time; those that wait for another one end by themselves.
+        """Cut connections that do not send a whole request in time, be it the first or another one.
 
         Each is looked at twice, so it has between one and two times the seconds.
         """
@@ -68,12 +68,12 @@ class Connections:
             self.cut_silent()
 
     def cut_silent(self) -> None:
-        """Cut those that had no request at the last look, and have none now."""
-        silent = [one for one in self._all() if one.cycle is None]
-        for connection in silent:
-            if connection in self._silent:
+        """Cut those for which nothing was done at the last look, and nothing since."""
+        silent = {one: one.cycle for one in self._all() if one.cycle is None or one.cycle.response_complete}
+        for connection, cycle in silent.items():
+            if connection in self._silent and self._silent[connection] is cycle:
                 connection.transport.abort()
-        self._silent = WeakSet(silent)
+        self._silent = WeakKeyDictionary(silent)
 
     def _all(self) -> list[Any]:
         return list(self._server.server_state.connections)

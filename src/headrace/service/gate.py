@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from urllib.parse import parse_qsl
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from headrace.model.api_token import ApiToken, TokenState, digest_of
+from headrace.model.api_token import ApiToken, TokenState, digest_of, is_token
+from headrace.model.resume_handle import is_handle_token
 from headrace.ports.token_store import TokenStore
 from headrace.service.access import Access
 from headrace.service.attempts import Attempts
-from headrace.service.auth import Caller, check_attempts, unauthorized
+from headrace.service.auth import NEEDS_HANDLE, Caller, check_attempts, unauthorized
 from headrace.service.known_tokens import KnownTokens
-from headrace.service.permits import PUBLIC, Permit, Permits
+from headrace.service.permits import PUBLIC, Permit, Permits, is_public
 from headrace.service.problems import RequestError
 
 #: Parameters that people put tokens into. Addresses stand in logs, in histories and in what browsers pass on.
 _QUERY_NAMES = frozenset({"token", "access_token", "api_token"})
 _TOKEN_LIKE = re.compile(r"hra_[A-Za-z0-9_-]{20}")
 #: Webhooks may have any parameters; those with a token of ours among them are refused all the same.
-WEBHOOKS = "/webhook/"
-#: Seconds between two looks whether the token of an answer that goes on is still live.
-LOOK_SECONDS = 1.5
+WEBHOOKS, RESUME = "/webhook/", "/api/v1/resume/"
+#: Seconds between two looks whether the token of an answer that goes on is still live, and without an answer to that.
+LOOK_SECONDS, UNSURE_SECONDS = 0.5, 30.0
 
 
 class Gate:
@@ -35,6 +37,7 @@ class Gate:
 
     def __init__(self, access: Access, tokens: KnownTokens, permits: Permits, attempts: Attempts) -> None:
         self.access, self.tokens, self.permits, self.attempts = access, tokens, permits, attempts
+        self._blocked = asyncio.Lock()
 
     @classmethod
     def of(cls, service: FastAPI, access: Access, store: Callable[[], TokenStore]) -> Gate:
@@ -51,6 +54,8 @@ class Gate:
         permit = self.permits.find(scope["method"], scope["path"])
         text = token_of(headers, others=scope["path"].startswith(WEBHOOKS))
         token = None if text is None else await self._checked(text, address)
+        if text is None and self.access.required:
+            _check_handle_token(scope["path"])
         digest = "" if text is None else digest_of(text)
         caller = Caller(token, token is not None or not self.access.required, self.attempts, address, digest)
         # Whoever has a token is told of addresses that there are not; all others are asked for one there too.
@@ -61,19 +66,23 @@ class Gate:
     async def bars(self, caller: Caller) -> None:
         """Return when the token that came with a request opens nothing any more; never where none came.
 
-        While the store does not answer nothing is known of that, nor has an answer that goes on anything to tell.
+        While the store does not answer nothing is known of that: it is believed for `UNSURE_SECONDS`.
         """
-        live = True
-        while live:
+        live, sure_at = True, time.monotonic()
+        while live and (caller.token is None or time.monotonic() - sure_at < UNSURE_SECONDS):
             await asyncio.sleep(LOOK_SECONDS)
             if caller.token is not None:
                 with suppress(RequestError):
-                    live = await self.tokens.is_live(caller.digest)
+                    live, sure_at = await self.tokens.is_live(caller.digest), time.monotonic()
 
     async def _checked(self, text: str, address: str) -> ApiToken:
-        if not self.tokens.was_known(text):
+        if not (is_token(text) or self.tokens.was_known(text)):
             check_attempts(self.attempts, address)
-        found = await self.tokens.find(text)
+        # Of what has the form of a token nobody guesses one: an address that is blocked asks for one after another.
+        waits = self.attempts.wait(address) > 0 and not self.tokens.was_known(text)
+        blocked = self._blocked if waits else nullcontext()
+        async with blocked:
+            found = await self.tokens.find(text)
         if found is not None and found.state is TokenState.LIVE:
             return found
         self.attempts.note(address)
@@ -85,14 +94,10 @@ class Gate:
         await self.tokens.close()
 
 
-def is_public(scope: Scope) -> bool:
-    """Whether a request asks for what everybody may see: written out exactly, and in no other way.
-
-    >>> is_public({"method": "GET", "path": "/healthz", "raw_path": b"/%68ealthz"})
-    False
-    """
-    path = scope["path"]
-    return scope["method"] == "GET" and path in PUBLIC and scope.get("raw_path") == path.encode()
+def _check_handle_token(path: str) -> None:
+    """Refuse what ends no wait before its body is read. Raises RequestError 401."""
+    if path.startswith(RESUME) and not is_handle_token(path.removeprefix(RESUME)):
+        raise unauthorized(NEEDS_HANDLE)
 
 
 def token_of(headers: Headers, *, others: bool = False) -> str | None:

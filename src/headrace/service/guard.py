@@ -14,14 +14,17 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.service.access import Access
-from headrace.service.auth import CALLER
+from headrace.service.auth import CALLER, Caller
 from headrace.service.bodies import MOST_BYTES, parse_json, read_body, replay
-from headrace.service.gate import WEBHOOKS, Gate
+from headrace.service.gate import RESUME, WEBHOOKS, Gate
+from headrace.service.permits import is_public
 from headrace.service.problems import HEADERS, RequestError, problem_of
+from headrace.service.strangers import SECONDS as STRANGERS_SECONDS
+from headrace.service.strangers import Strangers
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: What comes with a token is as small as results are: it is looked at before anything reads it.
-RESUME, RESUME_BYTES = "/api/v1/resume/", 256 << 10
+RESUME_BYTES = 256 << 10
 JSON = "application/json"
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 #: What browsers say of requests of the service's own pages, and of addresses that people typed.
@@ -32,7 +35,7 @@ class Guard:
     """Middleware that refuses what no route should see, and adds the headers of every answer."""
 
     def __init__(self, inner: ASGIApp, gate: Gate) -> None:
-        self._inner, self._gate = inner, gate
+        self._inner, self._gate, self._strangers = inner, gate, Strangers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with a problem."""
@@ -44,21 +47,29 @@ class Guard:
             return
         headers = Headers(scope=scope)
         try:
-            check_host(headers, self._gate.access)
-            _check_origin(scope, headers)
+            if not (self._gate.access.required and is_public(scope)):  # probes name what they ask by its address
+                check_host(headers, self._gate.access)
+            _check_origin(scope, headers, self._gate.access)
             _check_address(scope)
             scope[CALLER] = await self._gate.admit(scope, headers)
             # A method that is not for the address is told so, whatever came with it.
             if self._gate.permits.find(scope["method"], scope["path"]) is not None:
                 _check_type(scope, headers)
-            most = RESUME_BYTES if scope["path"].startswith(RESUME) else MOST_BYTES
-            body = await read_body(receive, headers.get("content-length"), most=most)
+            body = await self._body(scope, headers, receive)
             if is_json(headers.get("content-type", "")):
                 parse_json(body)
         except RequestError as error:
             await problem_of(error)(scope, receive, send)
             return
         await self._inner(scope, replay(body, receive), _with_headers(send))
+
+    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
+        most, length = RESUME_BYTES if scope["path"].startswith(RESUME) else MOST_BYTES, headers.get("content-length")
+        caller: Caller = scope[CALLER]
+        if caller.admitted:
+            return await read_body(receive, length, most=most)
+        with self._strangers.counted(caller.address):
+            return await read_body(receive, length, most=most, seconds=STRANGERS_SECONDS)
 
 
 def _with_headers(send: Send) -> Send:
@@ -102,10 +113,12 @@ def host_of(authority: str) -> str:
     return (found["address"] or found["name"]).lower() if found else ""
 
 
-def _check_origin(scope: Scope, headers: Mapping[str, str]) -> None:
+def _check_origin(scope: Scope, headers: Mapping[str, str], access: Access) -> None:
     """Refuse what a page of another site made a browser send: a webhook may start a run by a mere GET."""
     if scope["method"] in SAFE_METHODS and not scope["path"].startswith(WEBHOOKS):
         return
+    if access.required and headers.get("authorization", "").lower().startswith("bearer "):
+        return  # no page can make a browser send that
     origin = headers.get("origin")
     foreign = origin is not None and origin.lower() != f"{scope['scheme']}://{headers['host']}".lower()
     if foreign or headers.get("sec-fetch-site", "none").lower() not in _OWN_SITES:

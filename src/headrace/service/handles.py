@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from headrace.engine.events.documents import handle_document, noted_document
 from headrace.model.api_token import Scope
 from headrace.model.errors import InvalidInputError, NotFoundError
-from headrace.service.auth import caller_of, needs
+from headrace.service.auth import NEEDS_HANDLE, caller_of, needs, unauthorized
 from headrace.service.bodies import parse_json
 from headrace.service.events import event_stores
 from headrace.service.paging import USUAL, Limit
@@ -59,7 +59,6 @@ async def cancel_handle(app: Served, correlation_id: str) -> dict[str, Any]:
 async def resume(app: Served, token: str, request: Request) -> dict[str, Any]:
     """End a wait by its token, with any JSON, or none. The same again changes nothing; other JSON is a conflict."""
     caller = caller_of(request)
-    caller.check_pace()
     event_stores(app)
     body = await request.body()
     try:
@@ -68,6 +67,7 @@ async def resume(app: Served, token: str, request: Request) -> dict[str, Any]:
         if error.field != "token":
             raise
         if not caller.admitted:
-            raise caller.refusal("the token of a handle, or one of `headrace token create` is needed") from None
+            # Of 256 bits nobody guesses any: there is nothing to count.
+            raise unauthorized(NEEDS_HANDLE) from None
         raise NotFoundError("no handle has this token: it was never given out, or its handle was removed") from None
     return {"state": handle.state, "correlation_id": handle.correlation_id}

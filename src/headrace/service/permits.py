@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,3 +61,13 @@ def _needed(context: Any, methods: frozenset[str]) -> Needs | None:
     if said:
         return said[-1]
     return _READ if methods and methods <= _READING else None
+
+
+def is_public(request: Mapping[str, Any]) -> bool:
+    """Whether a request asks for what everybody may see: written out exactly, and in no other way.
+
+    >>> is_public({"method": "GET", "path": "/healthz", "raw_path": b"/%68ealthz"})
+    False
+    """
+    path = request["path"]
+    return request["method"] == "GET" and path in PUBLIC and request.get("raw_path") == path.encode()

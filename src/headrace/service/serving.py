@@ -103,7 +103,8 @@ async def _check_tokens(app: App, access: Access, address: Address) -> None:
 
 
 def _config(service: FastAPI) -> uvicorn.Config:
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    # What strangers send is no news.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     # Headers that proxies add are believed of nobody: who asks for what is decided by what was sent here.
     return uvicorn.Config(
         service, http=Protocol, ws="none", lifespan="off", log_config=None, access_log=False,

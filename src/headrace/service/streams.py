@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headrace.service.permits import is_public
 from headrace.service.problems import RequestError, problem_of
 
 #: Requests of one process besides its streams: each may hold a body of 1 MiB.
 MOST_REQUESTS = 1_000
+#: Seconds that a client may leave a part of an answer unread.
+SLOW_SECONDS = 30.0
 
 #: Cuts a connection at once, by the address and port of who is at its other end.
 Cut = Callable[[tuple[str, int]], None]
@@ -70,12 +73,34 @@ class Crowd:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
+        if scope["type"] == "http" and is_public(scope):
+            await self._inner(scope, receive, send)
+            return
         if scope["type"] == "http" and self._running - self._streams.open >= self._most:
             detail = f"{self._most:,} requests run already: try again in a moment"
             await problem_of(RequestError(503, "too_many_requests", detail))(scope, receive, send)
             return
         self._running += 1
         try:
-            await self._inner(scope, receive, send)
+            await self._inner(scope, receive, self._in_time(scope, send))
+        except _SlowClientError:
+            self._streams.cut(scope["client"])
         finally:
             self._running -= 1
+
+    @staticmethod
+    def _in_time(scope: Scope, send: Send) -> Send:
+        """Give up a client that leaves unread what was sent to it: nobody else would."""
+
+        async def sending(message: Message) -> None:
+            try:
+                async with asyncio.timeout(SLOW_SECONDS):
+                    await send(message)
+            except TimeoutError:
+                raise _SlowClientError from None
+
+        return sending if scope["type"] == "http" else send
+
+
+class _SlowClientError(Exception):
+    """A client reads nothing of its answer."""

@@ -26,7 +26,7 @@ from headrace.model.names import check_key
 from headrace.nodes.webhook import Hook
 from headrace.nodes.webhook_answers import BODILESS
 from headrace.runs import Run
-from headrace.service.auth import Caller, caller_of, needs
+from headrace.service.auth import Caller, caller_of, needs, unauthorized
 from headrace.service.problems import RequestError, problem
 from headrace.service.served import Served
 from headrace.service.webhook_bodies import body_of, fields_of
@@ -56,7 +56,6 @@ async def webhook(request: Request, path: str, app: Served) -> Response:
     """Begin a run of the flow that listens at a path, and answer as its webhook says."""
     known: webhooks.Listeners = request.app.state.listeners
     caller = caller_of(request)
-    caller.check_pace()
     listener, params = _chosen(_open_to(caller, await known.find(path), request.method), request.method, path)
     secret = _check_login(app, listener, request, caller)
     given = webhooks.Request(
@@ -77,7 +76,7 @@ def _open_to(caller: Caller, found: Found, method: str) -> Found:
     """
     meant = next((listener for listener, _ in found if listener.hook.method == method), None)
     if not caller.admitted and (meant is None or meant.hook.authentication == "none"):
-        raise caller.refusal("a token of the scope submit is needed: send `Authorization: Bearer hra_…`")
+        raise unauthorized("a token of the scope submit is needed: send `Authorization: Bearer hra_…`")
     return found
 
 
@@ -110,9 +109,16 @@ def _check_login(app: App, listener: webhooks.Listener, request: Request, caller
         raise RequestError(503, "config", "the webhook cannot let anybody in yet: see the log of the service") from None
     if credential is None:
         return ""
-    if caller.token is None and not webhooks.is_let_in(credential, request.headers):
+    if caller.token is not None:
+        return credential.name
+    # What people choose can be guessed: for each webhook on its own, so that nobody keeps others from theirs.
+    about = request.url.path
+    caller.check_pace(about)
+    if not webhooks.is_let_in(credential, request.headers):
         asks = {"www-authenticate": 'Basic realm="webhook", charset="UTF-8"'} if credential.kind == "basic" else {}
-        raise caller.refusal("the webhook asks for its credential", asks)
+        detail = "the webhook asks for its credential"
+        sent = credential.name.lower() in request.headers or "authorization" in request.headers
+        raise caller.refusal(detail, about, asks) if sent else unauthorized(detail, asks)
     return credential.name
 
 

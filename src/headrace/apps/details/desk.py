@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _DESKS: WeakKeyDictionary[App, Details] = WeakKeyDictionary()
 
 _STATUS = {JobState.CANCELLED: "cancelled", JobState.FAILED: "failed"}
-#: How often it is looked whether somebody still goes on with a batch that is followed.
-WATCH_SECONDS = 5.0
+#: How often it is looked whether somebody still goes on with a batch that is followed, and when first.
+WATCH_SECONDS, FIRST_WATCH_SECONDS = 5.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,10 @@ class Details:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _watch(self, job_id: UUID) -> None:
-        over = False
+        over, pause = False, FIRST_WATCH_SECONDS
         while not over:
-            await asyncio.sleep(WATCH_SECONDS)
+            await asyncio.sleep(pause)
+            pause = WATCH_SECONDS
             with suppress(StoreUnavailableError):
                 over = await self._is_over(await self._job(job_id))
 
