@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,8 @@ from tests.unit.cli_runner import CommandLine, command_line
 
 @pytest.fixture
 def headrace(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
-    """Return a command line."""
+    """Return a command line, in a process that has not loaded the app that is served unless another one is named."""
+    monkeypatch.delitem(sys.modules, "headrace.apps.flows.worker", raising=False)
     with command_line(monkeypatch) as line:
         yield line
 

@@ -69,7 +69,6 @@ def serve(  # noqa: PLR0913 - click hands over one per option
       headrace serve shop.flows:app --port 8401 --worker
       headrace serve headrace.apps.details.worker:app --worker
       headrace serve headrace.apps.papers.worker:app --worker
-      headrace token create shop --scope read --scope submit
       headrace serve --host 0.0.0.0
       curl -sN http://127.0.0.1:8400/api/v1/batches/ID/events -H 'Last-Event-ID: 12'
     """

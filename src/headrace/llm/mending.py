@@ -18,7 +18,8 @@ from headrace.llm.validation import InvalidAnswerError
 _QUOTES = "\"'“”‘’`"
 _CLOSED_BY = {"{": "}", "[": "]"}
 _KEY = re.compile(rf"[{_QUOTES}]([^{_QUOTES}\\]+)[{_QUOTES}]\s*:")
-_EMPTY = re.compile(r"\"\"|''|“”|‘’")
+#: An empty text where a value may begin, and not within another text.
+_EMPTY = re.compile(r"(?:(?<=[:,\[])|(?<=[:,\[]\s)|\A)(?:\"\"|''|“”|‘’)(?=\s*[,}\]])")
 #: The first and last letters of a string, as far as they cannot have been written otherwise than they are.
 _FIRST = re.compile(r"[A-Za-z0-9][A-Za-z0-9 .,;-]{0,15}")
 _LAST = re.compile(r"[A-Za-z0-9 .,;-]{0,15}[A-Za-z0-9'’]\Z")

@@ -1,7 +1,7 @@
 """How often streams are read: the more are open, the more is taken from each at once.
 
 A model writes in small pieces, and each piece that is read on its own wakes the process. Of a few streams every piece
-is read as it comes; of hundreds the pieces of a tenth of a second are read together, so that reading leaves the
+is read as it comes; of hundreds the pieces of a twentieth of a second are read together, so that reading leaves the
 process time for everything else.
 """
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 
 #: So many streams are read as they come; each further one makes all pause so much longer, up to the longest pause.
-FREE, SECONDS_EACH, LONGEST = 16, 0.001, 0.1
+FREE, SECONDS_EACH, LONGEST = 16, 0.0005, 0.05
 #: What came during a pause is read in less time than this: behind it the reader has waited for more.
 _AT_ONCE = 0.002
 

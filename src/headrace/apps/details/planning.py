@@ -111,9 +111,12 @@ class _Planning:
         kept = self._kept(most)
         if kept is not None:
             return self._told(kept, True, "")
-        ways = list(self._ways(most))
-        if unhindered is None:
-            ways = ways[:1] + [way for way in ways[1:] if max(way.sizes) >= LEAST_UNPROMISED]
+        if unhindered is not None:
+            # More calls would slow all of them: what would be enough without the load is made.
+            way = self._way(unhindered.sizes)
+            return self._told(way, False, self._why(way))
+        ways = list(self._ways())
+        ways = ways[:1] + [way for way in ways[1:] if max(way.sizes) >= LEAST_UNPROMISED]
         soonest = min(way.all for way in ways)
         best = next(way for way in ways if way.all <= NEAR * soonest)
         return self._told(best, False, self._why(best))

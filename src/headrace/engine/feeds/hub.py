@@ -27,7 +27,7 @@ PAGE, READS_AT_ONCE = 100, 4
 #: Entries that a tail begins with: by them it is seen which of them a store has lost.
 KNOWN = 20
 #: Seconds between two looks of a tail at least.
-SPACING = 0.005
+SPACING = 0.02
 
 
 class FeedHub:
