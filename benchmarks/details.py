@@ -41,6 +41,8 @@ FAILURES = ("429:rate={rate},retry_after=0.2", "500:rate={rate}", "stream_cut:ra
 #: Twice what a part of a batch with a promise of time takes.
 CALL_DEADLINE = "8s"
 RULES = files("headrace.apps.details.demo") / "rules.json"
+#: What is left out of short items.
+SHORTER = (", and seldom seen without {words:3}.", ".")
 
 
 async def measure(line: DetailsLine, load: Load) -> dict[str, Any]:
@@ -69,6 +71,7 @@ def main() -> None:
     parser.add_argument("--apart", action="store_true", help="each thing in a process of its own, over Redis and Kafka")
     parser.add_argument("--fail", type=float, default=0.0, help="share of the provider's calls that fail")
     parser.add_argument("--latency", default="0.4,100")
+    parser.add_argument("--short", action="store_true", help="items of about 45 tokens, where the script has 65")
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="hrdetails", dir="/tmp"))
@@ -85,7 +88,9 @@ def _line(stack: ExitStack, folder: Path, options: argparse.Namespace) -> Detail
     postgres = PostgresServer(durable=True)
     stack.callback(postgres.remove)
     words = [word for fault in _faults(options.fail) for word in ("--fault", fault)]
-    provider = stack.enter_context(ProviderProcess("--latency", options.latency, "--answers", str(RULES), *words))
+    rules = folder / "rules.json"
+    rules.write_text(RULES.read_text().replace(*SHORTER) if options.short else RULES.read_text())
+    provider = stack.enter_context(ProviderProcess("--latency", options.latency, "--answers", str(rules), *words))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     line = DetailsLine(postgres, provider, folder, port, told={"HEADRACE_LLM_TIMEOUT": CALL_DEADLINE})

@@ -106,10 +106,14 @@ class _Writer:
         began, written = time.monotonic(), self._written
         outer = current_meter.get()
         token = current_meter.set(written.meter)
+        # While the model thinks: the first name then need not wait for it.
+        meeting = asyncio.create_task(self._book.meet(owner_of(self._part.slice.subtask_id)))
         try:
             await self._ask_until_whole()
             written.items = await self._stored()
         finally:
+            meeting.cancel()
+            await asyncio.gather(meeting, return_exceptions=True)
             current_meter.reset(token)
             if outer is not None:
                 outer.add(written.meter.total)

@@ -130,20 +130,21 @@ class StoreSubscription:
             return []
         backlog = await self._log.log_backlog(self._options.group)
         places = [place for place in places if backlog.get(place, 0) > self._reading[place].unfinished]
+        if not places:
+            return []
         self._turn += 1
-        first = self._turn % max(len(places), 1)
-        found: list[Stored] = []
-        read: list[tuple[Partition, list[Stored]]] = []
-        for place in places[first:] + places[:first]:
-            if len(found) < limit:
-                stored = await self._log.read_messages(
-                    place, offset=self._reading[place].next, limit=limit - len(found)
-                )
-                read.append((place, stored))
-                found += stored
+        first = self._turn % len(places)
+        places = (places[first:] + places[:first])[:limit]
+        each, starts = limit // len(places), [self._reading[place].next for place in places]
+        read = await asyncio.gather(*(
+            self._log.read_messages(place, offset=start, limit=each)
+            for place, start in zip(places, starts, strict=True)
+        ))  # fmt: skip
         # All at once: who is cancelled on the way has read nothing.
-        for place, stored in read:
+        found: list[Stored] = []
+        for place, stored in zip(places, read, strict=True):
             self._reading[place].go_on(stored)
+            found += stored
         return [Delivery(one.message, one.partition, one.offset) for one in found]
 
     async def _join(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -64,6 +64,8 @@ class NameBook:
         self._is_current = False
         #: whose names that were taken elsewhere we have learnt
         self._owners: set[UUID] = set()
+        #: who is about to claim
+        self._newcomers: set[UUID] = set()
         self._claiming = asyncio.Lock()
         self._asks: Coalescer[_Ask, Claimed] = Coalescer(self._claim_all)
 
@@ -80,6 +82,13 @@ class NameBook:
             check_whole("limit", limit, least=0)
         # Claims that come while one is under way go together in the next.
         return await self._asks.put(_Ask(Batch(candidates, self.rule), owner, limit))
+
+    async def meet(self, owner: UUID) -> None:
+        """Learn what there is before the first claim of an owner, which then need not wait for that."""
+        self._newcomers.add(owner)
+        async with self._claiming:
+            if owner not in self._owners:
+                await self._know(frozenset(self._newcomers))
 
     async def known_names(self) -> list[str]:
         """Return the names of the scope, oldest first, as for a prompt."""
@@ -121,16 +130,19 @@ class NameBook:
     async def _claim_all(self, asks: Sequence[_Ask]) -> list[Claimed]:
         """Answer several claims in their order, by one claim of the store."""
         async with self._claiming:
-            # The store counts the names of those who claim as seen: what they took in another process we must know.
-            owners = {ask.owner for ask in asks}
-            self._is_current = self._is_current and owners <= self._owners
-            await self._catch_up()
-            self._owners |= owners
+            await self._know({ask.owner for ask in asks})
             # Each further turn follows upon a claim of somebody else that went through.
             while True:
                 answers, wanted = await self._judge(asks)
                 if await self._take(wanted):
                     return answers
+
+    async def _know(self, owners: Set[UUID]) -> None:
+        """Know all names that these owners took before, also in another process: the store counts them as seen."""
+        self._is_current = self._is_current and owners <= self._owners
+        await self._catch_up()
+        self._owners |= owners
+        self._newcomers -= owners
 
     async def _judge(self, asks: Sequence[_Ask]) -> tuple[list[Claimed], list[NewName]]:
         """Return the answers there will be if nobody else takes a name meanwhile, and what they accept."""
