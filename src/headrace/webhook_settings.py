@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from ipaddress import IPv6Network
 
 from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.target_list import TargetList
 from headrace.model.targets import TargetRules
-from headrace.model.webhook import parse_secret
+from headrace.model.webhook import WEBHOOK_SPEC, parse_secret
+
+
+def without(network: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Return what is left of a network of IPv6 without others in it.
+
+    >>> without("fc00::/7", ["fd00::/8"])
+    ('fc00::/8',)
+    """
+    left = [IPv6Network(network)]
+    for other in map(IPv6Network, others):
+        apart = [part for one in left if other.subnet_of(one) for part in one.address_exclude(other)]
+        left = [one for one in left if not other.subnet_of(one)] + apart
+    return tuple(map(str, left))
+
 
 #: What `allow_private` opens: this machine and private networks, and never the addresses where clouds keep secrets.
-PRIVATE = ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+_SECRETS = ("fd00:ec2::/32", "fd20:ce::/32")
+PRIVATE = ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", *without("fc00::/7", _SECRETS))
 MOST_SECRETS = 2
 
 
@@ -59,6 +76,10 @@ def check_webhooks(webhooks: WebhookSettings) -> None:
     rule = f"must not be below webhooks.first_retry, {format_duration(webhooks.first_retry)}"
     shown = format_duration(webhooks.longest_retry)
     _require(webhooks.longest_retry >= webhooks.first_retry, "longest_retry", rule, shown)
+    # Waits are drawn by lot, half of them on average.
+    least = webhooks.retry_for * 2 / WEBHOOK_SPEC.max_attempts
+    rule = f"must be at least {format_duration(least)}, or the tries are used up before retry_for is over"
+    _require(webhooks.longest_retry >= least, "longest_retry", rule, shown)
 
 
 def _bounded(name: str, value: timedelta, most: timedelta) -> None:

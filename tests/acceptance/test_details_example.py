@@ -117,5 +117,6 @@ def test_ctrl_c_loses_nothing(example: Place) -> None:
     assert "nothing of it is lost" in err and events[0]["data"]["batch_id"] in err
     code, out, err = example.run(*command)
     again = [json.loads(line) for line in out.splitlines()]
-    assert (code, again[:1], again[1:4]) == (0, events[:1], [one | {"after_seconds": ANY} for one in events[1:]]), err
+    same = events[0] | {"data": events[0]["data"] | {"existing": True, "attention": ANY}}
+    assert (code, again[:1], again[1:4]) == (0, [same], [one | {"after_seconds": ANY} for one in events[1:]]), err
     assert len([one for one in again if one["event"] == "item"]) == 30

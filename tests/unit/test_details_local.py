@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -32,3 +33,13 @@ async def test_the_first_try_of_a_webhook_is_waited_for(
     written = capsys.readouterr()
     assert written.out == ""
     assert ("the webhook was not told; a worker tries again: `headrace worker" in written.err) != is_told
+
+
+async def test_a_batch_that_is_cancelled_ends_for_who_watches_it() -> None:
+    """Here as over HTTP: what there is of it stays, and nothing more is waited for."""
+    app = sending_app()
+    desk = LocalDesk(register(app))
+    async with app, asyncio.timeout(10):
+        batch = (await desk.submit({"type": "skill", "count": 3}, "k"))["batch_id"]
+        assert (await desk.cancel(batch))["status"] == "cancelled"
+        assert [told.type async for told in desk.follow(batch)] == ["completed"]

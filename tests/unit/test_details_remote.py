@@ -182,3 +182,10 @@ def test_a_token_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     """With its path."""
     with pytest.raises(ConfigError, match=r"none \(No such file"):
         read_token(tmp_path / "none")
+
+
+async def test_a_batch_is_cancelled_by_its_service() -> None:
+    """And what became of it is answered."""
+    found = {"status": "cancelled", "delivered": 2, "count": 3}
+    service = FakeService(answers={f"POST {PREFIX}/{BATCH}/cancel": [(200, found)]})
+    assert await ask(service, lambda desk: desk.cancel(BATCH)) == found

@@ -11,9 +11,11 @@ from uuid import UUID
 import pytest
 
 from headrace import App, chain
-from headrace.model.errors import ConflictError, InvalidInputError, PayloadTooLargeError
+from headrace.engine.queries import show_job
+from headrace.model.errors import ConfigError, ConflictError, InvalidInputError, PayloadTooLargeError
 from headrace.model.job import JobError, JobState
 from headrace.model.targets import ForbiddenTargetError
+from headrace.webhook_settings import WebhookSettings, check_webhooks
 from headrace.webhooks import delivery, verify
 from tests.unit.service_calls import code_of, served
 from tests.unit.webhook_site import NEW, OLD, Receiver, add_flows, receiver, sending_app, status
@@ -302,3 +304,29 @@ async def test_webhooks_are_asked_for_over_http() -> None:
             assert answer.status_code == 201, answer.text
         await came(site, 2)
         assert {message.document["type"] for message in site.came} == {"batch.closed", "run.ended"}
+
+
+def test_a_cloud_keeps_its_secrets_from_private_networks() -> None:
+    """What `allow_private` opens has not the addresses where clouds give out credentials, of IPv6 either."""
+    rules = WebhookSettings(allow_private=True).targets
+    for url in ("http://[fd00:ec2::254]/latest", "http://[fd20:ce::254]/", "http://169.254.169.254/latest"):
+        with pytest.raises(ForbiddenTargetError):
+            rules.check(target := rules.parse(url, field="webhook"), [target.host], field="webhook")
+    mine = rules.parse("http://[fd12:3456::7]/hook", field="webhook")
+    rules.check(mine, ["fd12:3456::7"], field="webhook")
+
+
+def test_tries_last_as_long_as_messages_are_tried() -> None:
+    """Else a dead letter would come long before the time that is configured."""
+    with pytest.raises(ConfigError, match=r"webhooks.longest_retry must be at least 28m48s, or the tries are used up"):
+        check_webhooks(WebhookSettings(longest_retry=timedelta(minutes=5)))
+    check_webhooks(WebhookSettings(longest_retry=timedelta(minutes=5), retry_for=timedelta(hours=4)))
+
+
+async def test_where_a_message_goes_is_shown_without_its_secrets() -> None:
+    """Whoever may read jobs sees the site alone."""
+    app = sending_app()
+    async with app:
+        job = await delivery(app, "http://127.0.0.1:8999/hook?key=secret", "order.packed", None)
+        view, _ = await show_job(app.runtime.stores.inspect, job)
+    assert "secret" not in str(view.args) and "http://127.0.0.1:8999/…" in str(view.args)

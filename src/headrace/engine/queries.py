@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from headrace.engine import levels
@@ -15,6 +16,7 @@ from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError, NotFoundError
 from headrace.model.explaining import Scene, sentence
 from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.webhook import TASK as WEBHOOK_TASK
 from headrace.ports.inspect import Inspect
 from headrace.ports.limiter import Limiter
 from headrace.ports.stores import Stores
@@ -25,7 +27,17 @@ async def show_job(inspect: Inspect, job_id: UUID) -> tuple[JobView, list[Attemp
     job = await inspect.get_job(job_id)
     if job is None:
         raise NotFoundError(f"no job {job_id}; it may have been pruned after its retention")
-    return job, await inspect.get_attempts(job_id)
+    return shown(job), await inspect.get_attempts(job_id)
+
+
+def shown(job: JobView) -> JobView:
+    """Return a job as people may see it: of where a message goes, the site alone, for the rest may be a secret."""
+    if job.task != WEBHOOK_TASK:
+        return job
+    subject, order = job.args["args"]
+    parts = urlsplit(order["url"])
+    site = {**order, "url": f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/…"}
+    return replace(job, args={**job.args, "args": [subject, site]})
 
 
 @dataclass(frozen=True, slots=True)

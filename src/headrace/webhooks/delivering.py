@@ -6,6 +6,7 @@ import json
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid5
 
 from headrace.engine.context import Context
 from headrace.model.backoff import Backoff
@@ -28,6 +29,7 @@ MOST_ANSWER = 64 * 1024
 GONE = 410
 #: A run that is to be cancelled is looked at so often until it is.
 AGAIN = "1s"
+_MESSAGES = UUID("0b1f5f0a-6f0e-5d6b-9a3e-5b1f3b0d7c11")
 
 
 class DeliveryError(HeadraceError):
@@ -66,8 +68,19 @@ def register(app: App) -> None:
             return Snooze(AGAIN)
         except (Gone, NotFoundError) as error:
             return Cancel(str(error))
-        sending = _Sending(client, settings, f"msg_{ctx.job_id.hex}", kept["body"].encode())
+        sending = _Sending(client, settings, message_id(subject, order["url"], ctx.job_id), kept["body"].encode())
         return await sending.deliver(order["url"], datetime.fromtimestamp(kept["began"], UTC))
+
+
+def message_id(subject: str, url: str, job_id: UUID) -> str:
+    """Return the id of a message: that of what it tells of, so that a dead letter that is sent again has the same one.
+
+    A message without a subject has that of its job.
+
+    >>> len({message_id("details/7", "https://example.com/", UUID(int=job)) for job in (1, 2)})
+    1
+    """
+    return f"msg_{(uuid5(_MESSAGES, f'{subject} {url}') if subject else job_id).hex}"
 
 
 class _Sending:

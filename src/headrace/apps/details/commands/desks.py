@@ -42,6 +42,10 @@ class Desk(Protocol):
         """Return what is known of a batch. Raises NotFoundError."""
         ...
 
+    async def cancel(self, batch_id: str) -> Mapping[str, Any]:
+        """Cancel a batch, unless it has ended, and return what is known of it. Raises NotFoundError."""
+        ...
+
     async def latest(self, limit: int) -> list[Mapping[str, Any]]:
         """Return batches, the newest first."""
         ...

@@ -33,7 +33,8 @@ class LocalDesk:
 
     async def follow(self, batch_id: str) -> AsyncGenerator[Told, None]:
         """Yield the entries of the feed of a batch."""
-        async with aclosing(self._details.feed(batch_id).follow()) as entries:
+        feed = self._details.feed(batch_id)
+        async with self._details.watched(batch_id), aclosing(feed.follow()) as entries:
             async for entry in entries:
                 yield Told(entry.seq, entry.type, entry.data)
                 if entry.type == ENDED:
@@ -56,6 +57,10 @@ class LocalDesk:
     async def view(self, batch_id: str) -> Mapping[str, Any]:
         """Look at a batch."""
         return await self._details.view(batch_id)
+
+    async def cancel(self, batch_id: str) -> Mapping[str, Any]:
+        """Cancel a batch."""
+        return await self._details.cancel(batch_id)
 
     async def latest(self, limit: int) -> list[Mapping[str, Any]]:
         """Look at the newest batches."""

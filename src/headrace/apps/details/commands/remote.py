@@ -61,6 +61,10 @@ class RemoteDesk:
         """Ask for a batch."""
         return await self._ask("GET", _path(batch_id))
 
+    async def cancel(self, batch_id: str) -> Mapping[str, Any]:
+        """Have a batch cancelled."""
+        return await self._ask("POST", f"{_path(batch_id)}/cancel")
+
     async def latest(self, limit: int) -> list[Mapping[str, Any]]:
         """Ask for a page of batches."""
         found = (await self._ask("GET", f"{PREFIX}?limit={limit}")).get("batches")
