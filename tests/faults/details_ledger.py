@@ -87,9 +87,12 @@ def asks_of(provider: ProviderProcess) -> list[tuple[str, dict[str, Any]]]:
 
 
 def continued_parts(provider: ProviderProcess) -> int:
-    """Count parts whose first ask came in several wordings: a later one goes on behind what was delivered."""
-    wordings = Counter(ask for ask, _ in asks_of(provider) if ask.endswith("/0"))
-    return sum(count > 1 for count in wordings.values())
+    """Count parts whose first ask was sent more than once: whoever writes a part again asks the same."""
+    calls = Counter[str]()
+    for ask, told in asks_of(provider):
+        if ask.endswith("/0"):
+            calls[ask] += told["calls"]
+    return sum(count > 1 for count in calls.values())
 
 
 async def retry_figures(dsn: str, provider: ProviderProcess) -> dict[str, Any]:
