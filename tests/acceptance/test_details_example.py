@@ -76,6 +76,7 @@ def test_the_example_does_what_its_page_says(example: Place) -> None:
     assert names_of([item["name"] for item in found["items"]]) == made[30:]
 
 
+@pytest.mark.slow
 def test_the_example_over_http(example: Place) -> None:
     """Lines for people, lines of JSON, and the mode there and back."""
     _, url = serve(example)
@@ -90,6 +91,7 @@ def test_the_example_over_http(example: Place) -> None:
         assert example.json("details", "mode", mode, *at)["mode"] == mode
 
 
+@pytest.mark.slow
 def test_a_service_that_is_killed_is_waited_for(example: Place) -> None:
     """The command goes on behind the last item that it saw: each item once, in order, and all of them."""
     service, url = serve(example)
@@ -106,6 +108,7 @@ def test_a_service_that_is_killed_is_waited_for(example: Place) -> None:
     assert len(set(names_of(names))) == len(names) == 40
 
 
+@pytest.mark.slow
 def test_ctrl_c_loses_nothing(example: Place) -> None:
     """The command says how to go on, and with the same key it does: every item is told once more, and the rest."""
     command = ("details", "generate", "--type", "skill", "--count", 30, "--key", "k-1", "--json")

@@ -308,7 +308,7 @@ async def test_the_same_key_is_the_same_batch(tmp_path: Path) -> None:
             await world.details.submit({**request, "priority": 11})
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", ["memory", pytest.param("postgres", marks=pytest.mark.slow)])
 async def test_the_mode_changes_under_load_and_no_request_is_lost(store: str, tmp_path: Path) -> None:
     """What was begun ends in the old way, what waits begins in the new one; and back."""
     async with details_on(store, tmp_path) as world:
