@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RETRY = Backoff.exponential(max_attempts=4, base="250ms", cap="5s")
 TIMEOUT = "5m"
 #: Seconds after which it is looked whether a part's batch has ended without it.
-LATE = 60.0
+LATE = 10.0
 #: Who may write; handles count the dead letters of these.
 AGENTS = (CHARACTERS, WORLD)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace import Context
 from headrace.apps.details.agents import AGENTS
 from headrace.apps.details.departures import MOST_TOP_UPS, Departure, top_up, waves
-from headrace.apps.details.ending import left_over, tell_end
+from headrace.apps.details.ending import last_event, left_over, tell_end
 from headrace.apps.details.kinds import even_sizes
 from headrace.apps.details.means import Means, Order
 from headrace.apps.details.names import (
@@ -135,7 +135,10 @@ class Coordinator:
                 timeout=PATIENCE,
             )  # fmt: skip
         except HandleExpiredError:
-            self.tally.add_silent(departure.answered(self.batch_id, await self.means.items(self.batch_id)))
+            for told in await self.means.answers(correlation):
+                self.tally.add(told)
+            items = await self.means.items(self.batch_id)
+            self.tally.add_silent(departure.answered(self.batch_id, items, self.tally.told))
             return
         for event in resumed.events:
             self.tally.add(event.payload)
@@ -179,12 +182,14 @@ class Coordinator:
         """
         request = self.request
         items = await self.means.items(self.batch_id)
+        if self.tally.dead:
+            for told in await self.means.failures(self.batch_id):
+                self.tally.add_sums(told)
         first = await self._first_response(len(items))
         ending = self.tally.ending(request, len(items), self.order.seconds, first)
         ending = await tell_end(self.means, request, self.batch_id, self.tally, ending)
-        about = {name: getattr(request, name) for name in ("session_id", "type", "style", "priority")}
         self.context.emit(
-            COMPLETED, {**about, "batch_id": self.batch_id, **ending, "left_over": left_over(items, self.tally.told)},
+            COMPLETED, last_event(request, self.batch_id, ending, left_over(items, self.tally.told)),
             aggregate_type=AGGREGATE, aggregate_id=request.session_id, correlation_id=departure_id(self.batch_id, 1),
         )  # fmt: skip
         return ending

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +32,15 @@ class Departure:
         """Return what its events have in common."""
         return departure_id(batch_id, self.number)
 
-    def answered(self, batch_id: str, items: Iterable[Mapping[str, Any]]) -> list[bool]:
-        """Return of each part whether all of its items are among these.
+    def answered(self, batch_id: str, items: Iterable[Mapping[str, Any]], told: Collection[str] = ()) -> list[bool]:
+        """Return of each part that is not among those that `told` whether all of its items are among these.
 
         >>> Departure(1, 0, (1, 2)).answered("b", [{"subtask_id": "b:0"}, {"subtask_id": "b:1"}])
         [True, False]
         """
         found = Counter(item["subtask_id"] for item in items)
-        return [found[one["subtask_id"]] >= one["count"] for one in self.subtasks(batch_id)]
+        parts = [one for one in self.subtasks(batch_id) if one["subtask_id"] not in told]
+        return [found[one["subtask_id"]] >= one["count"] for one in parts]
 
     def subtasks(self, batch_id: str) -> list[dict[str, Any]]:
         """Return the arguments of its subtasks.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from headrace.apps.details.abandoned import STATUS, end_abandoned, flow_of, kwargs_of
 from headrace.apps.details.agents import register_agents
 from headrace.apps.details.attention import Attention
 from headrace.apps.details.ending import end_early
@@ -27,7 +27,7 @@ from headrace.apps.details.rooms import Rooms
 from headrace.apps.details.sessions import session_of
 from headrace.apps.details.warming import warming
 from headrace.model.errors import NotFoundError, StoreUnavailableError
-from headrace.model.job import JobState, JobView
+from headrace.model.job import JobView
 from headrace.model.names import check_key
 from headrace.model.payload import encode_json, hash_text
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 #: By app, for those who have the app alone, such as its service.
 _DESKS: WeakKeyDictionary[App, Details] = WeakKeyDictionary()
 
-_STATUS = {JobState.CANCELLED: "cancelled", JobState.FAILED: "failed"}
 #: How often it is looked whether somebody still goes on with a batch that is followed, and when first.
 WATCH_SECONDS, FIRST_WATCH_SECONDS = 5.0, 0.5
 
@@ -98,7 +97,7 @@ class Details:
             job = replace(job, key=check_key("key", key), body_hash=body)
         stored = await self.app.runtime.client.enqueue(job)
         if stored != job.id:
-            plan = _kwargs(await self._job(stored))["plan"]
+            plan = kwargs_of(await self._job(stored))["plan"]
         else:
             self._rooms.take(made.calls)
         return Accepted(
@@ -126,12 +125,12 @@ class Details:
         """
         job = await self._job(self.app.batch(batch_id).id)
         if await self.means.ending(str(job.id)) is None:
-            for one in [job.id, *_flow_of(job)]:
+            for one in [job.id, *flow_of(job)]:
                 await self.app.job(one).cancel()
             # The request may have begun meanwhile.
-            for one in _flow_of(await self._job(job.id)):
+            for one in flow_of(await self._job(job.id)):
                 await self.app.job(one).cancel()
-            await end_early(self.means, _kwargs(job), str(job.id), "cancelled")
+            await end_early(self.means, kwargs_of(job), str(job.id), "cancelled")
         return await self.view(batch_id)
 
     @asynccontextmanager
@@ -154,25 +153,21 @@ class Details:
 
     async def _is_over(self, job: JobView) -> bool:
         """Whether a batch has ended; one whose jobs were cancelled, or failed for good, is ended here."""
-        last: JobView | None = job
-        for flow in _flow_of(job):
-            last = await self.app.runtime.stores.inspect.get_job(flow)
-        status = _STATUS.get(last.state) if last is not None else None
-        if status is not None:
-            await end_early(self.means, _kwargs(job), str(job.id), status)
-        return status is not None or await self.means.ending(str(job.id)) is not None
+        return await end_abandoned(self.means, job) is not None or await self.means.ending(str(job.id)) is not None
 
     async def view(self, batch_id: str) -> dict[str, Any]:
         """Return what is known of a batch. Raises NotFoundError, InvalidInputError for what is no id."""
         job = await self._job(self.app.batch(batch_id).id)
-        entries = await self._entries(str(job.id))
-        if not any(one.type == ENDED for one in entries) and await self._is_over(job):
-            entries = await self._entries(str(job.id))
+        entries, status = await self._entries(str(job.id)), None
+        if not any(one.type == ENDED for one in entries):
+            status = await end_abandoned(self.means, job)
+            entries = entries if status is None else await self._entries(str(job.id))
         end = next((place for place, one in enumerate(entries) if one.type == ENDED), len(entries))
-        items = [plain_item(one.data) for one in entries[:end] if one.type == ITEM]
-        ended = entries[end].data if end < len(entries) else None
+        # What comes behind the end counts no more.
+        ended, entries = (entries[end].data if end < len(entries) else None), entries[:end]
+        items = [plain_item(one.data) for one in entries if one.type == ITEM]
         first = next((one.data["seconds"] for one in entries if one.type == FIRST_RESPONSE), None)
-        begun = {"status": "running" if entries else "waiting", "delivered": len(items)}
+        begun = {"status": status or ("running" if entries else "waiting"), "delivered": len(items)}
         told = dict(ended or {}) | {"first_response_seconds": first, "items": items}
         return await self._attention.on(_shown(job) | begun | told)
 
@@ -189,7 +184,7 @@ class Details:
             return await self._attention.on(shown | dict(ended))
         # Before the items stands that it was accepted, and among them that the first response is there.
         first = min(shown["count"], shown["first_response"])
-        status = "running" if end else _STATUS.get(job.state, "waiting")
+        status = "running" if end else STATUS.get(job.state, "waiting")
         delivered = max(0, end - 1 - (end > first + 1))
         return await self._attention.on(shown | {"status": status, "delivered": delivered})
 
@@ -244,19 +239,8 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
     return {**told, "sizes": list(plan.sizes), "asked_at": round(time.time(), 3)}
 
 
-def _kwargs(job: JobView) -> dict[str, Any]:
-    kwargs: dict[str, Any] = (json.loads(job.args) if isinstance(job.args, str) else job.args)["kwargs"]
-    return kwargs
-
-
-def _flow_of(job: JobView) -> list[UUID]:
-    """Return the id of the job that sees to a batch, where its intake has ended; batches of before tell none."""
-    flow = UUID(str(job.result)) if job.state is JobState.SUCCEEDED and job.result else job.id
-    return [] if flow == job.id else [flow]
-
-
 def _shown(job: JobView) -> dict[str, Any]:
-    kwargs = _kwargs(job)
+    kwargs = kwargs_of(job)
     request, plan = kwargs["request"], kwargs["plan"]
     return {
         "batch_id": str(job.id), "correlation_id": str(job.id), **request,

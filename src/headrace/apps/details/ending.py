@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.apps.details.means import Means, Order, plain_item
-from headrace.apps.details.names import DONE_FEED, ENDED
+from headrace.apps.details.names import AGGREGATE, COMPLETED, DONE_FEED, ENDED, departure_id
 from headrace.apps.details.request import DetailsRequest, parse_request
 from headrace.apps.details.tallying import Tally
 from headrace.apps.details.trigger import batch_ended
@@ -44,10 +44,37 @@ async def tell_end(
 
 async def end_early(means: Means, told: Mapping[str, Any], batch_id: str, status: str) -> dict[str, Any]:
     """End a batch that nobody goes on with, unless it has ended; `told`: the arguments of its jobs."""
-    request, tally = parse_request(told["request"]), Tally()
+    request, tally = parse_request(told["request"]), await _tally(means, batch_id)
     seconds = Order(request.first_count, told["plan"]["asked_at"], time.time).seconds
-    ending = tally.ending(request, len(await means.items(batch_id)), seconds, None, status)
-    return await tell_end(means, request, batch_id, tally, ending)
+    items = await means.items(batch_id)
+    ending = await tell_end(
+        means, request, batch_id, tally, tally.ending(request, len(items), seconds, None, status)
+    )  # fmt: skip
+    await means.app.emit(
+        COMPLETED, last_event(request, batch_id, ending, left_over(items, tally.told)), key=batch_id,
+        aggregate_type=AGGREGATE, aggregate_id=request.session_id, correlation_id=departure_id(batch_id, 1),
+    )  # fmt: skip
+    return ending
+
+
+async def _tally(means: Means, batch_id: str) -> Tally:
+    """Return what the parts of a batch have come to, as far as they told."""
+    tally, number = Tally(), 1
+    while answers := await means.answers(departure_id(batch_id, number)):
+        for told in answers:
+            tally.add(told)
+        number += 1
+    for told in await means.failures(batch_id):
+        tally.add_sums(told)
+    return tally
+
+
+def last_event(
+    request: DetailsRequest, batch_id: str, ending: Mapping[str, Any], left: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the payload of the last event of a batch; `left`: what no other event tells of."""
+    about = {name: getattr(request, name) for name in ("session_id", "type", "style", "priority")}
+    return {**about, "batch_id": batch_id, **ending, "left_over": left}
 
 
 async def tell_webhook(app: App, request: DetailsRequest, batch_id: str, ending: Mapping[str, Any]) -> None:

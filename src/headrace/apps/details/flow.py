@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace import Context
+from headrace.apps.details.abandoned import register_sweep
 from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.ending import end_early
 from headrace.apps.details.means import Means
@@ -44,6 +45,7 @@ def register_tasks(app: App, means: Means) -> Task[..., Any]:
     subtask = _subtask(app)
     flow = _flow(app, means, subtask)
     register_trigger(app)
+    register_sweep(app, means)
 
     @app.task(name=INTAKE_TASK, queue=INTAKE_QUEUE, retry=RETRY)
     async def details_intake(request: dict[str, Any], plan: dict[str, Any], ctx: Context) -> str:

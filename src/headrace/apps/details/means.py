@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.apps.details.kinds import kind_of
-from headrace.apps.details.names import ENDED, FIRST_RESPONSE, ITEM, feed_name, item_key, scope_name
+from headrace.apps.details.names import (
+    ENDED,
+    FIRST_RESPONSE,
+    ITEM,
+    failures_name,
+    feed_name,
+    item_key,
+    scope_name,
+)
+from headrace.model.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from headrace import App
@@ -17,9 +27,11 @@ if TYPE_CHECKING:
 
 #: So many books of names are kept open.
 MOST_BOOKS = 500
+#: Of so many batches it is known that their first response was said.
+MOST_SAID = 2_000
 #: Entries of one read of a feed.
 PAGE = 1_000
-#: Behind the end of a batch there may be what late parts delivered, as many as are written at once.
+#: The end of a batch is looked for so many entries at a time: a batch with a promise of time has fewer.
 LAST = 100
 
 
@@ -29,6 +41,7 @@ class Means:
 
     app: App
     _books: OrderedDict[str, NameBook] = field(default_factory=OrderedDict)
+    _said: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def feed(self, batch_id: str) -> Feed:
         """Return the feed of a batch."""
@@ -60,21 +73,56 @@ class Means:
     async def deliver(self, batch_id: str, subtask: str, place: int, item: Mapping[str, Any], order: Order) -> int:
         """Put an item into a place of its part, unless one stands there, and return the number of what stands there.
 
-        Whoever puts the last of the first response says so. Only the entry that the batch was accepted stands before
-        the items, so that numbers tell how many there are.
+        Whoever puts the last of the first response says so, and should it die before it does, whoever puts one behind
+        it: each process once, for the feed has it once. Only the entry that the batch was accepted stands before the
+        items, so that numbers tell how many there are.
         """
         feed = self.feed(batch_id)
         number = await feed.append(ITEM, {"subtask_id": subtask, **item}, key=item_key(subtask, place))
-        if number == order.first_count + 1:
-            await feed.append(FIRST_RESPONSE, order.first_response(), key=FIRST_RESPONSE)
+        if number > order.first_count and batch_id not in self._said:
+            await self._say_first_response(feed, batch_id, order)
         return number
 
+    async def _say_first_response(self, feed: Feed, batch_id: str, order: Order) -> None:
+        self._said[batch_id] = None
+        try:
+            await feed.append(FIRST_RESPONSE, order.first_response(), key=FIRST_RESPONSE)
+        except BaseException:
+            self._said.pop(batch_id, None)
+            raise
+        if len(self._said) > MOST_SAID:
+            self._said.popitem(last=False)
+
     async def ending(self, batch_id: str) -> Mapping[str, Any] | None:
-        """Return what was told of the end of a batch; None: it has not ended."""
+        """Return what was told of the end of a batch; None: it has not ended.
+
+        It is looked for from the last entry on backwards: behind it there may be what late parts delivered.
+        """
         feed = self.feed(batch_id)
         end = await feed.end()
-        last = await feed.read(max(0, end - LAST), LAST) if end else []
-        return next((entry.data for entry in last if entry.type == ENDED), None)
+        while end > 0:
+            begin = max(0, end - LAST)
+            page = await feed.read(begin, LAST)
+            if not page:
+                return None  # the older ones were removed
+            if (found := next((entry.data for entry in page if entry.type == ENDED), None)) is not None:
+                return dict(found)
+            end = begin
+        return None
+
+    async def note_failure(self, batch_id: str, told: Mapping[str, int]) -> None:
+        """Note what a try of a part cost that came to nothing; what cannot be noted is not known then."""
+        with suppress(StoreUnavailableError):
+            await self.app.feed(failures_name(batch_id)).append("failure", told)
+
+    async def failures(self, batch_id: str) -> list[Mapping[str, int]]:
+        """Return what tries of parts cost that came to nothing, the oldest thousand."""
+        return [entry.data for entry in await self.app.feed(failures_name(batch_id)).read(0, PAGE)]
+
+    async def answers(self, correlation: str) -> list[Mapping[str, Any]]:
+        """Return what parts that went out together have answered so far, whatever became of their handle."""
+        noted = await self.app.event_stores.handles.noted_events(correlation)
+        return [one.event.payload for one in noted if not one.dead]
 
 
 def plain_item(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,11 @@ def feed_name(batch_id: str) -> str:
     return f"details:{batch_id}"
 
 
+def failures_name(batch_id: str) -> str:
+    """Return the name of the feed of what the tries of a batch cost that came to nothing; most batches have none."""
+    return f"details.failures:{batch_id}"
+
+
 def scope_name(scope: str, type_: str) -> str:
     """Return the name of the book of names of a scope.
 
@@ -69,6 +74,10 @@ def item_key(subtask: str, place: int) -> str:
     return f"{subtask}:{place}"
 
 
-def owner_of(subtask: str) -> UUID:
-    """Return whose names those of a part are."""
-    return uuid5(_OWNERS, subtask)
+def owner_of(subtask: str, place: int) -> UUID:
+    """Return whose a name is that is claimed for a place of a part: it can be delivered there and nowhere else.
+
+    >>> owner_of("b:3", 0) == owner_of("b:3", 0), owner_of("b:3", 0) == owner_of("b:3", 1)
+    (True, False)
+    """
+    return uuid5(_OWNERS, item_key(subtask, place))

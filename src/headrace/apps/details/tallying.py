@@ -8,16 +8,14 @@ from typing import Any
 
 from headrace.apps.details.pace import Measured, Pace, learn_all
 from headrace.apps.details.request import DetailsRequest
-from headrace.apps.details.writing import read_measured
-
-_SUMS = ("calls", "input_tokens", "output_tokens", "rejected", "duplicates", "failures")
+from headrace.apps.details.writing import SUMS, read_measured
 
 
 @dataclass
 class Tally:
     """What the parts of a batch came to."""
 
-    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_SUMS, 0))
+    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SUMS, 0))
     dead: int = 0
     tasks: list[dict[str, Any]] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
@@ -29,12 +27,16 @@ class Tally:
 
     def add(self, told: Mapping[str, Any]) -> None:
         """Add a part that was written."""
-        for name in _SUMS:
-            self.sums[name] += int(told.get(name, 0))
+        self.add_sums(told)
         self.tasks.append({"status": "completed", "seconds": told.get("seconds", 0.0)})
         self.measured += read_measured(told)
         self.base += read_measured(told, "base")
         self.told.add(str(told.get("task_id", "")))
+
+    def add_sums(self, told: Mapping[str, Any]) -> None:
+        """Add what something cost, whatever came of it."""
+        for name in SUMS:
+            self.sums[name] += int(told.get(name, 0))
 
     def add_silent(self, answered: Iterable[bool]) -> None:
         """Add parts of which some told nothing in time: those whose items are all there are done all the same."""

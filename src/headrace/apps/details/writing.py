@@ -1,8 +1,9 @@
 """Writing the items of one part of a batch: asked for, named uniquely, delivered one by one, and topped up at once.
 
 Guaranteed: an item that is delivered has a name that nobody else has in its scope; a part that is written again after a
-crash, or by two at once, delivers as many items as one writer: each of its places is filled once. What was bought
-before is not bought again, since the same is asked. Not guaranteed: that all items come; what is missing is told.
+crash, or by two at once, delivers as many items as one writer: each of its places is filled once, and a name is claimed
+for one place alone, so that no other run of the part delivers it elsewhere. What was bought before is not bought again,
+since the same is asked. Not guaranteed: that all items come; what is missing is told.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ MOST_ASKS = 5
 #: Passing failures of the provider that are overcome here: seconds are what is promised.
 MOST_FAILURES = 4
 PAUSES = (0.1, 0.5)
+#: What is added up of parts.
+SUMS = ("calls", "input_tokens", "output_tokens", "rejected", "duplicates", "failures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,19 @@ def read_measured(data: Mapping[str, Any], name: str = "measured") -> list[Measu
 
 async def write(means: Means, part: Part) -> Written:
     """Write a part. Raises ProviderError for what did not pass where nothing came at all, StoreUnavailableError."""
-    return await _Writer(means, part).write()
+    writer = _Writer(means, part)
+    try:
+        return await writer.write()
+    except ProviderError:
+        told = writer.written.to_json()
+        await means.note_failure(part.batch_id, {name: told[name] for name in SUMS})
+        raise
 
 
 class _Writer:
     def __init__(self, means: Means, part: Part) -> None:
-        self._means, self._part, self._written = means, part, Written()
+        self._means, self._part = means, part
+        self.written = self._written = Written()
         self._book: NameBook = means.book(part.scope, part.slice.type)
         self._avoid: dict[str, None] = dict.fromkeys(part.avoid)
         self._keys: set[str] = set()
@@ -106,14 +116,10 @@ class _Writer:
         began, written = time.monotonic(), self._written
         outer = current_meter.get()
         token = current_meter.set(written.meter)
-        # While the model thinks: the first name then need not wait for it.
-        meeting = asyncio.create_task(self._book.meet(owner_of(self._part.slice.subtask_id)))
         try:
             await self._ask_until_whole()
             written.items = await self._stored()
         finally:
-            meeting.cancel()
-            await asyncio.gather(meeting, return_exceptions=True)
             current_meter.reset(token)
             if outer is not None:
                 outer.add(written.meter.total)
@@ -148,22 +154,20 @@ class _Writer:
     async def _overcome(self, error: ProviderError) -> bool:
         """Pause after a passing failure; False after what does not pass or failed too often, where some items came.
 
-        Raises that where there are none: then the part has nothing to tell.
+        Raises that where there are none, from an earlier run neither: then the part has nothing to tell.
         """
         self._written.failures += 1
         passes = error.transient or isinstance(error, BadOutputError)
         if passes and self._written.failures < MOST_FAILURES:
             await asyncio.sleep(random.uniform(*PAUSES))  # noqa: S311 - spreads
             return True
-        if not self._placed:
+        if not self._placed and not await self._stored():
             raise error
         return False
 
     async def _stored(self) -> list[dict[str, Any]]:
         """Return the items that stand in the places of this part, whoever put them there."""
-        if not self._placed:
-            return []
-        items = await self._means.items(self._part.batch_id, self._first - 1)
+        items = await self._means.items(self._part.batch_id, max(0, self._first - 1))
         return [plain_item(item) for item in items if item["subtask_id"] == self._part.slice.subtask_id]
 
     async def _ask(self, number: int) -> None:
@@ -187,7 +191,8 @@ class _Writer:
         if item.key in self._keys:
             self._written.duplicates += 1
             return
-        claimed = await self._book.claim([item.name], owner=owner_of(part.slice.subtask_id))
+        owner = owner_of(part.slice.subtask_id, self._placed)
+        claimed = await self._book.claim([item.name], owner=owner, only_one=True)
         if not claimed.accepted:
             self._written.duplicates += 1
             self._avoid |= dict.fromkeys([item.name, *(each.because for each in claimed.rejected if each.because)])

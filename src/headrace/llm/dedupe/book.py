@@ -33,6 +33,7 @@ class _Ask:
     batch: Batch
     owner: UUID
     limit: int | None
+    only_one: bool
 
 
 class NameBook:
@@ -64,31 +65,26 @@ class NameBook:
         self._is_current = False
         #: whose names that were taken elsewhere we have learnt
         self._owners: set[UUID] = set()
-        #: who is about to claim
-        self._newcomers: set[UUID] = set()
         self._claiming = asyncio.Lock()
         self._asks: Coalescer[_Ask, Claimed] = Coalescer(self._claim_all)
 
-    async def claim(self, candidates: Sequence[str], *, owner: UUID, limit: int | None = None) -> Claimed:
+    async def claim(
+        self, candidates: Sequence[str], *, owner: UUID, limit: int | None = None, only_one: bool = False
+    ) -> Claimed:
         """Take the candidates that are nobody's and like nobody's, in order, at most `limit` of them (default: all).
 
         `owner`: whoever repeats a claim with the same owner after a crash gets the same answer: the id of the job or
-        item the names are for. One owner's claims must not run side by side in two processes. Raises
-        StoreUnavailableError; claim again then. Raises InvalidInputError for what is no list of texts.
+        item the names are for. One owner's claims must not run side by side in two processes, except with `only_one`:
+        one name of the owner at most will ever be used, so that those it took elsewhere need not be known, which saves
+        a read for each new owner. Raises StoreUnavailableError; claim again then. Raises InvalidInputError for what is
+        no list of texts.
         """
         if isinstance(candidates, str) or not all(isinstance(each, str) for each in candidates):
             raise InvalidInputError("candidates", "must be a list of texts", candidates)
         if limit is not None:
             check_whole("limit", limit, least=0)
         # Claims that come while one is under way go together in the next.
-        return await self._asks.put(_Ask(Batch(candidates, self.rule), owner, limit))
-
-    async def meet(self, owner: UUID) -> None:
-        """Learn what there is before the first claim of an owner, which then need not wait for that."""
-        self._newcomers.add(owner)
-        async with self._claiming:
-            if owner not in self._owners:
-                await self._know(frozenset(self._newcomers))
+        return await self._asks.put(_Ask(Batch(candidates, self.rule), owner, limit, only_one))
 
     async def known_names(self) -> list[str]:
         """Return the names of the scope, oldest first, as for a prompt."""
@@ -130,7 +126,7 @@ class NameBook:
     async def _claim_all(self, asks: Sequence[_Ask]) -> list[Claimed]:
         """Answer several claims in their order, by one claim of the store."""
         async with self._claiming:
-            await self._know({ask.owner for ask in asks})
+            await self._know({ask.owner for ask in asks if not ask.only_one})
             # Each further turn follows upon a claim of somebody else that went through.
             while True:
                 answers, wanted = await self._judge(asks)
@@ -142,7 +138,6 @@ class NameBook:
         self._is_current = self._is_current and owners <= self._owners
         await self._catch_up()
         self._owners |= owners
-        self._newcomers -= owners
 
     async def _judge(self, asks: Sequence[_Ask]) -> tuple[list[Claimed], list[NewName]]:
         """Return the answers there will be if nobody else takes a name meanwhile, and what they accept."""
