@@ -76,8 +76,8 @@ def check_webhooks(webhooks: WebhookSettings) -> None:
     rule = f"must not be below webhooks.first_retry, {format_duration(webhooks.first_retry)}"
     shown = format_duration(webhooks.longest_retry)
     _require(webhooks.longest_retry >= webhooks.first_retry, "longest_retry", rule, shown)
-    # Waits are drawn by lot, half of them on average.
-    least = webhooks.retry_for * 2 / WEBHOOK_SPEC.max_attempts
+    # Waits are drawn by lot, half of them on average, and the first ones are short: a third leaves room for both.
+    least = webhooks.retry_for * 3 / WEBHOOK_SPEC.max_attempts
     rule = f"must be at least {format_duration(least)}, or the tries are used up before retry_for is over"
     _require(webhooks.longest_retry >= least, "longest_retry", rule, shown)
 

@@ -219,3 +219,13 @@ async def test_every_route_that_writes_asks_for_json_and_refuses_other_sites(
         assert simple.status_code == 415, path
         foreign = await client.request(method, path, headers={**JSON, "origin": "https://evil.example"})
         assert foreign.status_code == 403, path
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("runs", {"workflow": "twice", "input": 1}), ("jobs", {"task": "double", "args": [1]})]
+)
+async def test_two_idempotency_keys_are_refused(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> None:
+    """Nobody can tell which of them is meant."""
+    headers = [*JSON.items(), ("idempotency-key", "a"), ("idempotency-key", "b")]
+    answer = await client.post(f"/api/v1/{path}", json=body, headers=headers)
+    assert (answer.status_code, code_of(answer)) == (400, "invalid_request")

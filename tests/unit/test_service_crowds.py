@@ -80,8 +80,9 @@ def test_connections_that_ask_for_nothing_are_cut_at_the_second_look() -> None:
     assert [one.cuts for one in (late, asked, again)] == [1, 0, 1]
 
 
-async def test_a_client_that_leaves_an_answer_unread_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its request ends, and makes room."""
+@pytest.mark.parametrize("path", ["/x", "/healthz"])
+async def test_a_client_that_leaves_an_answer_unread_is_cut(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """Its request ends, and makes room; of what is open to everybody too."""
     monkeypatch.setattr("headrace.service.streams.SLOW_SECONDS", 0.02)
 
     async def answers(scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +98,7 @@ async def test_a_client_that_leaves_an_answer_unread_is_cut(monkeypatch: pytest.
     streams = Streams(1)
     streams.cut = cuts.append
     crowd = Crowd(answers, streams)
-    scope = {"type": "http", "method": "GET", "path": "/x", "raw_path": b"/x", "client": ("127.0.0.1", 7)}
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "client": ("127.0.0.1", 7)}
     await asyncio.wait_for(crowd(scope, silence, unread), 5)
     assert (cuts, crowd._running) == ([("127.0.0.1", 7)], 0)
 

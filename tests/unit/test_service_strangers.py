@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,10 @@ from headrace.service.access import Access
 from headrace.service.attempts import MOST, Attempts
 from headrace.service.problems import RequestError
 from headrace.service.strangers import Strangers
+from tests.unit.flow_serving import flows_app, put
 from tests.unit.gate_calls import gated, login
-from tests.unit.service_calls import code_of
+from tests.unit.service_calls import JSON, code_of
+from tests.unit.test_flows_webhooks import hooked
 
 RESUME = "/api/v1/resume/"
 
@@ -87,3 +90,16 @@ async def test_pages_behind_a_proxy_that_ends_tls_may_send_with_a_token(with_tok
         host = client.base_url.host
         answer = await client.post("/api/v1/jobs", json={}, headers={**headers, "origin": f"https://{host}"})
         assert answer.status_code == status
+
+
+async def test_parameters_of_a_path_give_no_more_guesses() -> None:
+    """Wrong credentials are counted for the webhook, whatever stands in its path."""
+    own: dict[str, Any] = {
+        "authentication": "headerAuth",
+        "credentials": {"httpHeaderAuth": {"id": "1", "name": "Token"}},
+    }
+    app, headers = flows_app(), {**JSON, "x-token": "guess"}
+    async with gated(app) as (client, _):
+        await put(app, hooked("Own", "own/:id", **own))
+        answers = [await client.post(f"/webhook/own/{number}", json={}, headers=headers) for number in range(MOST + 1)]
+        assert (answers[MOST - 1].status_code, answers[MOST].status_code) == (401, 429)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from headrace import App, chain
+from headrace import App, Backoff, chain
+from headrace.engine.operations import retry_job
 from headrace.engine.queries import show_job
 from headrace.model.errors import ConfigError, ConflictError, InvalidInputError, PayloadTooLargeError
 from headrace.model.job import JobError, JobState
@@ -18,7 +20,7 @@ from headrace.model.targets import ForbiddenTargetError
 from headrace.webhook_settings import WebhookSettings, check_webhooks
 from headrace.webhooks import delivery, verify
 from tests.unit.service_calls import code_of, served
-from tests.unit.webhook_site import NEW, OLD, Receiver, add_flows, receiver, sending_app, status
+from tests.unit.webhook_site import NEW, OK, OLD, Receiver, add_flows, receiver, sending_app, status
 from tests.waiting import wait_until
 
 
@@ -318,9 +320,9 @@ def test_a_cloud_keeps_its_secrets_from_private_networks() -> None:
 
 def test_tries_last_as_long_as_messages_are_tried() -> None:
     """Else a dead letter would come long before the time that is configured."""
-    with pytest.raises(ConfigError, match=r"webhooks.longest_retry must be at least 28m48s, or the tries are used up"):
+    with pytest.raises(ConfigError, match=r"webhooks.longest_retry must be at least 43m12s, or the tries are used up"):
         check_webhooks(WebhookSettings(longest_retry=timedelta(minutes=5)))
-    check_webhooks(WebhookSettings(longest_retry=timedelta(minutes=5), retry_for=timedelta(hours=4)))
+    check_webhooks(WebhookSettings(longest_retry=timedelta(minutes=5), retry_for=timedelta(hours=2)))
 
 
 async def test_where_a_message_goes_is_shown_without_its_secrets() -> None:
@@ -330,3 +332,46 @@ async def test_where_a_message_goes_is_shown_without_its_secrets() -> None:
         job = await delivery(app, "http://127.0.0.1:8999/hook?key=secret", "order.packed", None)
         view, _ = await show_job(app.runtime.stores.inspect, job)
     assert "secret" not in str(view.args) and "http://127.0.0.1:8999/…" in str(view.args)
+
+
+async def test_each_round_of_a_batch_has_a_message_of_its_own() -> None:
+    """A receiver that leaves out the ids that it has must still hear of the second round."""
+    app, failed = sending_app(), set[int]()
+
+    @app.task(retry=Backoff.none())
+    async def second(number: int) -> int:
+        if number not in failed:
+            failed.add(number)
+            raise ValueError("not yet")
+        return number
+
+    async with receiver() as site, app.worker():
+        batch = await app.submit(second, [1], webhook=site.url)
+        await came(site)
+        await batch.retry_failed()
+        await came(site, 2)
+        assert [message.document["data"]["round"] for message in site.came] == [1, 2]
+        assert len({message.headers["webhook-id"] for message in site.came}) == 2
+
+
+@pytest.mark.parametrize("key", [None, "order-7"])
+async def test_a_dead_letter_that_is_sent_again_keeps_its_id(key: str | None) -> None:
+    """With a key and without one: the receiver may have it already."""
+    app = sending_app(retry_for=timedelta(milliseconds=1))
+    async with receiver(status(503), OK) as site, app.worker():
+        job = await delivery(app, site.url, "order.packed", None, key)
+        assert await ended(app, job) is JobState.FAILED
+        again = await retry_job(app.runtime.stores, job)
+        assert await ended(app, again) is JobState.SUCCEEDED
+        assert len({message.headers["webhook-id"] for message in site.came}) == 1
+
+
+def test_the_least_wait_that_is_allowed_lasts() -> None:
+    """Few messages are given up before their time, though waits are drawn by lot."""
+    retry_for, draw, early = timedelta(hours=24), random.Random(1), 0
+    policy = Backoff.exponential(max_attempts=100, base="5s", cap=retry_for * 3 / 100)
+    check_webhooks(WebhookSettings(longest_retry=policy.cap, retry_for=retry_for))
+    for _ in range(200):
+        waited = (policy.delay(failures=number, random=draw.random()) for number in range(1, 100))
+        early += sum(waited, timedelta()) < retry_for
+    assert early <= 2

@@ -51,6 +51,7 @@ class Guard:
                 check_host(headers, self._gate.access)
             _check_origin(scope, headers, self._gate.access)
             _check_address(scope)
+            _check_key(headers)
             scope[CALLER] = await self._gate.admit(scope, headers)
             # A method that is not for the address is told so, whatever came with it.
             if self._gate.permits.find(scope["method"], scope["path"]) is not None:
@@ -133,6 +134,13 @@ def _check_address(scope: Scope) -> None:
         unquote(scope["query_string"], errors="strict")
     except UnicodeDecodeError:
         raise RequestError(400, "invalid_request", "the address must be UTF-8, percent-encoded") from None
+
+
+def _check_key(headers: Headers) -> None:
+    """Refuse several idempotency keys, of which none can be told to be the one that is meant."""
+    count = len(headers.getlist("idempotency-key"))
+    if count > 1:
+        raise RequestError(400, "invalid_request", f"one Idempotency-Key header may be sent, got {count}")
 
 
 def _check_type(scope: Scope, headers: Mapping[str, str]) -> None:

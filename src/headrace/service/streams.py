@@ -74,7 +74,7 @@ class Crowd:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "http" and is_public(scope):
-            await self._inner(scope, receive, send)
+            await self._answer(scope, receive, send)
             return
         if scope["type"] == "http" and self._running - self._streams.open >= self._most:
             detail = f"{self._most:,} requests run already: try again in a moment"
@@ -82,11 +82,15 @@ class Crowd:
             return
         self._running += 1
         try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._running -= 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
             await self._inner(scope, receive, self._in_time(scope, send))
         except _SlowClientError:
             self._streams.cut(scope["client"])
-        finally:
-            self._running -= 1
 
     @staticmethod
     def _in_time(scope: Scope, send: Send) -> Send:

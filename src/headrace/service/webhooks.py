@@ -111,8 +111,9 @@ def _check_login(app: App, listener: webhooks.Listener, request: Request, caller
         return ""
     if caller.token is not None:
         return credential.name
-    # What people choose can be guessed: for each webhook on its own, so that nobody keeps others from theirs.
-    about = request.url.path
+    # What people choose can be guessed: for each webhook on its own, so that nobody keeps others from theirs, and
+    # whatever stands for the parameters of its path, so that those give nobody more guesses.
+    about = f"{listener.workflow} {listener.node}"
     caller.check_pace(about)
     if not webhooks.is_let_in(credential, request.headers):
         asks = {"www-authenticate": 'Basic realm="webhook", charset="UTF-8"'} if credential.kind == "basic" else {}

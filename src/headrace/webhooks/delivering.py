@@ -68,8 +68,18 @@ def register(app: App) -> None:
             return Snooze(AGAIN)
         except (Gone, NotFoundError) as error:
             return Cancel(str(error))
-        sending = _Sending(client, settings, message_id(subject, order["url"], ctx.job_id), kept["body"].encode())
+        told = told_of(subject or order.get("id", ""), json.loads(kept["body"]))
+        sending = _Sending(client, settings, message_id(told, order["url"], ctx.job_id), kept["body"].encode())
         return await sending.deliver(order["url"], datetime.fromtimestamp(kept["began"], UTC))
+
+
+def told_of(subject: str, body: dict[str, Any]) -> str:
+    """Return what a message tells of: a batch closes once more after each round, which is another message.
+
+    >>> told_of("7", {"type": "run.ended"}), told_of("8", {"type": "batch.closed", "data": {"closed_at": "2031-01-31"}})
+    ('7', '8 2031-01-31')
+    """
+    return f"{subject} {body['data']['closed_at']}" if body["type"] == "batch.closed" else subject
 
 
 def message_id(subject: str, url: str, job_id: UUID) -> str:

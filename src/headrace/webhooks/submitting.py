@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from headrace.model.errors import InvalidInputError, PayloadTooLargeError
 from headrace.model.names import check_key
@@ -36,8 +36,9 @@ async def delivery(app: App, url: str, type: str, data: Any, key: str | None = N
     call = app.find_task(TASK)
     subject = "" if key is None else check_key("key", key)
     made = call if key is None else call.options(key=subject)
-    # Without the time, so that the same key goes with the same message.
-    handle = await made.enqueue(subject, order(checked, **message))
+    # Without the time, so that the same key goes with the same message; what has no key is known by an id of its own.
+    own = {"id": str(uuid4())} if key is None else {}
+    handle = await made.enqueue(subject, order(checked, **message, **own))
     return handle.id
 
 
