@@ -23,6 +23,8 @@ WORKERS = 3
 GRACES = ["5s", "200ms"]
 #: From SIGTERM to the end of a worker: its grace, what it still records, and a busy machine.
 LONGEST_END = timedelta(seconds=20)
+#: For a slow job to be started, behind what the clients sent before it.
+LONGEST_WAIT = timedelta(seconds=60)
 
 
 def start(run: Campaign, number: int) -> Actor:
@@ -56,7 +58,7 @@ async def occupy(run: Campaign, number: int, pid: int) -> None:
     for again in range(20):
         token = f"slow-{number}-{again}"
         run.client(token, "slow")
-        await wait_until(lambda sent=token: runs_slow_job(run, pid) or are_taken(run, sent))  # type: ignore[misc]
+        await wait_until(lambda sent=token: runs_slow_job(run, pid) or are_taken(run, sent), LONGEST_WAIT)  # type: ignore[misc]
         if runs_slow_job(run, pid):
             return
     raise AssertionError(f"process {pid} took none of the slow jobs of 20 calls")

@@ -73,6 +73,11 @@ class World:
         await wait_until(ended, timedelta(seconds=20), message="the batch to end")
         return found
 
+    async def figures(self) -> list[FeedEntry]:
+        """Return the figures of the batches that ended, once there are any: they are kept behind the end's event."""
+        feed = self.app.feed("details.done")
+        return await wait_until(feed.read, timedelta(seconds=20), message="the figures behind the end")
+
     async def rebuilt(self, batch_id: str, session_id: str) -> BatchState:
         """Return the state of a batch by its domain events alone, once these tell its end."""
 

@@ -40,7 +40,7 @@ async def test_a_batch_that_nobody_follows_is_ended(queue: str, store: str, tmp_
         await sweep(world)
         entries = await world.entries(batch_id)
         assert (entries[-1].type, entries[-1].data["status"]) == ("completed", "cancelled")
-        [done] = await world.app.feed("details.done").read()
+        [done] = await world.figures()
         assert (done.key, done.data["status"]) == (batch_id, "cancelled")
         session = (await world.details.find(batch_id))["session_id"]
         assert (await world.rebuilt(batch_id, session)).status == "cancelled"
@@ -116,7 +116,7 @@ async def test_what_dead_parts_cost_is_on_the_bill(tmp_path: Path) -> None:
         ending = entries[-1].data
         assert ending["dead_letters"] == 1
         assert ending["calls"] == world.provider.count() and ending["failures"] == 2
-        [done] = await world.app.feed("details.done").read()
+        [done] = await world.figures()
         assert done.data["calls"] == ending["calls"]
 
 

@@ -150,7 +150,7 @@ async def test_a_flow_that_fails_for_good_ends_its_batch(tmp_path: Path, monkeyp
     async with details_on("memory", tmp_path) as world:
         batch_id, entries = await world.make(count=3)
         assert (entries[-1].data["status"], tries[batch_id]) == ("failed", 2)
-        [done] = await world.app.feed("details.done").read()
+        [done] = await world.figures()
         assert (done.key, done.data["status"]) == (batch_id, "failed")
 
 

@@ -44,7 +44,7 @@ async def test_a_batch_is_delivered_item_by_item_and_ends(store: str, tmp_path: 
             "status": "completed", "delivered": 23, "dead_letters": 0,
         }  # fmt: skip
         assert entries[-1].data["calls"] >= 2 and entries[-1].data["output_tokens"] > 0
-        [done] = await world.app.feed("details.done").read()
+        [done] = await world.figures()
         assert done.data["batch_id"] == batch_id and done.data["first_response_seconds"] is not None
         shown = await world.details.view(batch_id)
         assert shown["status"] == "completed" and len(shown["items"]) == 23

@@ -21,7 +21,6 @@ from headrace.llm.gateway import LLM
 from headrace.testing.provider import ChatRequest
 from tests.integration.details_world import STORES, Names, details_on, names_of
 from tests.integration.test_details_ends import part_of
-from tests.waiting import wait_until
 
 #: Unlike one another by any rule.
 POOL = ("Babakeru", "Dumizolefa", "Goshivyny", "Kerufale", "Mizodugo", "Nyvyshile", "Zofababa", "Lekedumi")
@@ -114,8 +113,4 @@ async def test_two_coordinators_at_once_make_one_batch(
         kinds = Counter(entry.type for entry in await world.entries(batch_id))
         assert kinds == {"accepted": 1, "item": 12, "first_response": 1, "completed": 1}
         assert entries[-1].data["status"] == "completed"
-
-        async def noted() -> list[str | None]:
-            return [entry.key for entry in await world.app.feed("details.done").read()]
-
-        assert await wait_until(noted) == [batch_id]
+        assert [entry.key for entry in await world.figures()] == [batch_id]
