@@ -108,12 +108,13 @@ class Campaign:
             self._loading.result()
 
     async def _kill(self, names: Sequence[str]) -> None:
+        # Before it is known who is at work: from then to the kill no time may be lost, or it hits nobody.
+        continued = continued_parts(self._line.provider)
         hit = await self._at_work(names[0])
         self.report.kills.append(Kill(names, self._now, hit))
         if "redis" in names:
             assert self._line.redis is not None
             self._line.redis.call("FLUSHALL")
-        continued = continued_parts(self._line.provider)
         await asyncio.gather(*(self._line.kill(name) for name in names))
         if names[0] == "agent" and {name for name in self._line.processes if "agent" in name} <= {*names}:
             await self._until_continued(continued)

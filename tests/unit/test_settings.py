@@ -79,6 +79,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {
     ("blob_storage", "region"): S3,
     ("blob_storage", "access_key"): {**S3, "secret_key": "k"},
     ("blob_storage", "secret_key"): {**S3, "access_key": "k"},
+    ("webhooks", "retry_for"): {"longest_retry": timedelta(hours=2)},
     ("events.kafka", "sasl_mechanism"): {"security_protocol": "sasl_ssl"},
 }
 
