@@ -91,6 +91,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on() -> None:
         assert here.calls().total() <= 20 + 4
 
 
+@pytest.mark.slow
 def test_with_json_progress_is_shown_to_a_terminal_alone() -> None:
     """A person sees a bar on standard error; a program reads one document, and nothing from standard error."""
     with place(6, latency="0.3") as here:

@@ -149,7 +149,7 @@ async def schedule(site: Site) -> AsyncIterator[Schedule]:
     [
         pytest.param("postgres", signal.SIGKILL, id="postgres-killed", marks=pytest.mark.slow),
         pytest.param("postgres", signal.SIGSTOP, id="postgres-frozen"),
-        pytest.param("redis", signal.SIGKILL, id="redis-killed"),
+        pytest.param("redis", signal.SIGKILL, id="redis-killed", marks=pytest.mark.slow),
         pytest.param("redis", signal.SIGSTOP, id="redis-frozen", marks=pytest.mark.slow),
     ],
     indirect=["site"],

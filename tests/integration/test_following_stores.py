@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace import App, StoreUnavailableError, chain, map_
+from headrace import App, StorageResetError, StoreUnavailableError, chain, map_
 from headrace.engine.following.batch import BatchGrower
 from headrace.engine.following.run import RunGrower
 from headrace.model.feed import NewEntry
 from headrace.settings import load_settings
+from headrace.stores.redis import RedisSite, adopt, create_namespace
 from tests.backends.postgres import empty_schema, stores_on
 from tests.backends.redis import empty_site
 from tests.backends.server import shared_server
@@ -22,6 +23,7 @@ from tests.backends.valkey import ValkeyServer
 from tests.integration.postgres_setup import connection
 from tests.unit.event_reading import Event, Stream
 from tests.unit.test_service_following import follow, listening
+from tests.waiting import wait_until
 
 COUNT = 30
 
@@ -163,3 +165,35 @@ async def test_a_flushed_server_beside_the_store_takes_nothing_from_feeds(server
             server.call("FLUSHALL")
             assert await feed.append("paid", 1, key="paid/1") == 1
             assert await feed.append("paid", 2, key="paid/2") == (await anext(entries)).seq == 2
+
+
+async def test_a_feed_of_a_store_that_was_flushed_is_followed_from_its_new_beginning(
+    server: ValkeyServer, tmp_path: Path
+) -> None:
+    """What was in it is lost and nothing is appended until the store is adopted; then followers see all that comes."""
+    site = RedisSite(server.url, memory=tmp_path / "redis-epochs.json")
+    await create_namespace(site)
+    async with shop(tmp_path, HEADRACE_URL=server.url) as app:
+        feed = app.feed("orders")
+        async with aclosing(feed.follow()) as entries, asyncio.timeout(20):
+            for number in range(3):
+                await feed.append("paid", number, key=f"paid/{number}")
+            assert [(await anext(entries)).seq for _ in range(3)] == [1, 2, 3]
+            await wait_until(lambda: app.runtime.feeds._tails["orders"].end == 3)
+            server.call("FLUSHALL")
+            with pytest.raises(StorageResetError, match="headrace queue adopt"):
+                await feed.append("paid", 3, key="paid/3")
+            await adopt(site)
+            await _append_again(app)
+            assert [(entry.seq, entry.data) for entry in [await anext(entries) for _ in range(2)]] == [(1, 7), (2, 8)]
+
+
+async def _append_again(app: App) -> None:
+    """Append two entries once the app has noticed that its store was adopted."""
+    while True:
+        try:
+            await app.feed("orders").append("paid", 7, key="paid/7")
+            break
+        except StorageResetError:
+            await asyncio.sleep(0.05)
+    await app.feed("orders").append("paid", 8, key="paid/8")

@@ -16,8 +16,13 @@ from tests.mutants.pause_mutants import PAUSE_MUTANTS
 from tests.mutants.simulation_mutants import MOST_SEEDS, MUTANTS, Mutant
 
 ALL = (*MUTANTS, *PAUSE_MUTANTS)
-#: Found only after hundreds of seeds: they run with the long tests.
+#: Found only after many seeds: they run with the long tests.
 LATE = {
+    "session expiry: a dead session claims",
+    "lost claims: nobody looks for them again",
+    "rates: time before a change counts by the new rate",
+    "breakers: a dead probe keeps its place",
+    "shares: starting a job does not move the tag",
     "ordered locks: each takes them in the order it was given",
     "locked limits: queues that share a cap count at the same time",
 }

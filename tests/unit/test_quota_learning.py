@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.model.learning import LEAST_FLOW, Learnt, TokenTime, cut, grow, slow
+from headrace.model.learning import LEAST_FLOW, Learnt, Refusals, TokenTime, cut, grow, slow
 
 FLOWS = st.floats(0.01, 1e6)
 
@@ -70,3 +70,14 @@ def test_answers_that_slow_down_are_noticed() -> None:
 def test_slowness_costs_no_more_than_a_refusal(flow: float, gradient: float) -> None:
     """The flow is lowered by the gradient, by three tenths at most."""
     assert 0.7 * flow * 0.999 <= slow(Learnt(flow), gradient).flow <= flow
+
+
+def test_refusals_now_and_then_are_seldom_once_calls_were_answered() -> None:
+    """One call of forty is; at the beginning, or one of ten, is not."""
+    few = many = Refusals()
+    for number in range(400):
+        few = few.after(refused=number % 40 == 39)
+        many = many.after(refused=number % 10 == 9)
+        assert number > 30 or not few.seldom
+    assert (few.seldom, many.seldom) == (True, False)
+    assert 0.01 < few.share < 0.05 < many.share < 0.2

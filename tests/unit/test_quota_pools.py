@@ -298,6 +298,27 @@ def test_many_refusals_at_once_are_one_closing() -> None:
     on(scenario)
 
 
+def test_a_provider_that_is_busy_now_and_then_is_not_asked_less() -> None:
+    """While less is sent than flows, a refusal of one call in forty is no reason to send less: the first alone lowers.
+
+    One call in ten is: the limits may be wrong.
+    """
+
+    async def scenario(world: World) -> None:
+        for calls, every, ends in ((400, 40, lambda learnt: learnt >= 0.7), (120, 10, lambda learnt: learnt < 0.4)):
+            for number in range(calls):
+                reservation = await world.quotas[0].reserve(world.pool, SMALL)
+                if number % every == every - 1:
+                    reservation.refuse(SECOND / 5)
+                else:
+                    reservation.settle(USED)
+                await asyncio.sleep(1)
+            learnt = world.quotas[0].stats()[0].learnt
+            assert ends(learnt), learnt
+
+    on(scenario)
+
+
 def test_backoff_where_no_wait_is_told() -> None:
     """Half a second at first, with jitter, then twice as long each time, half a minute at most."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from contextlib import ExitStack
 
 import pytest
 
-from headrace.providers.reading_tempo import FREE, LONGEST, ReadingTempo
+from headrace.providers.reading_tempo import DENSE, FREE, LONGEST, Gathering, ReadingTempo
 
 
 @pytest.mark.parametrize(("streams", "seconds"), [(0, 0.0), (FREE, 0.0), (FREE + 20, 0.01), (FREE + 5_000, LONGEST)])
@@ -22,20 +21,38 @@ def test_the_more_streams_the_longer_they_pause(streams: int, seconds: float) ->
     assert tempo.seconds == 0.0
 
 
-async def test_what_came_during_a_pause_is_read_without_another() -> None:
-    """A pause is made once behind a piece that was waited for, and none behind those that lay ready."""
+async def test_what_came_during_a_pause_is_given_with_the_next_piece() -> None:
+    """Of a dense stream: it pauses behind a piece that was waited for, and not behind those that lay ready."""
     tempo = ReadingTempo()
+    gathering = Gathering(tempo)
     with ExitStack() as opened:
         for _ in range(FREE + 60):
             opened.enter_context(tempo.counted())
+        assert not gathering.holds_back()
         before = time.monotonic()
-        resumed = await tempo.pause(0.0)
-        assert resumed - before >= 0.029
-        assert await asyncio.wait_for(tempo.pause(time.monotonic()), 5) <= time.monotonic()
-        lying = time.monotonic()
-        assert await tempo.pause(lying) == lying, "it lay ready"
+        await gathering.pause()
+        assert time.monotonic() - before >= 0.029
+        for is_dense in (False, True):
+            for _ in range(DENSE):
+                gathering._resumed = time.monotonic()
+                assert gathering.holds_back() is is_dense
+                if not is_dense:
+                    before = time.monotonic()
+                    await gathering.pause()
+                    assert time.monotonic() - before < 0.029, "it lay ready"
+            gathering._resumed = 0.0
+            assert not gathering.holds_back(), "it was waited for"
+            await gathering.pause()
+        gathering._resumed = 0.0
+        assert not gathering.holds_back()
+        await gathering.pause()
+        gathering._resumed = time.monotonic()
+        assert not gathering.holds_back(), "nothing lay ready behind the last pause: the next one may be far"
 
 
 async def test_few_streams_do_not_pause() -> None:
-    """Then nothing is waited for."""
-    assert await ReadingTempo().pause(0.0) == 0.0
+    """Then nothing is waited for, and nothing held back."""
+    gathering = Gathering(ReadingTempo())
+    for _ in range(3):
+        assert not gathering.holds_back()
+        await gathering.pause()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx2
 import pytest
@@ -170,7 +170,7 @@ async def test_no_other_site_is_let_in_by_the_browser(client: httpx2.AsyncClient
 )
 async def test_headers(client: httpx2.AsyncClient, headers: dict[str, str], status: int, code: str) -> None:
     """A page of another site reaches nothing: by another name of this host, by its origin, or by a simple request."""
-    body = b'{"workflow": "twice", "input": 1, "key": "k"}'
+    body = f'{{"workflow": "twice", "input": 1, "key": "{uuid4()}"}}'
     answer = await client.post(RUNS, content=body, headers={**JSON, **headers})
     assert answer.status_code == status, answer.text
     assert answer.headers["x-content-type-options"] == "nosniff"

@@ -25,6 +25,8 @@ CREEP = 0.006
 ABOVE, RISE = 1.03, 0.5
 #: So far above it what was refused says nothing any more.
 DISPROVED = 1.3
+#: Fewer refusals per call are seldom, over so many of the latest calls; at first so many are thought to be refused.
+SELDOM, MOST_CALLS, FIRST_CALLS = 0.05, 200, 2
 #: The least flow: one call in so many seconds is still sent, or nothing would ever be learnt again.
 LEAST_FLOW = 1e-3
 
@@ -76,6 +78,39 @@ def grow(learnt: Learnt, seconds: float, *, ceiling: float | None = None) -> Lea
         return Learnt(ceiling)
     disproved = refused is not None and flow > DISPROVED * refused
     return Learnt(flow, None if disproved else refused)
+
+
+def unexplained(learnt: Learnt) -> Learnt:
+    """Return what is left after a refusal now and then, while less was sent than flows: the flow was not the reason.
+
+    A provider that is busy refuses so. To send less would not help, and if the flow is wanted later, it may grow fast.
+
+    >>> unexplained(Learnt(70.0, refused=100.0))
+    Learnt(flow=70.0, refused=None)
+    """
+    return Learnt(learnt.flow)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """How many of the latest calls closed a pool; at first they are thought to be many."""
+
+    share: float = 1.0
+    calls: int = FIRST_CALLS
+
+    @property
+    def seldom(self) -> bool:
+        """Whether they are so few that a provider may be busy now and then, rather than asked too much."""
+        return self.share < SELDOM
+
+    def after(self, *, refused: bool) -> Refusals:
+        """Return the share with one more call.
+
+        >>> Refusals().after(refused=False).after(refused=True).share
+        0.75
+        """
+        calls = min(self.calls + 1, MOST_CALLS)
+        return Refusals(self.share + (refused - self.share) / calls, calls)
 
 
 #: Answers that are needed to know how long a token takes.

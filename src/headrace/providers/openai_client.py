@@ -15,7 +15,7 @@ import openai
 from headrace.model.llm import LLMSettings
 from headrace.providers.bounded import bound_response
 from headrace.providers.fault import Fault, FaultError, Progress, UnreachableError
-from headrace.providers.reading_tempo import ReadingTempo
+from headrace.providers.reading_tempo import Gathering, ReadingTempo
 
 #: The SDK wants a key even where the server wants none.
 _NO_KEY = "none"
@@ -108,11 +108,22 @@ class SdkClient:
 
 
 async def _chunks(response: Any, tempo: ReadingTempo) -> AsyncIterator[bytes]:
-    resumed = 0.0
+    held, gathering = bytearray(), Gathering(tempo)
     with _sorted():
-        async for chunk in response.iter_bytes():
-            yield chunk
-            resumed = await tempo.pause(resumed)
+        try:
+            async for chunk in response.iter_bytes():
+                held += chunk
+                if gathering.holds_back():
+                    continue
+                yield bytes(held)
+                held.clear()
+                await gathering.pause()
+        except (httpx2.HTTPError, httpx2.StreamError, openai.APIError):
+            if held:  # it was answered, and may be paid for
+                yield bytes(held)
+            raise
+        if held:
+            yield bytes(held)
 
 
 async def _read_end(chunks: AsyncIterator[bytes]) -> None:

@@ -33,14 +33,20 @@ def preferred_wait(header: str | None) -> int:
 
 async def first_items(feed: Feed, seconds: float) -> list[Mapping[str, Any]] | None:
     """Return the items of the first response of a batch; None where they are not there in time."""
-    items: list[Mapping[str, Any]] = []
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds), aclosing(feed.follow()) as entries:
-            async for entry in entries:
-                if entry.type == "item":
-                    items.append(entry.data)
-                elif entry.type in _FIRST:
-                    return items
+        async with asyncio.timeout(seconds):
+            return await _until_first(feed)
+    return None
+
+
+async def _until_first(feed: Feed) -> list[Mapping[str, Any]] | None:
+    items: list[Mapping[str, Any]] = []
+    async with aclosing(feed.follow()) as entries:
+        async for entry in entries:
+            if entry.type in _FIRST:
+                return items
+            if entry.type == "item":
+                items.append(entry.data)
     return None
 
 

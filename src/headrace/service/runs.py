@@ -54,14 +54,21 @@ class RunPage(Page):
     state: RunState | None = None
 
 
-@router.post("", status_code=201, dependencies=[needs(Scope.SUBMIT)])
+@router.post(
+    "", status_code=201, dependencies=[needs(Scope.SUBMIT)],
+    responses={200: {"description": "the key was used before for the same: its run"}},
+)  # fmt: skip
 async def start_run(app: Served, body: StartRun, response: Response, key: IdempotencyKey = None) -> dict[str, Any]:
-    """Start a run and return its id once it is stored; the same key and body give the same run again."""
+    """Start a run and return its id once it is stored.
+
+    The same key and body give the run that was started before, with 200 rather than 201; another body is a conflict.
+    """
     if key is not None and body.key not in (None, key):
         raise InvalidInputError("key", f"must be that of the header Idempotency-Key, {key!r}", body.key)
     chosen = body.key if key is None else key
     options = start_options(chosen, body.user_id, body.correlation_id, body.metadata, body.webhook)
     run = await app.start_json(body.workflow, body.input, options)
+    response.status_code = 201 if run.id == options.run_id else 200
     return _created(response, run.id)
 
 

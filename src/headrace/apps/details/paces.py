@@ -43,8 +43,9 @@ class Paces:
 
     async def _learn(self) -> None:
         feed = self._app.feed(DONE_FEED)
-        if self._seen < 0:
-            self._seen = max(0, await feed.end() - REMEMBERED)
+        end = await feed.end()
+        if self._seen < 0 or end < self._seen:  # nothing was read, or all was pruned and its numbers begin again
+            self._seen = max(0, end - REMEMBERED)
         for entry in await feed.read(self._seen, 200):
             self._seen = entry.seq
             now, base = self._known.now, self._known.base

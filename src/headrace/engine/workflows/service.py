@@ -43,6 +43,8 @@ class StartOptions:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     #: A URL, which was checked, that is told of the run's end.
     webhook: str | None = None
+    #: The run's id, unless the key was used before.
+    run_id: UUID = field(default_factory=uuid7)
 
 
 class RunService:
@@ -74,7 +76,7 @@ class RunService:
         context = self._context(parse_graph(json.loads(stored.graph)), options)
         told = () if options.webhook is None else (options.webhook,)
         body = hash_text(name, text, *told) if options.key is not None else ""
-        return await self._start(stored, text, context, options.key, body)
+        return await self._start(stored, text, context, options, body)
 
     def _context(self, graph: Graph, options: StartOptions) -> dict[str, Any]:
         """Return what the run's nodes are told beside its input, and how its tasks' jobs are stored."""
@@ -93,10 +95,10 @@ class RunService:
         } | ({} if options.webhook is None else {"webhook": options.webhook})
 
     async def _start(  # noqa: PLR0913 - facts of one run
-        self, stored: StoredWorkflow, text: str, context: Mapping[str, Any], key: str | None, body_hash: str,
+        self, stored: StoredWorkflow, text: str, context: Mapping[str, Any], options: StartOptions, body_hash: str,
         again: tuple[UUID, str | None] | None = None,
     ) -> UUID:  # fmt: skip
-        run_id = uuid7()
+        run_id, key = options.run_id, options.key
         layout = Layout(parse_graph(json.loads(stored.graph)))
         own = sorted(name for name, facts in context["tasks"].items() if facts.get("own"))
         level, reason = await self._choose(stored, layout.graph, own)
@@ -164,7 +166,7 @@ class RunService:
         )
         given = await self._means.values.load(view.input)
         text = encode_json(given, field="input", most=MAX_VALUE_BYTES)
-        return await self._start(stored, text, json.loads(view.context), None, "", (view.id, first))
+        return await self._start(stored, text, json.loads(view.context), StartOptions(), "", (view.id, first))
 
     async def cancel(self, run_id: UUID) -> CancelAnswer:
         """Cancel a run: what waits ends at once, what runs is asked to stop. Raises NotFoundError."""

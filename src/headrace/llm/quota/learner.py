@@ -6,7 +6,7 @@ from headrace.llm.quota.central import Central
 from headrace.llm.quota.state import State
 from headrace.llm.quota.tempo import HALVED_SECONDS, Passage
 from headrace.model import learning
-from headrace.model.learning import Learnt, TokenTime
+from headrace.model.learning import Learnt, Refusals, TokenTime
 from headrace.model.quota import QuotaHint
 
 #: How often what other processes have learnt is read, while it changes.
@@ -25,6 +25,7 @@ class Learner:
     def __init__(self, state: State, central: Central) -> None:
         self._state, self._central, self._passage = state, central, Passage()
         self._token_time = TokenTime()
+        self._refusals = Refusals()
         self._scarce = False
         self._read_at = self._slow_at = 0.0
         self._declares = self._reads = True
@@ -60,10 +61,19 @@ class Learner:
         most = {str(key): left for key, left in hint.remaining.items() if str(key) in flows}
         state.balance.cap({key: left + flows[key] * age for key, left in most.items()})
 
+    def settled(self) -> None:
+        """Count a call that was not refused."""
+        self._refusals = self._refusals.after(refused=False)
+
     def refused(self) -> None:
-        """Lower the flow, once for all refusals that close the pool."""
+        """Lower the flow, once for all refusals that close the pool, unless the flow is not the reason."""
         self._advance(closed=False)
+        self._refusals = self._refusals.after(refused=True)
         tempo, now = self._state.tempo, self._state.loop.time()
+        if tempo.known and self._refusals.seldom and self._passage.slack:
+            self._cut = learning.unexplained(tempo.learnt)
+            self._closed(now)
+            return
         between = self._passage.mean(self._state.limits.burst.total_seconds())
         self._cut = learning.cut(tempo.learnt, between=between)
         self._closed(now)

@@ -105,6 +105,7 @@ class LocalPool:
         """Charge what was used."""
         used = {str(key): amount for key, amount in used_units(usage, self.limits.charge).items()}
         self._state.counts.settled += 1
+        self._pump.learner.settled()
         if usage.tokens:
             self._state.demand.answered(usage.output_tokens)
         else:

@@ -20,6 +20,9 @@ TOLD_SECONDS = 60.0
 HALVED_SECONDS = 30.0
 #: The flow between two refusals tells nothing where less time was open than this.
 TELLING_SECONDS = 0.25
+#: Where less was used than flowed for more than the first part of the time, the flow in between tells nothing; for more
+#: than the second, it was not the reason of a refusal.
+NO_SLACK, SLACK = 0.2, 0.5
 #: Told limits that differ by less are the same.
 _NEAR = 0.005
 
@@ -115,13 +118,18 @@ class Passage:
         self._flowed += flow * seconds
         self._slack += 0.0 if scarce else seconds
 
+    @property
+    def slack(self) -> bool:
+        """Whether there was a refusal, and for most of the time since then less was used than flowed."""
+        return self._slack > SLACK * self._open
+
     def mean(self, burst_seconds: float) -> float | None:
         """Return the mean flow since the last refusal; None where it tells nothing: there was none, less was used than
         flowed, or it was so lately that calls of other processes were still on their way.
 
         While a pool is closed a provider fills up to its burst, and no further.
         """
-        if self._at is None or self._open < TELLING_SECONDS or self._slack > 0.2 * self._open:
+        if self._at is None or self._open < TELLING_SECONDS or self._slack > NO_SLACK * self._open:
             return None
         return self._flowed / (self._open + min(self._closed, burst_seconds))
 
