@@ -168,6 +168,8 @@ class OpenAIProvider:
                     break
                 if text := reading.feed(data):
                     yield TextPart(text)
+                if not reading.is_done:
+                    await incoming.tempo.pause()
         answer = reading.finish()
         if is_whole and answer.text:
             yield TextPart(answer.text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,8 @@ import openai
 from headrace.model.llm import LLMSettings
 from headrace.providers.bounded import bound_response
 from headrace.providers.fault import Fault, FaultError, Progress, UnreachableError
-from headrace.providers.reading_tempo import Gathering, ReadingTempo
+from headrace.providers.reading_tempo import ReadingTempo
+from headrace.providers.transport import Transport, progress_of_call
 
 #: The SDK wants a key even where the server wants none.
 _NO_KEY = "none"
@@ -25,7 +25,6 @@ _CHAT, _EMBEDDINGS = "/chat/completions", "/embeddings"
 _WHOLE: openai.RequestOptions = {"security": {"bearer_auth": True}}
 #: By this header the SDK knows that a body is read by whoever asked; it goes out with the request, as its own does.
 _STREAMED: openai.RequestOptions = {**_WHOLE, "headers": {"X-Stainless-Raw-Response": "stream"}}
-_CONNECT_SECONDS = 10.0
 #: What ends an answer comes with its last text, or soon after.
 _END_SECONDS = 0.05
 
@@ -44,6 +43,7 @@ class Incoming:
 
     chunks: AsyncIterator[bytes]
     headers: Mapping[str, str]
+    tempo: ReadingTempo
 
 
 class SdkClient:
@@ -55,22 +55,17 @@ class SdkClient:
 
     def __init__(self, settings: LLMSettings, *, base_url: str, use_proxies: bool) -> None:
         self._tempo = ReadingTempo()
-        # The total deadline is the caller's; a connection that cannot be made is known sooner.
-        timeout = httpx2.Timeout(settings.timeout.total_seconds(), connect=_CONNECT_SECONDS)
         # Not compressed: the bound on bytes received is then the bound on memory.
         self._http = openai.DefaultAsyncHttpxClient(
-            timeout=timeout,
-            trust_env=use_proxies,
-            # A prompt goes to the configured server, and to no other that this one names.
+            transport=Transport(base_url, use_proxies=use_proxies),
             follow_redirects=False,
             headers={"accept-encoding": "identity"},
-            event_hooks={"request": [_watch_sending], "response": [bound_response]},
+            event_hooks={"response": [bound_response]},
         )
         self._sdk = openai.AsyncOpenAI(
             api_key=settings.api_key or _NO_KEY,
             base_url=base_url,
             max_retries=0,
-            timeout=timeout,
             http_client=self._http,
         )
 
@@ -89,10 +84,10 @@ class SdkClient:
             response = await self._sdk.post(
                 _CHAT, cast_to=openai.AsyncAPIResponse[bytes], body={**body, "stream": True}, options=_STREAMED
             )
-        chunks = _chunks(response, self._tempo)
+        chunks = _chunks(response)
         try:
             with self._tempo.counted():
-                yield Incoming(chunks, _lower(response.headers))
+                yield Incoming(chunks, _lower(response.headers), self._tempo)
             await _read_end(chunks)
         finally:
             await response.close()
@@ -107,23 +102,10 @@ class SdkClient:
             return Received(response.content, _lower(response.headers))
 
 
-async def _chunks(response: Any, tempo: ReadingTempo) -> AsyncIterator[bytes]:
-    held, gathering = bytearray(), Gathering(tempo)
+async def _chunks(response: Any) -> AsyncIterator[bytes]:
     with _sorted():
-        try:
-            async for chunk in response.iter_bytes():
-                held += chunk
-                if gathering.holds_back():
-                    continue
-                yield bytes(held)
-                held.clear()
-                await gathering.pause()
-        except (httpx2.HTTPError, httpx2.StreamError, openai.APIError):
-            if held:  # it was answered, and may be paid for
-                yield bytes(held)
-            raise
-        if held:
-            yield bytes(held)
+        async for chunk in response.iter_bytes():
+            yield chunk
 
 
 async def _read_end(chunks: AsyncIterator[bytes]) -> None:
@@ -149,30 +131,13 @@ def _sorted() -> Iterator[None]:
         raise UnreachableError(_reason(error)) from None
 
 
-#: Of the call that is made here: the HTTP client knows nothing of calls.
-_progress: ContextVar[Progress | None] = ContextVar("headrace_call_progress", default=None)
-
-
 @contextlib.contextmanager
 def _watched(progress: Progress) -> Iterator[None]:
-    token = _progress.set(progress)
+    token = progress_of_call.set(progress)
     try:
         yield
     finally:
-        _progress.reset(token)
-
-
-async def _watch_sending(request: httpx2.Request) -> None:
-    """Hook of the HTTP client: notes when the first byte of a request is sent, for from then on it may be paid."""
-    progress = _progress.get()
-    if progress is None:
-        return
-
-    async def trace(name: str, info: Mapping[str, Any]) -> None:
-        if name.endswith(".send_request_headers.started"):
-            progress.is_sent = True
-
-    request.extensions["trace"] = trace
+        progress_of_call.reset(token)
 
 
 def _fault(response: httpx2.Response) -> Fault:

@@ -34,7 +34,7 @@ def main() -> int:
             seed=options.seed,
             port=options.port,
         )
-        asyncio.run(_serve(provider))
+        import uvloop; uvloop.run(_serve(provider))
     except (HeadraceError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -40,8 +40,8 @@ class Pace:
 
     async def _until(self, at: float) -> None:
         left = at - self._loop.time()
+        if left <= 0:
+            await asyncio.sleep(0)  # others have their turn also where nothing is to be waited for
         while left > 0:
             await asyncio.sleep(left)
             left = at - self._loop.time()
-        # Give way even where nothing is to be waited for.
-        await asyncio.sleep(0)

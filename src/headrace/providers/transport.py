@@ -1,0 +1,153 @@
+"""The connections below the SDK, by aiohttp: its parser is compiled, and a model writes in thousands of small pieces.
+
+What comes while nobody asks for more stays in the socket, so that the pieces of a pause are read together.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import httpx2
+from yarl import URL
+
+from headrace.providers.fault import Progress
+
+#: Until a connection stands, its encryption included.
+_CONNECT_SECONDS = 10.0
+#: An idle connection is kept for so long.
+_KEPT_SECONDS = 15.0
+#: Providers and what stands before them tell much in headers.
+_LONGEST_HEADER = 65_536
+#: aiohttp wants larger bodies as files, which it sends piece by piece.
+_LARGE_BODY = 1_048_576
+
+#: How far the call came that is made here: the SDK hands nothing on to its transport.
+progress_of_call: ContextVar[Progress | None] = ContextVar("headrace_progress_of_call", default=None)
+
+
+class Transport(httpx2.AsyncBaseTransport):
+    """Connections to one server for one event loop, as many at once as there are calls; the deadline is the caller's.
+
+    `use_proxies`: honour the environment's HTTP proxies and certificates. Made within the loop that uses it.
+    """
+
+    def __init__(self, base_url: str, *, use_proxies: bool) -> None:
+        self._proxy = _proxy_for(base_url) if use_proxies else None
+        is_encrypted = urlsplit(base_url).scheme == "https"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0,
+                keepalive_timeout=_KEPT_SECONDS,
+                # The same trust as of the SDK's own connections; to load it takes a while.
+                ssl=httpx2.create_ssl_context(trust_env=use_proxies) if is_encrypted else True,
+            ),
+            timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
+            trace_configs=[_watch_sending()],
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; its answer's body is still to be read. Raises httpx2.TransportError."""
+        body = request.content
+        with _sorted():
+            response = await self._session.request(
+                request.method,
+                URL(str(request.url), encoded=True),
+                headers=request.headers.multi_items(),
+                data=io.BytesIO(body) if len(body) > _LARGE_BODY else body or None,
+                # A prompt goes to the configured server, and to no other that this one names.
+                allow_redirects=False,
+                proxy=self._proxy,
+                trace_request_ctx=progress_of_call.get(),
+            )
+        return httpx2.Response(
+            response.status, headers=list(response.raw_headers), stream=_Body(response), request=request
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        content = self._response.content
+        with _sorted():
+            try:
+                while piece := await content.readany():
+                    with self._unread():
+                        yield piece
+            except aiohttp.ClientError as error:
+                # What came before the cut was answered, and may be paid for.
+                content.set_exception(None)  # type: ignore[arg-type]
+                if rest := content.read_nowait():
+                    yield rest
+                raise error from None
+
+    @contextmanager
+    def _unread(self) -> Iterator[None]:
+        """Leave in the socket what comes within the block; where the answer is whole the connection is another's."""
+        connection = self._response.connection
+        transport = None if connection is None else connection.transport
+        if transport is None or transport.is_closing():
+            yield
+            return
+        transport.pause_reading()
+        try:
+            yield
+        finally:
+            if not transport.is_closing():
+                transport.resume_reading()
+
+    async def aclose(self) -> None:
+        """Give the connection back where the answer was read to its end; else close it."""
+        self._response.close()
+
+
+def _proxy_for(base_url: str) -> str | None:
+    parts = urlsplit(base_url)
+    proxies = getproxies()
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def _watch_sending() -> aiohttp.TraceConfig:
+    """From when the first byte of a request is sent it may be paid."""
+
+    async def note(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+        if context.trace_request_ctx is not None:
+            context.trace_request_ctx.is_sent = True
+
+    config = aiohttp.TraceConfig()
+    config.on_request_headers_sent.append(note)
+    return config
+
+
+@contextmanager
+def _sorted() -> Iterator[None]:
+    """Tell what went wrong in the words of the SDK's HTTP client."""
+    try:
+        yield
+    except aiohttp.ConnectionTimeoutError as error:
+        raise httpx2.ConnectTimeout(str(error)) from error
+    except aiohttp.ClientConnectorError as error:
+        raise httpx2.ConnectError(str(error)) from error
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, aiohttp.ClientResponseError) as error:
+        raise httpx2.RemoteProtocolError(str(error)) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise httpx2.ReadError(str(error)) from error
