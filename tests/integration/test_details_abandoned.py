@@ -139,7 +139,7 @@ async def test_parts_that_answered_before_the_wait_expired_are_on_the_bill(
     over: list[str] = []
 
     async def some(means: Means, part: Any) -> Any:
-        if part.slice.subtask_id.endswith(":0") and not over:
+        if part.subtask_id.endswith(":0") and not over:
             raise RuntimeError("as planned")
         return await write(means, part)
 

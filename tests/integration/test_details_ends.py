@@ -30,7 +30,7 @@ NOW = 0.0
 def part_of(batch_id: str, count: int) -> Part:
     """Return the only part of a batch."""
     asked = Slice(subtask_id=f"{batch_id}:0", type="skill", count=count, style="", batch_index=0, batches=1)
-    return Part(batch_id, asked, "scope", Order(count, NOW, lambda: NOW))
+    return Part(batch_id, asked.subtask_id, (asked,), "scope", Order(count, NOW, lambda: NOW))
 
 
 @pytest.mark.parametrize("store", STORES)

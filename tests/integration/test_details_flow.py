@@ -95,9 +95,12 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     [("0", "completed", 6), ("0 2 3 4", "partial", 3), ("0 1 2 3 4 5 6 7", "failed", 0)],
 )
 async def test_a_part_that_is_a_dead_letter_is_made_up_for_or_missing(
-    parts: str, status: str, delivered: int, tmp_path: Path
+    parts: str, status: str, delivered: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others write what it did not; what nobody writes is told to be missing."""
+    monkeypatch.setattr(
+        "headrace.apps.details.departures.joined_parts", lambda sizes, _: tuple((one,) for one in sizes)
+    )
     faults = [Fault.parse(f"500:contains=:{part}/") for part in parts.split()]
     async with details_on("memory", tmp_path, faults=faults) as world:
         _, entries = await world.make(count=6)
@@ -106,6 +109,21 @@ async def test_a_part_that_is_a_dead_letter_is_made_up_for_or_missing(
         assert ending["dead_letters"] >= 1
         # What made up for it is on the bill too.
         assert ending["calls"] >= delivered / 3
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("failing", "dead"), [("1", 0), ("0 1", 1)])
+async def test_calls_of_one_part_fail_by_themselves(failing: str, dead: int, tmp_path: Path) -> None:
+    """What the others bring is delivered, and the rest asked for anew; only a part without any is a dead letter."""
+    faults = [Fault.parse(f"500:contains=:0.{call}/") for call in failing.split()]
+    async with details_on("memory", tmp_path, faults=faults) as world:
+        batch_id, entries = await world.make(count=8)
+        ending = entries[-1].data
+        assert (ending["status"], ending["delivered"], ending["dead_letters"]) == ("completed", 8, dead)
+        parts = Counter(entry.data["subtask_id"] for entry in entries if entry.type == "item")
+        assert (parts[f"{batch_id}:0"], parts[f"{batch_id}:1"]) == ((4, 4) if not dead else (0, 8))
+        assert ending["failures"] >= 2 * len(failing.split())
+        assert len(set(names_of(entries))) == 8
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -177,7 +195,8 @@ async def test_a_part_that_died_midway_is_in_the_events_too(tmp_path: Path, monk
         assert (entries[-1].data["status"], entries[-1].data["dead_letters"]) == ("completed", 1)
         state = await world.rebuilt(batch_id, entries[0].data["session_id"])
         assert sorted_items(state.items) == sorted_items([entry.data for entry in entries if entry.type == "item"])
-        assert len(state.subtasks[f"{batch_id}:0"].items) == 1
+        # One of each of its calls, which were side by side.
+        assert 1 <= len(state.subtasks[f"{batch_id}:0"].items) <= 2
 
 
 async def test_many_items_are_several_large_calls_in_single_call_mode(

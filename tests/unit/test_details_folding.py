@@ -99,7 +99,14 @@ async def test_requests_and_parts_that_wait_are_counted_by_priority(monkeypatch:
     async with desk.app as app:
         for priority in (5, 6, 6, 10):
             await desk.submit({"type": "skill", "count": 3, "priority": priority})
-        part: dict[str, Any] = {"subtask_id": "b:0", "count": 3, "batch_index": 0, "correlation": "b"}
+        part: dict[str, Any] = {
+            "subtask_id": "b:0",
+            "count": 3,
+            "batch_index": 0,
+            "calls": 1,
+            "first_call": 0,
+            "correlation": "b",
+        }
         await app.find_task("details_subtask").enqueue(**part, asked={"priority": 4})
         # Of a job that does not tell, the highest of its class.
         await app.find_task("details_subtask").options(priority="high").enqueue(**part, asked={})

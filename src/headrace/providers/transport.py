@@ -16,7 +16,6 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx2
-from yarl import URL
 
 from headrace.providers.fault import Progress
 
@@ -63,7 +62,7 @@ class Transport(httpx2.AsyncBaseTransport):
         with _sorted():
             response = await self._session.request(
                 request.method,
-                URL(str(request.url), encoded=True),
+                str(request.url),
                 headers=request.headers.multi_items(),
                 data=io.BytesIO(body) if len(body) > _LARGE_BODY else body or None,
                 # A prompt goes to the configured server, and to no other that this one names.

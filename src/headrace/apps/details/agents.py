@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.apps.details.kinds import CHARACTERS, WORLD, kind_of
 from headrace.apps.details.means import Means, Order
 from headrace.apps.details.names import CREATED, REQUESTED
-from headrace.apps.details.wording import Slice
+from headrace.apps.details.wording import Slice, parallel_calls
 from headrace.apps.details.writing import Part, write
 from headrace.events import Agent, AgentContext, Event
 from headrace.model.backoff import Backoff
@@ -55,13 +55,16 @@ def part_of(asked: dict[str, Any]) -> Part:
     """Return the part that the payload of a request asks for.
 
     >>> asked = {"task_id": "b:0", "batch_id": "b", "type": "skill", "count": 3, "style": "", "batch_index": 0,
-    ...          "batches": 1, "scope": "s", "first_count": 3, "asked_at": 0.0}
-    >>> part_of(asked).slice.count
-    3
+    ...          "batches": 2, "calls": 2, "first_call": 0, "scope": "s", "first_count": 3, "asked_at": 0.0}
+    >>> [call.count for call in part_of(asked).calls]
+    [2, 1]
     """
-    asked_for = Slice(
-        subtask_id=asked["task_id"], type=asked["type"], count=asked["count"], style=asked["style"],
-        batch_index=asked["batch_index"], batches=asked["batches"],
+    calls = parallel_calls(
+        Slice(
+            subtask_id=asked["task_id"], type=asked["type"], count=asked["count"], style=asked["style"],
+            batch_index=asked["first_call"], batches=asked["batches"],
+        ),
+        asked["calls"],
     )  # fmt: skip
     order = Order(asked["first_count"], asked["asked_at"], time.time)
-    return Part(asked["batch_id"], asked_for, asked["scope"], order, tuple(asked.get("avoid", ())))
+    return Part(asked["batch_id"], asked["task_id"], calls, asked["scope"], order, tuple(asked.get("avoid", ())))

@@ -61,7 +61,7 @@ class Coordinator:
 
     async def run(self) -> dict[str, Any]:
         """Make the batch by parts over the bus."""
-        departures = waves(self.plan["sizes"])
+        departures = waves(self.request.type, self.plan["sizes"])
         for departure in departures:
             if not self.tally.silent:
                 await self._go(departure)
@@ -98,7 +98,7 @@ class Coordinator:
 
     async def _write_here(self, asked: Slice, avoid: tuple[str, ...]) -> dict[str, Any]:
         """Write a part, let its event leave as an agent would, and return what it tells but for the items."""
-        part = Part(self.batch_id, asked, self.request.scope, self.order, avoid)
+        part = Part(self.batch_id, asked.subtask_id, (asked,), self.request.scope, self.order, avoid)
         written = await write(self.means, part)
         told = {"session_id": self.request.session_id, "task_id": asked.subtask_id, **written.to_json()}
         await self.means.app.emit(
@@ -131,7 +131,7 @@ class Coordinator:
             await self._send(departure, correlation)
         try:
             resumed = await app.wait_for_events(
-                correlation, CREATED, count=len(departure.sizes), request_types=(REQUESTED,), agents=AGENTS,
+                correlation, CREATED, count=len(departure.parts), request_types=(REQUESTED,), agents=AGENTS,
                 timeout=PATIENCE,
             )  # fmt: skip
         except HandleExpiredError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -122,3 +122,18 @@ def even_parts(count: int, parts: int) -> tuple[int, ...]:
     """
     size, longer = divmod(count, parts)
     return (size + 1,) * longer + (size,) * (parts - longer)
+
+
+def joined_parts(sizes: Sequence[int], largest: int) -> tuple[tuple[int, ...], ...]:
+    """Return sizes of calls, in their order, as sub-batches of at most `largest` items, of one call at least.
+
+    >>> joined_parts((5, 5, 5, 5, 4), 10), joined_parts((40, 40), 20)
+    (((5, 5), (5, 5), (4,)), ((40,), (40,)))
+    """
+    parts: list[tuple[int, ...]] = []
+    for size in sizes:
+        if parts and sum(parts[-1]) + size <= largest:
+            parts[-1] += (size,)
+        else:
+            parts.append((size,))
+    return tuple(parts)

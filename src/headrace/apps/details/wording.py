@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from headrace.apps.details.kinds import Kind, kind_of
+from headrace.apps.details.kinds import Kind, even_parts, kind_of
 
 #: Names to avoid in one prompt; the newest are told.
 MOST_AVOIDED = 100
@@ -47,17 +47,32 @@ _THEMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """One ask of a subtask."""
+    """One call of a subtask, with the asks for what is missing of it."""
 
+    #: The subtask's own where that is one call.
     subtask_id: str
     type: str
     count: int
     style: str = ""
-    #: Which of the batch's subtasks it is, from 0, and how many there are.
+    #: Which of the batch's calls it is, from 0, and how many there are.
     batch_index: int = 0
     batches: int = 1
-    #: Which ask of the subtask it is, from 0: a further one must not find the stored answer of an earlier one.
+    #: Which ask of the call it is, from 0: a further one must not find the stored answer of an earlier one.
     ask: int = 0
+
+
+def parallel_calls(whole: Slice, calls: int) -> tuple[Slice, ...]:
+    """Return the calls that write a subtask side by side; `whole` is what one call would write.
+
+    >>> [(call.subtask_id, call.count) for call in parallel_calls(Slice(subtask_id="7:3", type="skill", count=5), 2)]
+    [('7:3.0', 3), ('7:3.1', 2)]
+    """
+    if calls == 1:
+        return (whole,)
+    return tuple(
+        replace(whole, subtask_id=f"{whole.subtask_id}.{number}", count=size, batch_index=whole.batch_index + number)
+        for number, size in enumerate(even_parts(whole.count, calls))
+    )
 
 
 @dataclass(frozen=True, slots=True)

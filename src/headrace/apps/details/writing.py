@@ -1,4 +1,5 @@
-"""Writing the items of one part of a batch: asked for, named uniquely, delivered one by one, and topped up at once.
+"""Writing the items of one part of a batch: asked for in calls side by side, named uniquely, delivered one by one, and
+topped up at once.
 
 Guaranteed: an item that is delivered has a name that nobody else has in its scope; a part that is written again after a
 crash, or by two at once, delivers as many items as one writer: each of its places is filled once, and a name is claimed
@@ -39,7 +40,9 @@ class Part:
     """What is to be written."""
 
     batch_id: str
-    slice: Slice
+    subtask_id: str
+    #: Made side by side; places of the part are theirs in this order.
+    calls: tuple[Slice, ...]
     scope: str
     order: Order
     #: Names that were taken when the part was made.
@@ -99,26 +102,28 @@ async def write(means: Means, part: Part) -> Written:
 
 
 class _Writer:
-    def __init__(self, means: Means, part: Part) -> None:
-        self._means, self._part = means, part
-        self.written = self._written = Written()
-        self._book: NameBook = means.book(part.scope, part.slice.type)
-        self._avoid: dict[str, None] = dict.fromkeys(part.avoid)
-        self._keys: set[str] = set()
-        #: Items in their places, and the lowest number of one in the feed.
-        self._placed, self._first = 0, 0
+    """One run of a part: what its calls share."""
 
-    @property
-    def _missing(self) -> int:
-        return self._part.slice.count - self._placed
+    def __init__(self, means: Means, part: Part) -> None:
+        self.means, self.part = means, part
+        self.written = Written()
+        self.book: NameBook = means.book(part.scope, part.calls[0].type)
+        self.avoid: dict[str, None] = dict.fromkeys(part.avoid)
+        self.keys: set[str] = set()
+        #: Items that this run put into their places, and the lowest number of one in the feed.
+        self.placed, self.first = 0, 0
+        #: Why calls ended before all of their items were there.
+        self.errors: list[ProviderError] = []
 
     async def write(self) -> Written:
-        began, written = time.monotonic(), self._written
+        began, written = time.monotonic(), self.written
         outer = current_meter.get()
         token = current_meter.set(written.meter)
         try:
-            await self._ask_until_whole()
+            await self._make_calls()
             written.items = await self._stored()
+            if self.errors and not written.items:
+                raise self.errors[0]  # the part has nothing to tell
         finally:
             current_meter.reset(token)
             if outer is not None:
@@ -127,11 +132,27 @@ class _Writer:
             self._measure()
         return written
 
+    async def _make_calls(self) -> None:
+        calls, start = [], 0
+        for asked in self.part.calls:
+            calls.append(_Call(self, asked, start))
+            start += asked.count
+        if len(calls) == 1:
+            await calls[0].make()
+            return
+        tasks = [asyncio.create_task(call.make(), name="headrace-details-call") for call in calls]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
     def _measure(self) -> None:
         """Note the pace of the model as this process sees it, with the length of items as this part saw it."""
-        written = self._written
-        tokens, count = written.meter.total.output_tokens, self._placed + written.duplicates
-        pace = self._means.app.llm.pace
+        written = self.written
+        tokens, count = written.meter.total.output_tokens, self.placed + written.duplicates
+        pace = self.means.app.llm.pace
         if pace is None or not (written.meter.total.calls and tokens and count):
             return
 
@@ -141,9 +162,28 @@ class _Writer:
         written.measured = measured(pace.first_token_seconds, pace.tokens_per_second)
         written.base = measured(pace.first_token_seconds_p10, pace.tokens_per_second_p10)
 
-    async def _ask_until_whole(self) -> None:
+    async def _stored(self) -> list[dict[str, Any]]:
+        """Return the items that stand in the places of this part, whoever put them there."""
+        items = await self.means.items(self.part.batch_id, max(0, self.first - 1))
+        return [plain_item(item) for item in items if item["subtask_id"] == self.part.subtask_id]
+
+
+class _Call:
+    """One call of a part, and the asks for what is missing of it."""
+
+    def __init__(self, writer: _Writer, asked: Slice, start: int) -> None:
+        """`start`: the first of its places in the part."""
+        self._writer, self._asked, self._start = writer, asked, start
+        self._placed = self._failures = 0
+
+    @property
+    def _missing(self) -> int:
+        return self._asked.count - self._placed
+
+    async def make(self) -> None:
+        """Ask until all items are there, or no more is to be had."""
         asks = 0
-        while self._missing > 0 and asks < MOST_ASKS + self._written.failures:
+        while self._missing > 0 and asks < MOST_ASKS + self._failures:
             try:
                 await self._ask(asks)
             except ProviderError as error:
@@ -152,28 +192,20 @@ class _Writer:
             asks += 1
 
     async def _overcome(self, error: ProviderError) -> bool:
-        """Pause after a passing failure; False after what does not pass or failed too often, where some items came.
-
-        Raises that where there are none, from an earlier run neither: then the part has nothing to tell.
-        """
-        self._written.failures += 1
+        """Pause after a passing failure; False after what does not pass or failed too often: that is noted."""
+        self._failures += 1
+        self._writer.written.failures += 1
         passes = error.transient or isinstance(error, BadOutputError)
-        if passes and self._written.failures < MOST_FAILURES:
+        if passes and self._failures < MOST_FAILURES:
             await asyncio.sleep(random.uniform(*PAUSES))  # noqa: S311 - spreads
             return True
-        if not self._placed and not await self._stored():
-            raise error
+        self._writer.errors.append(error)
         return False
 
-    async def _stored(self) -> list[dict[str, Any]]:
-        """Return the items that stand in the places of this part, whoever put them there."""
-        items = await self._means.items(self._part.batch_id, max(0, self._first - 1))
-        return [plain_item(item) for item in items if item["subtask_id"] == self._part.slice.subtask_id]
-
     async def _ask(self, number: int) -> None:
-        asked = replace(self._part.slice, count=self._missing, ask=number)
-        wording = word(asked, list(self._avoid))
-        answers = self._means.app.llm.stream_items(
+        writer, asked = self._writer, replace(self._asked, count=self._missing, ask=number)
+        wording = word(asked, list(writer.avoid))
+        answers = writer.means.app.llm.stream_items(
             DetailItem, prompt=wording.prompt, system=wording.system, expected=asked.count, temperature=TEMPERATURE
         )
         rejected: set[int] = set()
@@ -183,24 +215,23 @@ class _Writer:
                     rejected.add(result.index)
                 elif self._missing > 0:
                     await self._take(result.value)
-        self._written.rejected += len(rejected)
+        writer.written.rejected += len(rejected)
 
     async def _take(self, item: DetailItem) -> None:
         """Deliver an item whose name nobody has."""
-        part = self._part
-        if item.key in self._keys:
-            self._written.duplicates += 1
+        writer, part = self._writer, self._writer.part
+        if item.key in writer.keys:
+            writer.written.duplicates += 1
             return
-        owner = owner_of(part.slice.subtask_id, self._placed)
-        claimed = await self._book.claim([item.name], owner=owner, only_one=True)
+        place = self._start + self._placed
+        claimed = await writer.book.claim([item.name], owner=owner_of(part.subtask_id, place), only_one=True)
         if not claimed.accepted:
-            self._written.duplicates += 1
-            self._avoid |= dict.fromkeys([item.name, *(each.because for each in claimed.rejected if each.because)])
+            writer.written.duplicates += 1
+            writer.avoid |= dict.fromkeys([item.name, *(each.because for each in claimed.rejected if each.because)])
             return
-        self._keys.add(item.key)
-        self._avoid[item.name] = None
-        number = await self._means.deliver(
-            part.batch_id, part.slice.subtask_id, self._placed, item.to_json(), part.order
-        )  # fmt: skip
-        self._first = min(self._first or number, number)
+        writer.keys.add(item.key)
+        writer.avoid[item.name] = None
+        number = await writer.means.deliver(part.batch_id, part.subtask_id, place, item.to_json(), part.order)
+        writer.first = min(writer.first or number, number)
+        writer.placed += 1
         self._placed += 1

@@ -34,7 +34,9 @@ def main() -> int:
             seed=options.seed,
             port=options.port,
         )
-        import uvloop; uvloop.run(_serve(provider))
+        import uvloop
+
+        uvloop.run(_serve(provider))
     except (HeadraceError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import h11
 
@@ -45,7 +46,8 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to serve."""
-        self._transport = transport
+        # Not asserted: the transports of uvloop are no asyncio.Transport.
+        self._transport = cast(asyncio.Transport, transport)
         self._task = asyncio.get_running_loop().create_task(self._serve(self))
         self._tasks.add(self._task)
         self._task.add_done_callback(self._served)
