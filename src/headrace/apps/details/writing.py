@@ -108,7 +108,6 @@ class _Writer:
         self.means, self.part = means, part
         self.written = Written()
         self.book: NameBook = means.book(part.scope, part.calls[0].type)
-        self.avoid: dict[str, None] = dict.fromkeys(part.avoid)
         self.keys: set[str] = set()
         #: Items that this run put into their places, and the lowest number of one in the feed.
         self.placed, self.first = 0, 0
@@ -175,6 +174,8 @@ class _Call:
         """`start`: the first of its places in the part."""
         self._writer, self._asked, self._start = writer, asked, start
         self._placed = self._failures = 0
+        #: Its own alone: with names of the others, a run after a death would ask something else, and pay again.
+        self._avoid: dict[str, None] = dict.fromkeys(writer.part.avoid)
 
     @property
     def _missing(self) -> int:
@@ -204,7 +205,7 @@ class _Call:
 
     async def _ask(self, number: int) -> None:
         writer, asked = self._writer, replace(self._asked, count=self._missing, ask=number)
-        wording = word(asked, list(writer.avoid))
+        wording = word(asked, list(self._avoid))
         answers = writer.means.app.llm.stream_items(
             DetailItem, prompt=wording.prompt, system=wording.system, expected=asked.count, temperature=TEMPERATURE
         )
@@ -222,15 +223,16 @@ class _Call:
         writer, part = self._writer, self._writer.part
         if item.key in writer.keys:
             writer.written.duplicates += 1
+            self._avoid[item.name] = None
             return
         place = self._start + self._placed
         claimed = await writer.book.claim([item.name], owner=owner_of(part.subtask_id, place), only_one=True)
         if not claimed.accepted:
             writer.written.duplicates += 1
-            writer.avoid |= dict.fromkeys([item.name, *(each.because for each in claimed.rejected if each.because)])
+            self._avoid |= dict.fromkeys([item.name, *(each.because for each in claimed.rejected if each.because)])
             return
         writer.keys.add(item.key)
-        writer.avoid[item.name] = None
+        self._avoid[item.name] = None
         number = await writer.means.deliver(part.batch_id, part.subtask_id, place, item.to_json(), part.order)
         writer.first = min(writer.first or number, number)
         writer.placed += 1
