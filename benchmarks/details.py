@@ -1,11 +1,12 @@
 """Measure batches of details over HTTP and server-sent events: how soon items come, and what the store says of it.
 
-Run ``python -m benchmarks.details [--seconds 300] [--clients 20] [--apart] [--fail 0.1]``. It starts a PostgreSQL of
-its own (fsync on), a scripted provider in a process of its own (0.4 s to the first token, 100 tokens/s per stream, no
-quota), and the service: with its worker in one process, or, with ``--apart``, as service, worker, relay, two agents
-and callback service over PostgreSQL, a Redis server for limits and a broker of the Kafka protocol. So many clients
-each ask for a batch of 10 to 50 items, follow its events to the end, and ask for the next. Of the calls that fail,
-with ``--fail``, a fourth each is a 429, a 500, a stream that breaks, and one that hangs until the deadline of a call.
+Run ``python -m benchmarks.details [--seconds 300] [--clients 20] [--workers 2 | --apart] [--fail 0.1]``. It starts a
+PostgreSQL of its own (fsync on), a scripted provider in a process of its own (0.4 s to the first token, 100 tokens/s
+per stream, no quota), and the service: with its worker in one process; with ``--workers``, and so many workers beside
+it; or, with ``--apart``, as service, worker, relay, agents (``--agents``, of ``--parts`` at once each) and callback
+service over PostgreSQL, a Redis server for limits and a broker of the Kafka protocol. So many clients each ask for a
+batch of 10 to 50 items, follow its events to the end, and ask for the next. Of the calls that fail, with ``--fail``,
+a fourth each is a 429, a 500, a stream that breaks, and one that hangs until the deadline of a call.
 Needs what the tests need: `make setup`.
 
 ``success`` is the share of batches that were delivered whole, ``retry_success`` the share of failed calls whose part
@@ -22,6 +23,7 @@ import platform
 import shutil
 import socket
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
@@ -69,6 +71,9 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=10)
     parser.add_argument("--most", type=int, default=50)
     parser.add_argument("--apart", action="store_true", help="each thing in a process of its own, over Redis and Kafka")
+    parser.add_argument("--workers", type=int, default=0, help="workers beside the service, which has none then")
+    parser.add_argument("--agents", type=int, default=2, help="with --apart: processes of agents")
+    parser.add_argument("--parts", type=int, default=256, help="parts that each agent writes at once")
     parser.add_argument("--fail", type=float, default=0.0, help="share of the provider's calls that fail")
     parser.add_argument("--latency", default="0.4,100")
     parser.add_argument("--short", action="store_true", help="items of about 45 tokens, where the script has 65")
@@ -93,14 +98,23 @@ def _line(stack: ExitStack, folder: Path, options: argparse.Namespace) -> Detail
     provider = stack.enter_context(ProviderProcess("--latency", options.latency, "--answers", str(rules), *words))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    line = DetailsLine(postgres, provider, folder, port, told={"HEADRACE_LLM_TIMEOUT": CALL_DEADLINE})
+    told = {"HEADRACE_LLM_TIMEOUT": CALL_DEADLINE, "HEADRACE_DETAILS_AGENT_CONCURRENCY": str(options.parts)}
+    line = DetailsLine(postgres, provider, folder, port, processes=_processes(options), told=told)
     if options.apart:
-        line.processes, line.redis, line.broker = APART, ValkeyServer(), KafkaBroker(durable=True)
+        line.redis, line.broker = ValkeyServer(), KafkaBroker(durable=True)
         stack.callback(line.redis.remove)
         stack.callback(line.broker.remove)
-    else:
-        line.processes = TOGETHER
     return line
+
+
+def _processes(options: argparse.Namespace) -> dict[str, Sequence[str]]:
+    if options.apart:
+        others = {name: words for name, words in APART.items() if "agent" not in name}
+        return others | {f"agent {number}": APART["agent"] for number in range(options.agents)}
+    if options.workers:
+        workers = {f"worker {number}": APART["worker"] for number in range(options.workers)}
+        return {"service": APART["service"]} | workers
+    return dict(TOGETHER)
 
 
 def _faults(share: float) -> list[str]:
