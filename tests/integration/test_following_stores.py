@@ -22,6 +22,7 @@ from tests.backends.server import shared_server
 from tests.backends.valkey import ValkeyServer
 from tests.integration.postgres_setup import connection
 from tests.unit.event_reading import Event, Stream
+from tests.unit.service_calls import served
 from tests.unit.test_service_following import follow, listening
 from tests.waiting import wait_until
 
@@ -140,6 +141,31 @@ async def test_items_are_told_though_an_older_write_is_open(tmp_path: Path, monk
         assert [entry.type for entry in found] == ["item"] * 10 + ["closed"]
         assert sorted(entry.data["index"] for entry in found[:-1]) == list(range(10))
         assert len([item async for item in batch.results()]) == 10
+
+
+@pytest.mark.parametrize("most", [4 << 20, 50])
+async def test_results_are_paged_through_though_an_older_write_is_open(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each item once, on more than one page, until they are complete; also where pages end early."""
+    monkeypatch.setattr("headrace.service.batches.MOST_PAGE", most)
+    async with place_of("postgres") as environ, connection() as other:
+        app = shop(tmp_path, **environ)
+        async with served(app, worker=False) as client:
+            batch = await app.submit(app.find_task("double"), range(60))
+            seen, cursor, complete = list[int](), "", False
+            async with other.transaction():
+                await other.fetchval("SELECT pg_current_xact_id()")
+                await batch.cancel()
+                while not complete:
+                    page = {"limit": 20, "cursor": cursor}
+                    answer = (await client.get(f"/api/v1/batches/{batch.id}/results", params=page)).json()
+                    seen += [item["index"] for item in answer["items"]]
+                    cursor, complete = answer["cursor"], answer["complete"]
+                    assert len(seen) <= 60
+            assert sorted(seen) == list(range(60))
+            answer = (await client.get(f"/api/v1/batches/{batch.id}/results", params={"cursor": cursor})).json()
+            assert answer["items"] == []
 
 
 def paths_of(events: Sequence[Event]) -> list[str]:

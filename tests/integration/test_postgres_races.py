@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
-from headrace.model.batch import BatchState, NewBatch
-from headrace.model.errors import ConflictError, KeyHeldError
+from headrace.model.batch import BatchState, ItemPage, NewBatch
+from headrace.model.errors import ConflictError, InvalidInputError, KeyHeldError
 from headrace.model.job import CancelAnswer, Claim, JobSpec, JobState, NewJob
 from headrace.model.limits import Gate
 from headrace.model.session import LeaderTerm
@@ -337,7 +337,7 @@ async def test_racing_retries_of_one_job_make_one_copy() -> None:
 
 
 async def test_a_cursor_misses_nothing_when_transactions_commit_out_of_order() -> None:
-    """An older transaction records an item after newer ones were read: reading on from the cursor still returns it."""
+    """An older transaction records an item after newer ones were read: reading on returns it, and not them."""
     async with schema_stores() as (schema, stores):
         session = await register(stores)
         batch_id = await stores.batches.create_batch(NewBatch(SPEC), [ARGS] * 3)
@@ -352,12 +352,50 @@ async def test_a_cursor_misses_nothing_when_transactions_commit_out_of_order() -
             page = await stores.inspect.read_items(batch_id, cursor="", limit=10)
             assert [item.index for item in page.items] == [0, 2]
             again = await stores.inspect.read_items(batch_id, cursor=page.cursor, limit=10)
-            assert [item.index for item in again.items] == [2]
+            assert again == ItemPage((), page.cursor)
+            from_item = await stores.inspect.read_items(batch_id, cursor=page.items[1].cursor, limit=10)
+            assert [item.index for item in from_item.items] == [2]
             await transaction.commit()
         rest = await stores.inspect.read_items(batch_id, cursor=again.cursor, limit=10)
-        assert sorted(item.index for item in rest.items) == [1, 2]
+        assert [item.index for item in rest.items] == [1]
         end = await stores.inspect.read_items(batch_id, cursor=rest.cursor, limit=10)
         assert (end.items, end.cursor) == ((), rest.cursor)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+async def test_pages_are_whole_whatever_transactions_are_open(limit: int) -> None:
+    """Each item comes once, in pages of any size, while transactions that recorded some commit one after another."""
+    count, seen, cursor = 12, list[int](), ""
+    async with schema_stores() as (schema, stores):
+        session = await register(stores)
+        batch_id = await stores.batches.create_batch(NewBatch(SPEC), [ARGS] * count)
+        jobs = await claim(stores, session, count)
+        query = load_query("finish_jobs", schema)
+        async with AsyncExitStack() as stack:
+            others = [await stack.enter_async_context(connection()) for _ in range(count // 3)]
+            opened = [other.transaction() for other in others]
+            for place, (other, transaction) in enumerate(zip(others, opened, strict=True)):
+                await transaction.start()
+                one, two, three = jobs[3 * place : 3 * place + 3]
+                await other.fetch(query.numbered, *query.arguments(_finishing(session, one)))
+                await stores.jobs.complete_jobs(session, done([two, three]))
+            for transaction in [None, *opened[::2], *opened[1::2]]:
+                if transaction is not None:
+                    await transaction.commit()
+                page = await stores.inspect.read_items(batch_id, cursor=cursor, limit=limit)
+                seen, cursor = seen + [item.index for item in page.items], page.cursor
+        while (page := await stores.inspect.read_items(batch_id, cursor=cursor, limit=limit)).items:
+            assert len(page.items) <= limit
+            seen, cursor = seen + [item.index for item in page.items], page.cursor
+    assert sorted(seen) == list(range(count))
+
+
+@pytest.mark.parametrize("snapshots", ["5:4:/", "/5:9:4", "0:9:/", "5:9:7,6/", "5:9:9/", "5:9/", ""])
+async def test_a_cursor_with_a_snapshot_that_is_none_is_refused(snapshots: str) -> None:
+    """The server is not asked about it."""
+    async with schema_stores() as (_, stores):
+        with pytest.raises(InvalidInputError, match="cursor"):
+            await stores.inspect.read_items(uuid4(), cursor=f"1:2/{snapshots}", limit=10)
 
 
 def _finishing(session: UUID, job: Any) -> dict[str, Any]:

@@ -31,9 +31,9 @@ class InspectBatches(Protocol):
     async def read_items(self, batch_id: UUID, *, cursor: str, limit: int) -> ItemPage:
         """Return finished items after `cursor` ("" for the start) in the order they were recorded.
 
-        Reading on from the returned cursor misses none; items recorded while older writes were still open may be
-        returned again. A malformed cursor raises InvalidInputError. A failed item that was retried is returned
-        again with what its retry gave.
+        Fewer than `limit` are all that there are. Reading on from the returned cursor misses none and repeats none;
+        from that of an item, those recorded while older writes were still open may be returned again. A malformed
+        cursor raises InvalidInputError. A failed item that was retried is returned again with what its retry gave.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Response
@@ -123,36 +124,40 @@ class ResultQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     limit: Limit = USUAL
-    cursor: str = Field("", max_length=200, description="`cursor` of the page before")
+    #: It may name all transactions that were open when the page was read.
+    cursor: str = Field("", max_length=16_000, description="`cursor` of the page before")
 
 
 @router.get("/{batch_id}/results", response_model=ResultPage, operation_id="read_batch_results")
 async def results(app: Served, batch_id: str, page: Annotated[ResultQuery, Query()]) -> dict[str, Any]:
     """Read finished items in the order they were recorded, failures included.
 
-    Reading on from `cursor` misses nothing; items that ended at the same moment may come again, so key what you keep
-    by `index`. A page ends early after 4 MiB.
+    Reading on from `cursor` misses nothing and repeats nothing, but for a failed item that is run again: it comes once
+    more, with what came of that, so key what you keep by `index`. From the `cursor` of an item those may come again
+    that ended at the same moment. A page ends early after 4 MiB.
     """
     inspect, found = app.runtime.stores.inspect, parse_id("batch id", batch_id)
     # Looked at first: what is closed then has no items that are not read now.
     batch, _ = await show_batch(inspect, found)
-    items = await inspect.read_items(found, cursor=page.cursor, limit=page.limit)
-    shown = _fitting(items.items)
-    whole = len(shown) == len(items.items)
-    complete = batch.state is BatchState.CLOSED and whole and len(shown) < page.limit
-    cursor = items.cursor if whole else shown[-1].cursor
-    return {"items": [item_document(item) for item in shown], "cursor": cursor, "state": batch.state,
+    limit = page.limit
+    items = await inspect.read_items(found, cursor=page.cursor, limit=limit)
+    while (fitting := _fitting(items.items)) < len(items.items):
+        # Read once more, for the cursor of a page that ends there.
+        limit = fitting
+        items = await inspect.read_items(found, cursor=page.cursor, limit=limit)
+    complete = batch.state is BatchState.CLOSED and limit == page.limit and len(items.items) < limit
+    return {"items": [item_document(item) for item in items.items], "cursor": items.cursor, "state": batch.state,
             "complete": complete}  # fmt: skip
 
 
-def _fitting(items: tuple[BatchItem, ...]) -> tuple[BatchItem, ...]:
-    """Return the first items, one at least, whose results fit in an answer."""
+def _fitting(items: Sequence[BatchItem]) -> int:
+    """Return how many of the first items, one at least, fit in an answer with their results."""
     size = 0
     for place, item in enumerate(items):
         size += len(json.dumps(item.result))
         if size > MOST_PAGE and place:
-            return items[:place]
-    return items
+            return place
+    return len(items)
 
 
 @router.post("/{batch_id}/cancel", dependencies=[needs(Scope.OPERATE)], response_model=BatchDocument)
