@@ -8,7 +8,15 @@ from uuid import UUID
 
 import pytest
 
-from headrace.model.batch import BatchOutcome, BatchState, ClosedBatch, ClosePolicy
+from headrace.model.batch import (
+    BatchOutcome,
+    BatchState,
+    ClosedBatch,
+    ClosePolicy,
+    Progress,
+    closed_at_of,
+    closing_facts,
+)
 from headrace.model.job import ClaimedJob, JobSpec, JobState
 from tests.conformance.scenario import ALL, LEASE, SECOND, Scenario, part
 
@@ -103,16 +111,34 @@ async def test_the_callback_is_a_job_with_the_batch_id(on: Scenario) -> None:
 
 @pytest.mark.parametrize("count", [0, 1])
 async def test_the_callback_may_have_a_second_argument(on: Scenario, count: int) -> None:
-    """It is given with the batch as JSON text, and kept as it is; a batch without items closes when it is made."""
+    """It is kept as it is, and a third one tells how the batch ended; one without items closes when it is made."""
     batch_id = await on.batch(count, on_close=REPORT, on_close_more='{"url": "https://example.com/?a=\'1\'"}')
     if count:
         await on.work_off(await on.worker(), [S])
         await close(on, batch_id)
     [callback] = await callbacks(on)
-    assert json.loads(callback.args) == {
-        "args": [str(batch_id), {"url": "https://example.com/?a='1'"}],
-        "kwargs": {},
-    }
+    [subject, more, facts] = json.loads(callback.args)["args"]
+    assert (subject, more) == (str(batch_id), {"url": "https://example.com/?a='1'"})
+    view, counts = await on.view(batch_id), Progress(count, succeeded=count)
+    assert view.closed_at is not None and view.outcome is not None
+    assert facts == closing_facts(round=1, outcome=view.outcome, counts=counts, closed_at=view.closed_at)
+    assert closed_at_of(facts) == view.closed_at
+
+
+async def test_a_callback_tells_of_the_round_that_ended(on: Scenario) -> None:
+    """Though another one has begun: items that were retried count once, as what they are when it ends."""
+    batch_id = await on.batch(4, on_close=REPORT, on_close_more="{}")
+    session = await on.worker()
+    await on.work_off(session, [S, F, F, C])
+    await close(on, batch_id)
+    await on.stores.batches.retry_failed(batch_id)
+    await on.work_off(session, [S, F])
+    await close(on, batch_id)
+
+    told = {facts["round"]: facts for facts in (json.loads(job.args)["args"][2] for job in await callbacks(on))}
+    counts = {number: (facts["succeeded"], facts["failed"], facts["cancelled"]) for number, facts in told.items()}
+    assert counts == {1: (1, 2, 1), 2: (2, 1, 1)}
+    assert {(facts["total"], facts["outcome"]) for facts in told.values()} == {(4, "partial")}
 
 
 async def test_each_batch_gets_its_own_callback(on: Scenario) -> None:

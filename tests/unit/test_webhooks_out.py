@@ -354,6 +354,34 @@ async def test_each_round_of_a_batch_has_a_message_of_its_own() -> None:
         assert len({message.headers["webhook-id"] for message in site.came}) == 2
 
 
+async def test_a_message_of_a_round_that_is_over_tells_of_that_round() -> None:
+    """Though it is delivered while the next one runs; both have ids of their own."""
+    app, failed, gate = sending_app(), set[int](), asyncio.Event()
+
+    @app.task(retry=Backoff.none())
+    async def second(number: int) -> int:
+        if number not in failed:
+            failed.add(number)
+            raise ValueError("not yet")
+        await gate.wait()
+        return number
+
+    async with receiver() as site, app.worker():
+        await app.pause("webhooks")
+        batch = await app.submit(second, [1, 2], webhook=site.url)
+        await batch.wait("10s")
+        await batch.retry_failed()
+        await app.resume("webhooks")
+        await came(site)
+        gate.set()
+        await came(site, 2)
+        told = [message.document["data"] for message in site.came]
+        assert [(data["state"], data["round"], data["outcome"], data["failed"]) for data in told] == [
+            ("closed", 1, "failed", 2), ("closed", 2, "succeeded", 0),
+        ]  # fmt: skip
+        assert len({message.headers["webhook-id"] for message in site.came}) == 2
+
+
 @pytest.mark.parametrize("key", [None, "order-7"])
 async def test_a_dead_letter_that_is_sent_again_keeps_its_id(key: str | None) -> None:
     """With a key and without one: the receiver may have it already."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,7 @@ SLICE_BYTES = 16 * 1024 * 1024
 #: Items of a batch being cancelled that one transaction settles, and how many of these one call makes at most.
 SETTLE_ITEMS = 1_000
 MAX_SETTLE_SLICES = 20
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 class BatchState(StrEnum):
@@ -85,18 +87,19 @@ class NewBatch:
     policy: ClosePolicy = ClosePolicy()
     #: The callback of each close; its first argument is the batch id as text.
     on_close: JobSpec | None = None
-    #: JSON text of a second argument for the callback; empty: it has none.
+    #: JSON text of a second argument for the callback, which is then given a third one too, see `closing_facts`.
     on_close_more: str = ""
     run_at: datetime | None = None
 
 
-def callback_args(batch_id: UUID, more: str = "") -> str:
+def callback_args(batch_id: UUID, more: str = "", facts: Mapping[str, Any] | None = None) -> str:
     """Return the arguments of the callback of a batch as JSON text; `more` is that of its second one.
 
-    >>> callback_args(UUID(int=0), '{"a":1}')
-    '{"args":["00000000-0000-0000-0000-000000000000",{"a":1}],"kwargs":{}}'
+    >>> callback_args(UUID(int=0), '{"a":1}', {"round": 2})
+    '{"args":["00000000-0000-0000-0000-000000000000",{"a":1},{"round": 2}],"kwargs":{}}'
     """
-    return f'{{"args":["{batch_id}"{"," if more else ""}{more}],"kwargs":{{}}}}'
+    others = f",{more},{json.dumps(facts)}" if more else ""
+    return f'{{"args":["{batch_id}"{others}],"kwargs":{{}}}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,24 @@ class Progress:
         if self.total is None:
             return 0
         return round(100 * self.done / self.total) if self.total else 100
+
+
+def closing_facts(*, round: int, outcome: BatchOutcome, counts: Progress, closed_at: datetime) -> dict[str, Any]:
+    """Return how a round of a batch ended, as callbacks are told: by the time they run another one may have begun.
+
+    >>> counts = Progress(2, succeeded=1, failed=1)
+    >>> closing_facts(round=1, outcome=BatchOutcome.PARTIAL, counts=counts, closed_at=_EPOCH)["closed_at"]
+    0
+    """
+    return {
+        "round": round, "outcome": outcome, "total": counts.total, "succeeded": counts.succeeded,
+        "failed": counts.failed, "cancelled": counts.cancelled, "closed_at": (closed_at - _EPOCH) // _MICROSECOND,
+    }  # fmt: skip
+
+
+def closed_at_of(facts: Mapping[str, Any]) -> datetime:
+    """Return when the round ended that such facts tell of, which have microseconds since 1970."""
+    return _EPOCH + int(facts["closed_at"]) * _MICROSECOND
 
 
 @dataclass(frozen=True, slots=True)

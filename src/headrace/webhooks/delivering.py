@@ -54,11 +54,16 @@ def register(app: App) -> None:
     client = OutboundClient(settings.targets, resolve=lambda host, port: outbound.resolve_host(host, port))
 
     @app.task(name=TASK, queue=QUEUE, retry=retry, timeout=WEBHOOK_SPEC.timeout or "2m")
-    async def headrace_webhook(subject: str, order: dict[str, Any], ctx: Context) -> Any:
-        """Deliver one message; `subject` is what it tells of, `order` where it goes and what it says."""
+    async def headrace_webhook(
+        subject: str, order: dict[str, Any], closed: dict[str, Any] | None = None, *, ctx: Context
+    ) -> Any:
+        """Deliver one message; `subject` is what it tells of, `order` where it goes and what it says.
+
+        `closed`: how the round of a batch ended that it tells of.
+        """
 
         async def freeze() -> dict[str, Any]:
-            body = await message_of(app, subject, order)
+            body = await message_of(app, subject, order, closed)
             return {"body": json.dumps(body, ensure_ascii=False, separators=(",", ":")), "began": time.time()}
 
         try:
@@ -76,10 +81,10 @@ def register(app: App) -> None:
 def told_of(subject: str, body: dict[str, Any]) -> str:
     """Return what a message tells of: a batch closes once more after each round, which is another message.
 
-    >>> told_of("7", {"type": "run.ended"}), told_of("8", {"type": "batch.closed", "data": {"closed_at": "2031-01-31"}})
-    ('7', '8 2031-01-31')
+    >>> told_of("7", {"type": "run.ended"}), told_of("8", {"type": "batch.closed", "data": {"round": 2}})
+    ('7', '8 2')
     """
-    return f"{subject} {body['data']['closed_at']}" if body["type"] == "batch.closed" else subject
+    return f"{subject} {body['data']['round']}" if body["type"] == "batch.closed" else subject
 
 
 def message_id(subject: str, url: str, job_id: UUID) -> str:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from headrace.engine.queries import to_json
+from headrace.model.batch import BatchState, BatchView, closed_at_of, closing_facts
 from headrace.model.errors import HeadraceError
 from headrace.model.job import JobError
 from headrace.model.run import RunState
 
 if TYPE_CHECKING:
     from headrace.app import App
+    from headrace.batch import Batch
 
 #: Characters of an error's text.
 MOST_TEXT = 2_000
@@ -29,24 +31,36 @@ class Gone(HeadraceError):
     """There is nothing to tell."""
 
 
-async def message_of(app: App, subject: str, order: dict[str, Any]) -> dict[str, Any]:
-    """Return the body of a message. Raises NotFoundError, Gone where there is nothing to tell, NotYet."""
+async def message_of(
+    app: App, subject: str, order: dict[str, Any], closed: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the body of a message; `closed`: how the round of a batch ended that it tells of.
+
+    Raises NotFoundError, Gone where there is nothing to tell, NotYet.
+    """
     if order["type"] == "batch.closed":
-        return await _of_batch(app, subject)
+        return await _of_batch(app, subject, closed)
     if order["type"] == "run.ended":
         return await _of_run(app, subject, order.get("cancelled"))
     return _message(order["type"], datetime.now(UTC), order["data"])
 
 
-async def _of_batch(app: App, subject: str) -> dict[str, Any]:
+async def _of_batch(app: App, subject: str, closed: dict[str, Any] | None) -> dict[str, Any]:
     batch = app.batch(subject)
-    view, counts = await batch.view(), await batch.progress()
-    data = {
-        "id": view.id, "key": view.key, "task": view.task, "state": view.state, "outcome": view.outcome,
-        "round": view.round, "total": counts.total, "succeeded": counts.succeeded, "failed": counts.failed,
-        "cancelled": counts.cancelled, "created_at": view.created_at, "closed_at": view.closed_at,
-    }  # fmt: skip
-    return _message("batch.closed", view.closed_at or datetime.now(UTC), data)
+    view = await batch.view()
+    closed = await _closed_now(batch, view) if closed is None else closed
+    closed_at = closed_at_of(closed)
+    data: dict[str, Any] = {"id": view.id, "key": view.key, "task": view.task, "state": BatchState.CLOSED}
+    data |= {**closed, "created_at": view.created_at, "closed_at": closed_at}
+    return _message("batch.closed", closed_at, data)
+
+
+async def _closed_now(batch: Batch, view: BatchView) -> dict[str, Any]:
+    """Return how the last round ended, for jobs of versions that did not tell it. Raises Gone where another runs."""
+    if view.closed_at is None or view.outcome is None:
+        raise Gone("the batch goes on; a message of its own tells of its next end")
+    counts = await batch.progress()
+    return closing_facts(round=view.round, outcome=view.outcome, counts=counts, closed_at=view.closed_at)
 
 
 async def _of_run(app: App, subject: str, cancelled: float | None) -> dict[str, Any]:

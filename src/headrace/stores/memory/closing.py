@@ -13,7 +13,9 @@ from headrace.model.batch import (
     BatchOutcome,
     BatchState,
     ClosedBatch,
+    Progress,
     callback_args,
+    closing_facts,
 )
 from headrace.model.job import JobState, NewJob
 from headrace.stores.memory.batches import find_batch
@@ -49,14 +51,15 @@ def _close(state: State, batch: Batch) -> ClosedBatch:
     batch.state, batch.closed_at = BatchState.CLOSED, state.now()
     callback = batch.new.on_close
     if callback is not None:
-        insert_job(state, NewJob(callback, callback_args(batch.new.id, batch.new.on_close_more)))
+        succeeded, failed, cancelled = _endings(batch)
+        counts = Progress(batch.total, succeeded=succeeded, failed=failed, cancelled=cancelled)
+        facts = closing_facts(round=batch.round, outcome=batch.outcome, counts=counts, closed_at=batch.closed_at)
+        insert_job(state, NewJob(callback, callback_args(batch.new.id, batch.new.on_close_more, facts)))
     return ClosedBatch(batch.new.id, batch.outcome, callback.queue if callback is not None else None)
 
 
 def _outcome(batch: Batch) -> BatchOutcome:
-    succeeded, failed, cancelled = (
-        batch.counts[state] for state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
-    )
+    succeeded, failed, cancelled = _endings(batch)
     if _exceeded(batch):
         return BatchOutcome.FAILED
     if batch.state is BatchState.CANCELLING:
@@ -64,6 +67,12 @@ def _outcome(batch: Batch) -> BatchOutcome:
     if not failed and not cancelled:
         return BatchOutcome.SUCCEEDED
     return BatchOutcome.PARTIAL if succeeded else BatchOutcome.FAILED
+
+
+def _endings(batch: Batch) -> tuple[int, int, int]:
+    """Return how many items succeeded, failed, and were cancelled."""
+    counts = batch.counts
+    return counts[JobState.SUCCEEDED], counts[JobState.FAILED], counts[JobState.CANCELLED]
 
 
 def cancel_batch(state: State, batch_id: UUID) -> None:

@@ -7,27 +7,40 @@ local function over_policy(batch, max_failed)
   return max_failed and count_of(batch, 'failed') > tonumber(max_failed)
 end
 
+local function succeeded_of(batch)
+  return call('ZCARD', batch_key(batch, 'ended')) - count_of(batch, 'failed') - count_of(batch, 'cancelled')
+    - count_of(batch, 'retried')
+end
+
 local function outcome_of(batch, state, over)
   if over then
     return 'failed'
   elseif state == 'cancelling' then
     return 'cancelled'
   end
-  local lost = count_of(batch, 'failed') + count_of(batch, 'cancelled')
-  if lost == 0 then
+  if count_of(batch, 'failed') + count_of(batch, 'cancelled') == 0 then
     return 'succeeded'
   end
-  local succeeded = call('ZCARD', batch_key(batch, 'ended')) - lost - count_of(batch, 'retried')
-  return succeeded > 0 and 'partial' or 'failed'
+  return succeeded_of(batch) > 0 and 'partial' or 'failed'
 end
 
--- Insert the callback of a close, if there is one, and return its queue or an empty text; more: its second argument.
-local function call_back(batch, on_close, more, callback)
+-- How a round of a batch ended, as callbacks are told: `model.batch.closing_facts`.
+local function closing_facts(batch, outcome)
+  local row = call('HMGET', batch_key(batch), 'round', 'total')
+  return '{"round":' .. row[1] .. ',"outcome":"' .. outcome .. '","total":' .. row[2]
+    .. ',"succeeded":' .. succeeded_of(batch) .. ',"failed":' .. count_of(batch, 'failed')
+    .. ',"cancelled":' .. count_of(batch, 'cancelled') .. ',"closed_at":' .. NOW_TEXT .. '}'
+end
+
+-- Insert the callback of a close, if there is one, and return its queue or an empty text; more: its second argument,
+-- with which it has a third one.
+local function call_back(batch, outcome, on_close, more, callback)
   if not on_close then
     return ''
   end
   local spec = spec_of(cjson.decode(on_close))
-  insert_job(spec, callback, '{"args":["' .. uuid_text(batch) .. '"' .. (more and ',' .. more or '') .. '],"kwargs":{}}', 0)
+  local others = more and ',' .. more .. ',' .. closing_facts(batch, outcome) or ''
+  insert_job(spec, callback, '{"args":["' .. uuid_text(batch) .. '"' .. others .. '],"kwargs":{}}', 0)
   note_queue(spec.queue)
   return spec.queue
 end
@@ -56,5 +69,5 @@ local function close_batch(batch, callback)
   call('SREM', ROOT .. 'batches:unclosed', batch)
   call('SREM', ROOT .. 'batches:cancelling', batch)
   call('ZADD', ROOT .. 'batches:closed', NOW_TEXT, batch)
-  return {batch, outcome, call_back(batch, row[3], row[5], callback)}
+  return {batch, outcome, call_back(batch, outcome, row[3], row[5], callback)}
 end
