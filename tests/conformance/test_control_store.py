@@ -270,6 +270,19 @@ async def test_the_failures_of_a_queue_are_retried_from_the_oldest_on(on: Scenar
     assert [(await on.job(job.id)).retry_of for job in claimed] == [jobs[2].id, jobs[3].id, jobs[0].id]
 
 
+async def test_only_what_had_failed_by_an_instant_is_retried(on: Scenario) -> None:
+    """What failed later is left, within a limit too."""
+    early = await finished(on)
+    began = on.clock.now()
+    on.clock.advance(SECOND)
+    await finished(on)
+
+    [new] = await on.stores.control.retry_queue("default", limit=10, until=began)
+    assert (await on.job(new)).retry_of == early
+    assert await on.stores.control.retry_queue("default", limit=1, until=began) == []
+    assert len(await on.stores.control.retry_queue("default", limit=1)) == 1
+
+
 async def test_a_limit_is_not_used_up_by_what_was_retried(on: Scenario) -> None:
     """Jobs that were retried singly before do not count against the limit of the queue's retry."""
     done = [await finished(on) for _ in range(3)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+import asyncio
+from datetime import datetime
+from uuid import UUID, uuid4
 
 import pytest
 
-from headrace import InvalidInputError, Limit, NotFoundError
+from headrace import Backoff, InvalidInputError, Limit, NotFoundError
+from headrace.engine import operations
 from headrace.model.admission import WaitReason
 from headrace.model.job import JobState
 from tests.unit.engine_app import quick_app, until_final
@@ -35,6 +38,32 @@ async def test_a_paused_queue_waits_until_it_is_resumed() -> None:
         assert str(why) == why.sentence
         await app.resume("sums")
         assert await handle.result(10) == 8
+
+
+async def test_retrying_a_queue_ends_though_its_jobs_fail_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what had failed when it began runs again, once."""
+    monkeypatch.setattr(operations, "SLICE", 1)
+    app = quick_app()
+
+    @app.task(retry=Backoff.none())
+    async def fail(number: int) -> None:
+        raise ValueError(f"cannot take {number}")
+
+    async with app.worker():
+        stores, jobs = app.runtime.stores, [await fail.enqueue(number) for number in range(3)]
+        for job in jobs:
+            await until_final(app, job)
+        retry = stores.control.retry_queue
+
+        async def retried(queue: str, *, limit: int, until: datetime | None = None) -> list[UUID]:
+            made = await retry(queue, limit=limit, until=until)
+            for job_id in made:
+                await app.runtime.waiters.final(job_id)
+            return made
+
+        monkeypatch.setattr(stores.control, "retry_queue", retried)
+        async with asyncio.timeout(10):
+            assert await operations.retry_queue(stores, "default") == 3
 
 
 async def test_pausing_a_queue_that_nobody_knows_is_a_mistake() -> None:

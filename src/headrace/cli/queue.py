@@ -232,7 +232,7 @@ def _say_state(name: str, state: QueueState, what: str, *, as_json: bool) -> Non
 @_QUEUE
 @json_option
 def retry(name: str, as_json: bool) -> None:
-    """Run the failed jobs of a queue again, each as a new job; those retried before are left alone.
+    """Run jobs of a queue again that have failed by now, each as a new job; not those retried before.
 
     \b
     Example:

@@ -47,10 +47,14 @@ async def retry_job(stores: Stores, job_id: UUID) -> UUID:
 
 
 async def retry_queue(stores: Stores, queue: str) -> int:
-    """Run the failed jobs of a queue again that were not retried before; return how many."""
+    """Run the failed jobs of a queue again that were not retried before; return how many.
+
+    What fails once more meanwhile is left: else this might never end.
+    """
+    began = (await stores.inspect.store_info()).now
     count, last = 0, SLICE
     while last == SLICE:
-        last = len(await stores.control.retry_queue(queue, limit=SLICE))
+        last = len(await stores.control.retry_queue(queue, limit=SLICE, until=began))
         count += last
         stores.notifier.hint(f"queue:{queue}")
     return count

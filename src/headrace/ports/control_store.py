@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -34,8 +35,11 @@ class ControlStore(Protocol):
         """
         ...
 
-    async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
-        """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids."""
+    async def retry_queue(self, queue: str, *, limit: int, until: datetime | None = None) -> list[UUID]:
+        """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids.
+
+        `until`: only those that had failed by then.
+        """
         ...
 
     async def set_queue_paused(self, queue: str, *, paused: bool, reason: str | None = None) -> None:

@@ -76,7 +76,7 @@ async def resume(app: Served, name: str) -> dict[str, Any]:
 
 @router.post("/{name}/retry", dependencies=[needs(Scope.OPERATE)])
 async def retry(app: Served, name: str) -> dict[str, Any]:
-    """Run the failed jobs of a queue again, each as a new job; those retried before are left alone."""
+    """Run the jobs of a queue again that have failed by now, each as a new job; those retried before are left alone."""
     await _find(app, name)
     return {"queue": name, "retried": await retry_queue(app.runtime.stores, name)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from heapq import nsmallest
 from typing import Any
 from uuid import UUID
@@ -67,12 +68,14 @@ class MemoryControlStore:
         return unsuccessful and row.job.run_id is None and _batch_state(self._state, row) is not BatchState.CANCELLING
 
     @atomic
-    async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
+    async def retry_queue(self, queue: str, *, limit: int, until: datetime | None = None) -> list[UUID]:
         """Retry failed jobs of a queue, oldest first."""
         dead = [
             row
             for row in self._state.finished.values()
-            if (row.state, row.job.spec.queue) == (JobState.FAILED, queue) and self._retryable(row)
+            if (row.state, row.job.spec.queue) == (JobState.FAILED, queue)
+            and self._retryable(row)
+            and (until is None or row.finished_at <= until)
         ]
         return retry_jobs(self._state, nsmallest(limit, dead, key=lambda row: (row.finished_at, row.job.id)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from uuid import UUID
 
 from headrace.model.backlog import Alarm, QueueState
@@ -61,11 +62,11 @@ class PostgresControlStore:
 
         return await self._database.run(work)
 
-    async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
+    async def retry_queue(self, queue: str, *, limit: int, until: datetime | None = None) -> list[UUID]:
         """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids."""
 
         async def work(tx: Transaction) -> list[UUID]:
-            rows = await tx.fetch("lock_dead_letters", queue=queue, limit=limit)
+            rows = await tx.fetch("lock_dead_letters", queue=queue, limit=limit, until=until)
             _, made = await retry_jobs(tx, rows)
             return list(made.values())
 

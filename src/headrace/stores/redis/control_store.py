@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from uuid import UUID
 
 from headrace.model.backlog import Alarm, QueueState
@@ -10,7 +11,7 @@ from headrace.model.errors import ConflictError, InvalidInputError, NotFoundErro
 from headrace.model.ids import uuid7, uuid7s
 from headrace.model.job import CancelAnswer
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.rows import alarm_words, parse_id, queue_state, to_json
+from headrace.stores.redis.rows import alarm_words, micros, parse_id, queue_state, to_json
 from headrace.stores.redis.run_rows import run_of
 
 #: Dead letters that one script retries; a longer retry is several.
@@ -51,13 +52,13 @@ class RedisControlStore:
         made = await self._namespace.run("retry_jobs", wanted, *(copy.hex for copy in uuid7s(len(jobs))))
         return {parse_id(old): parse_id(new) for old, new in zip(made[::2], made[1::2], strict=True)}
 
-    async def retry_queue(self, queue: str, *, limit: int) -> list[UUID]:
+    async def retry_queue(self, queue: str, *, limit: int, until: datetime | None = None) -> list[UUID]:
         """Retry up to `limit` failed jobs of a queue that were not retried before; return the new ids."""
         made: list[UUID] = []
-        place = 0
+        place, latest = 0, "+inf" if until is None else micros(until)
         while len(made) < limit and place >= 0:
             copies = [copy.hex for copy in uuid7s(min(limit - len(made), RETRY_PART))]
-            place, used = await self._namespace.run("retry_queue", queue, place, *copies)
+            place, used = await self._namespace.run("retry_queue", queue, place, latest, *copies)
             made += map(parse_id, used)
         return made
 
