@@ -251,7 +251,7 @@ async def test_a_name_that_leads_to_a_private_address_is_refused(monkeypatch: py
 
 
 async def test_what_cannot_be_a_message_is_refused() -> None:
-    """No secret, a type of other signs, too much data, a key with other data."""
+    """No secret, a type of other signs or of Headrace's own, too much data, a key with other data."""
     async with App("memory://") as plain:
         with pytest.raises(InvalidInputError, match="secrets"):
             await delivery(plain, "https://8.8.8.8/", "order.packed", None)
@@ -260,6 +260,9 @@ async def test_what_cannot_be_a_message_is_refused() -> None:
         url = "http://127.0.0.1:81/"
         with pytest.raises(InvalidInputError, match="type"):
             await delivery(app, url, "order packed", None)
+        for own in ("batch.closed", "run.ended"):
+            with pytest.raises(InvalidInputError, match="type must not be one that Headrace sends"):
+                await delivery(app, url, own, {"parcels": 2})
         with pytest.raises(PayloadTooLargeError):
             await delivery(app, url, "order.packed", "x" * 65_600)
         first = await delivery(app, url, "order.packed", 1, key="o-1")

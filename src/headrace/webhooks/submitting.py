@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 #: A name is looked up this long before its message is taken; one that is not known then may be later.
 LOOK_UP_SECONDS = 2.0
-_TYPE_RULE = "must be words with dots between them, such as batch.closed"
+#: Types of messages that are made when work ends, of what it came to.
+_OWN_TYPES = frozenset({"batch.closed", "run.ended"})
+_TYPE_RULE = "must be words with dots between them, such as order.packed"
 
 
 async def delivery(app: App, url: str, type: str, data: Any, key: str | None = None) -> UUID:
@@ -29,7 +31,7 @@ async def delivery(app: App, url: str, type: str, data: Any, key: str | None = N
     """
     checked = await check_target(app, url)
     at = datetime.now(UTC).isoformat()
-    message = {"type": check_type(type), "data": data}
+    message = {"type": _other_type(check_type(type)), "data": data}
     size = len(encode_json({**message, "timestamp": at}, field="data", most=4 * MOST_BODY).encode())
     if size > MOST_BODY:
         raise PayloadTooLargeError("data", f"must make a message of at most {MOST_BODY} bytes", size)
@@ -68,6 +70,13 @@ async def _addresses(host: str, port: int) -> list[str]:
             return await resolve_host(host, port)
     except (OSError, TimeoutError, UnicodeError):
         return []
+
+
+def _other_type(type: str) -> str:
+    if type in _OWN_TYPES:
+        rule = "must not be one that Headrace sends of itself: submit or start with webhook= for it, or use another one"
+        raise InvalidInputError("type", rule, type)
+    return type
 
 
 def check_type(type: str) -> str:
