@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from headrace import App
+from headrace import App, Backoff
 from headrace.engine.following import batch as batches
 from headrace.engine.following import run as runs
 from headrace.engine.following.growing import Grower, Growing
+from headrace.model.batch import Progress
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.feed import Entry
 from tests.unit.feed_world import away
@@ -74,6 +77,41 @@ async def test_items_whose_append_failed_are_told_later(
     assert failing.calls >= max(numbers)
     assert [entry.type for entry in found] == ["item"] * 20 + ["closed"]
     assert len({entry.key for entry in found}) == 21
+
+
+async def test_the_end_of_a_batch_has_the_counts_of_its_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failed items that run again while it is counted are told of when their round ends."""
+    app, failed = shop(), set[int]()
+
+    @app.task(retry=Backoff.none())
+    async def second(number: int) -> int:
+        if number not in failed:
+            failed.add(number)
+            raise ValueError("not yet")
+        return number
+
+    async with app.worker():
+        batch = await app.submit(second, range(3))
+        await batch.wait("10s")
+        inspect, counted = app.runtime.stores.inspect, list[Progress]()
+        count = inspect.batch_progress
+
+        async def count_late(batch_id: UUID) -> Progress:
+            if not counted:
+                await batch.retry_failed()
+            counted.append(await count(batch_id))
+            return counted[-1]
+
+        monkeypatch.setattr(inspect, "batch_progress", count_late)
+        grower = batches.BatchGrower(inspect, app.runtime.feeds, batch.id)
+        assert await grower.look()
+        assert not grower.over
+        await batch.wait("10s")
+        await grow(grower)
+        found = await entries_of(app, batches.batch_feed(batch.id))
+    assert [entry.type for entry in found] == ["item"] * 3 + ["round"] + ["item"] * 3 + ["closed"]
+    closed = json.loads(found[-1].data)
+    assert (closed["round"], closed["succeeded"], closed["failed"]) == (2, 3, 0)
 
 
 @pytest.mark.parametrize("place", ["read_nodes", "append_entries"])

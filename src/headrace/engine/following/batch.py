@@ -55,8 +55,12 @@ class BatchGrower:
         # What is closed when it is looked at has no items that are not read now.
         grew |= await self._tell_items(reader)
         if view.state is BatchState.CLOSED and not self.behind:
-            await self._append(await self._closed(view))
-            self.over = True
+            closed = await self._closed(view)
+            now = await self._inspect.get_batch(self._batch_id)
+            # Else failed items run again by now: what was counted is of no round.
+            if now is not None and (now.state, now.round) == (view.state, view.round):
+                await self._append(closed)
+                self.over = True
         return grew
 
     async def _tell_round(self, view: BatchView) -> bool:
