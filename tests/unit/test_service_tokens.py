@@ -17,7 +17,9 @@ from headrace.engine.tokens import list_tokens, make_token, revoke_token
 from headrace.model.api_token import ApiToken, Scope, new_token
 from headrace.model.errors import InvalidInputError, StoreUnavailableError
 from headrace.service.access import Access
+from headrace.service.application import make_service
 from headrace.service.attempts import MOST, MOST_ADDRESSES, SECONDS, Attempts
+from headrace.service.auth import Caller
 from headrace.service.known_tokens import FRESH_SECONDS, MOST_KNOWN, NOTE_SECONDS, KnownTokens
 from headrace.service.problems import RequestError
 from headrace.stores.memory import open_memory_stores
@@ -121,6 +123,22 @@ async def test_a_stream_ends_with_its_token(monkeypatch: pytest.MonkeyPatch) -> 
         answer = await asyncio.wait_for(reading, 5)
         assert (answer.status_code, answer.text, service.state.streams.open) == (200, "retry: 1000\n\n", 0)
         assert (await client.get(path, headers=bearer(token))).status_code == 401
+
+
+async def test_a_stream_without_a_token_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing that could end: nobody wakes up for it again and again."""
+    naps = list[float]()
+
+    async def note(seconds: float) -> None:
+        naps.append(seconds)
+        await asyncio.Event().wait()
+
+    gate = gate_of(make_service(shop()))
+    monkeypatch.setattr("headrace.service.gate.asyncio.sleep", note)
+    barred = asyncio.create_task(gate.bars(Caller(None, True, Attempts())))
+    await asyncio.wait([barred], timeout=0.01)
+    barred.cancel()
+    assert naps == []
 
 
 async def test_two_authorizations_are_refused() -> None:

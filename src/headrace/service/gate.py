@@ -68,12 +68,13 @@ class Gate:
 
         While the store does not answer nothing is known of that: it is believed for `UNSURE_SECONDS`.
         """
+        if caller.token is None:
+            await asyncio.get_running_loop().create_future()
         live, sure_at = True, time.monotonic()
-        while live and (caller.token is None or time.monotonic() - sure_at < UNSURE_SECONDS):
+        while live and time.monotonic() - sure_at < UNSURE_SECONDS:
             await asyncio.sleep(LOOK_SECONDS)
-            if caller.token is not None:
-                with suppress(RequestError):
-                    live, sure_at = await self.tokens.is_live(caller.digest), time.monotonic()
+            with suppress(RequestError):
+                live, sure_at = await self.tokens.is_live(caller.digest), time.monotonic()
 
     async def _checked(self, text: str, address: str) -> ApiToken:
         if not (is_token(text) or self.tokens.was_known(text)):
