@@ -109,9 +109,9 @@ class WorkflowVerbs:
 
         `workflow`: one that this app declares, or the name of one that is stored. Its input is what its function takes,
         or, of one without a function, the one value that is given. `key`: idempotency key, unique per workflow as long
-        as the run is kept. `user_id` and `correlation_id`, texts, and `metadata`, a mapping, reach every node.
-        `webhook`: a URL that is sent a signed message, `run.ended`, at its end; needs `[webhooks] secrets`. Raises
-        NotFoundError, WorkflowNotActiveError, InvalidInputError, ConflictError.
+        as the run is kept, for the same input and options. `user_id` and `correlation_id`, texts, and `metadata`, a
+        mapping, reach every node. `webhook`: a URL that is sent a signed message, `run.ended`, at its end; needs
+        `[webhooks] secrets`. Raises NotFoundError, WorkflowNotActiveError, InvalidInputError, ConflictError.
         """
         from headrace.canvas.workflow import input_of_any
         from headrace.runs import Run, start_options

@@ -230,11 +230,11 @@ async def test_two_flows_at_one_path_are_told(caplog: pytest.LogCaptureFixture) 
 
 
 async def test_a_request_with_a_key_begins_one_run() -> None:
-    """Its key is no key of a schedule, and a wish for a run by another route is another one."""
+    """Whatever its other headers are; its key is no key of a schedule, and a wish by another route is another one."""
     async with listening(hooked()) as client:
         headers = {"Idempotency-Key": "k"}
         first = await client.post("/webhook/orders", json={"n": 1}, headers=headers)
-        again = await client.post("/webhook/orders", json={"n": 1}, headers=headers)
+        again = await client.post("/webhook/orders", json={"n": 1}, headers={**headers, "X-Trace": "2"})
         assert first.json() == again.json()
         other = await client.post("/webhook/orders", json={"n": 2}, headers=headers)
         assert (other.status_code, code_of(other)) == (409, "idempotency_conflict")

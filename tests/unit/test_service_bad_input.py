@@ -49,7 +49,7 @@ async def client() -> AsyncIterator[httpx2.AsyncClient]:
         (b'{"workflow": "twice", "inptu": 1}', 422, "invalid_input"),
         (b'{"workflow": "twice", "metadata": []}', 422, "invalid_input"),
         (b'{"workflow": "twice", "key": ""}', 422, "invalid_input"),
-        (b'{"workflow": "twice", "key": "%s"}' % (b"k" * 256), 422, "invalid_input"),
+        (b'{"workflow": "twice", "key": "%s"}' % (b"k" * 256), 409, "idempotency_conflict"),
         (b'{"workflow": "twice", "input": {"a": 1}, "user_id": 7}', 422, "invalid_input"),
         (b'{"workflow": "nobody"}', 404, "not_found"),
         (b'{"workflow": "../x"}', 404, "not_found"),

@@ -53,14 +53,16 @@ async def test_a_run_is_started_seen_and_repeated() -> None:
 
 
 async def test_the_same_key_starts_one_run() -> None:
-    """As a member or as a header, with 200 the second time; with another input it is a conflict."""
+    """As a member or as a header, with 200 the second time; with anything else in the body it is a conflict."""
     async with served(shop()) as client:
-        run = await start(client, "twice", 3, key="k")
-        body = {"workflow": "twice", "input": 3}
+        told = {"user_id": "ann", "correlation_id": "c", "metadata": {"a": 1}}
+        run = await start(client, "twice", 3, key="k", **told)
+        body: dict[str, Any] = {"workflow": "twice", "input": 3, **told}
         same = await client.post("/api/v1/runs", json=body, headers={"Idempotency-Key": "k"})
         assert (same.status_code, same.json()["run"]) == (200, run)
-        other = await client.post("/api/v1/runs", json={**body, "input": 4}, headers={"Idempotency-Key": "k"})
-        assert (other.status_code, code_of(other)) == (409, "idempotency_conflict")
+        for change in ({"input": 4}, {"user_id": "bob"}, {"correlation_id": None}, {"metadata": {"a": 2}}):
+            other = await client.post("/api/v1/runs", json={**body, **change}, headers={"Idempotency-Key": "k"})
+            assert (other.status_code, code_of(other)) == (409, "idempotency_conflict")
 
 
 async def test_pages_of_runs() -> None:

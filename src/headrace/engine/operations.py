@@ -40,10 +40,24 @@ async def cancel_job(stores: Stores, job_id: UUID) -> CancelAnswer:
 async def retry_job(stores: Stores, job_id: UUID) -> UUID:
     """Run a failed or cancelled job again as a new one and return its id. Raises NotFoundError, InvalidInputError."""
     new_id = await stores.control.retry_job(job_id)
-    job = await stores.inspect.get_job(new_id)
+    await _hint_queue(stores, new_id)
+    return new_id
+
+
+async def retry_once(stores: Stores, job_id: UUID) -> tuple[UUID, bool]:
+    """Do what `retry_job` does, and return also whether the new job was not there before. Raises as it does."""
+    made = await stores.control.retry_jobs({job_id: None})
+    if job_id not in made:
+        # It was retried before, or else this says why it cannot be.
+        return await retry_job(stores, job_id), False
+    await _hint_queue(stores, made[job_id])
+    return made[job_id], True
+
+
+async def _hint_queue(stores: Stores, job_id: UUID) -> None:
+    job = await stores.inspect.get_job(job_id)
     if job is not None:
         stores.notifier.hint(f"queue:{job.queue}")
-    return new_id
 
 
 async def retry_queue(stores: Stores, queue: str) -> int:

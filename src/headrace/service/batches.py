@@ -58,8 +58,8 @@ class SubmitBatch(JobOptions):
 async def submit_batch(app: Served, body: SubmitBatch, key: IdempotencyKey = None) -> Response:
     """Make one durable job per item, all or none, and return the batch once it is stored.
 
-    The same key with the same task, options and items gives the batch that was made before, with 200 rather than 201;
-    with others it is a conflict.
+    The same key with the same task, items and options, but for `run_at` and `delay`, gives the batch that was made
+    before, with 200 rather than 201; with others it is a conflict.
     """
     task = task_of(app, body.task)
     await check_queue(app, body.queue)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from headrace.engine.operations import cancel_job, retry_job
+from headrace.engine.operations import cancel_job, retry_once
 from headrace.engine.queries import explain_job, explain_view, show_job, to_json
 from headrace.model.api_token import Scope
 from headrace.model.ids import parse_id
@@ -116,9 +116,13 @@ async def cancel(app: Served, job_id: str) -> dict[str, Any]:
     return {"job": job_id, "answer": answer}
 
 
-@router.post("/{job_id}/retry", dependencies=[needs(Scope.OPERATE)], status_code=201, response_model=Retried)
+@router.post(
+    "/{job_id}/retry", dependencies=[needs(Scope.OPERATE)], status_code=201, response_model=Retried,
+    responses={200: {"model": Retried, "description": "it was retried before: that retry"}},
+)  # fmt: skip
 async def retry(app: Served, job_id: str, response: Response) -> dict[str, Any]:
-    """Run a failed or cancelled job again, as a new job; one that was retried before has that retry returned."""
-    new_id = await retry_job(app.runtime.stores, parse_id("job id", job_id))
+    """Run a failed or cancelled job again, as a new job; of one that was retried before that retry, with 200."""
+    new_id, made = await retry_once(app.runtime.stores, parse_id("job id", job_id))
+    response.status_code = 201 if made else 200
     response.headers["location"] = f"{LOCATION}{new_id}"
     return {"job": str(new_id), "retry_of": job_id}

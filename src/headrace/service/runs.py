@@ -5,24 +5,23 @@ from __future__ import annotations
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.engine.queries import to_json
 from headrace.engine.workflows.documents import find_node, node_document, run_document, tree_document
 from headrace.model.api_token import Scope
-from headrace.model.errors import InvalidInputError
 from headrace.model.run import RunState
 from headrace.runs import start_options
 from headrace.service.auth import needs
 from headrace.service.paging import Page, decode_place, encode_place
 from headrace.service.served import Served
+from headrace.service.submitting import IdempotencyKey, key_of
 
 #: Entries of one map, or rounds of one loop, that the tree of a run shows.
 MOST_ENTRIES = 1_000
 
 router = APIRouter(prefix="/runs", tags=["runs"])
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 
 
 class StartRun(BaseModel):
@@ -61,12 +60,10 @@ class RunPage(Page):
 async def start_run(app: Served, body: StartRun, response: Response, key: IdempotencyKey = None) -> dict[str, Any]:
     """Start a run and return its id once it is stored.
 
-    The same key and body give the run that was started before, with 200 rather than 201; another body is a conflict.
+    The same key and body give the run that was started before, with 200 rather than 201; another body is a conflict,
+    be it another input, `user_id`, `correlation_id`, `metadata` or `webhook`.
     """
-    if key is not None and body.key not in (None, key):
-        raise InvalidInputError("key", f"must be that of the header Idempotency-Key, {key!r}", body.key)
-    chosen = body.key if key is None else key
-    options = start_options(chosen, body.user_id, body.correlation_id, body.metadata, body.webhook)
+    options = start_options(key_of(body.key, key), body.user_id, body.correlation_id, body.metadata, body.webhook)
     run = await app.start_json(body.workflow, body.input, options)
     response.status_code = 201 if run.id == options.run_id else 200
     return _created(response, run.id)

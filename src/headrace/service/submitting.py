@@ -54,7 +54,7 @@ class JobOptions(BaseModel):
 def options_of(body: JobOptions, header: str | None) -> dict[str, Any]:
     """Return the options that were given, as tasks take them. Raises InvalidInputError, RequestError 409."""
     options = {name: value for name in _PLAIN if (value := getattr(body, name)) is not None}
-    key, run_at = _key_of(body.key, header), _run_at_of(body)
+    key, run_at = key_of(body.key, header), _run_at_of(body)
     if key is not None:
         options["key"] = key
     if run_at is not None:
@@ -64,7 +64,8 @@ def options_of(body: JobOptions, header: str | None) -> dict[str, Any]:
     return options
 
 
-def _key_of(given: str | None, header: str | None) -> str | None:
+def key_of(given: str | None, header: str | None) -> str | None:
+    """Return the key of a request, by its body or its header. Raises InvalidInputError, RequestError 409."""
     if header is not None and given not in (None, header):
         raise InvalidInputError("key", f"must be that of the header Idempotency-Key, {header!r}", given)
     key = given if header is None else header

@@ -7,7 +7,7 @@ import binascii
 import hmac
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -17,6 +17,7 @@ from headrace.apps.flows.requests import MODE, apart
 from headrace.apps.flows.triggers import active_flows, start_of, triggers_of
 from headrace.nodes.services import Credential
 from headrace.nodes.webhook import Hook, WebhookType, hook_of
+from headrace.runs import start_options
 
 LOG = logging.getLogger("headrace.flows")
 
@@ -185,7 +186,9 @@ async def begin(app: App, listener: Listener, request: Request, *, secret: str, 
     """Start the run of a request, or return that of its key. Raises what `app.start` does."""
     start = start_of(app, listener.node, request.item(), MODE)
     own = None if key is None else KEY_PREFIX + key
-    return await app.start(listener.workflow, start, key=own, metadata=request.apart(secret))
+    # Headers may differ whenever a request is sent again.
+    options = replace(start_options(own, None, None, None), aside=request.apart(secret))
+    return await app.start_json(listener.workflow, start, options)
 
 
 def answer_of(hook: Hook, items: Sequence[Mapping[str, Any]]) -> Any:

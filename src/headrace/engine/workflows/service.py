@@ -45,6 +45,16 @@ class StartOptions:
     webhook: str | None = None
     #: The run's id, unless the key was used before.
     run_id: UUID = field(default_factory=uuid7)
+    #: More metadata, which may be another one each time that a start with a key is repeated.
+    aside: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def body(self) -> tuple[str, ...]:
+        """What has to be the same, besides the input, whenever the key is used again."""
+        facts = {"user_id": self.user_id, "correlation_id": self.correlation_id, "metadata": dict(self.metadata)}
+        given = {name: value for name, value in facts.items() if value not in (None, {})}
+        told = () if self.webhook is None else (self.webhook,)
+        return (*told, encode_json(given, field="metadata")) if given else told
 
 
 class RunService:
@@ -74,8 +84,7 @@ class RunService:
             )
         text = encode_json(given, field="input", default=jsonable, most=MAX_VALUE_BYTES)
         context = self._context(parse_graph(json.loads(stored.graph)), options)
-        told = () if options.webhook is None else (options.webhook,)
-        body = hash_text(name, text, *told) if options.key is not None else ""
+        body = hash_text(name, text, *options.body) if options.key is not None else ""
         return await self._start(stored, text, context, options, body)
 
     def _context(self, graph: Graph, options: StartOptions) -> dict[str, Any]:
@@ -90,7 +99,7 @@ class RunService:
         return {
             "user_id": options.user_id,
             "correlation_id": options.correlation_id,
-            "metadata": dict(options.metadata),
+            "metadata": {**options.metadata, **options.aside},
             "tasks": tasks,
         } | ({} if options.webhook is None else {"webhook": options.webhook})
 
