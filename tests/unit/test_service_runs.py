@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import httpx2
 import pytest
 
-from headrace import App
+from headrace import App, chain
 from headrace.model.errors import StoreUnavailableError
+from headrace.settings import load_settings
 from tests.unit.service_calls import JSON, URL, code_of, served, shop, start
 from tests.waiting import wait_until
 
@@ -184,6 +186,28 @@ async def test_a_large_map_is_shown_in_part(monkeypatch: pytest.MonkeyPatch) -> 
         assert (len(node["nodes"]), node["left_out"]) == (3, 2)
         entry = await client.get(f"/api/v1/runs/{run}/nodes/each[4]")
         assert entry.json()["output"] == 5
+
+
+async def test_large_values_have_routes_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run tells that they were left out; what lies in blobs is answered as it was stored, and parsed by nobody."""
+    app = App(settings=load_settings(environ={"HEADRACE_URL": "memory://", "HEADRACE_DIRECTORY": str(tmp_path)}))
+
+    @app.task
+    async def repeat(number: Any) -> list[Any]:
+        return [{"$blob": number, "text": "ä" * 40}] * (25_000 if number else 1)
+
+    app.workflow("repeat", chain(repeat.s()))
+    async with served(app) as client:
+        run = await start(client, "repeat", 7)
+        found = await ended(client, run)
+        assert (found["input"], found["output"], found["left_out"]) == (7, None, True)
+        assert "left_out" not in await ended(client, await start(client, "repeat", []))
+        monkeypatch.setattr(app.runtime.means.values, "load", None)
+        value = [{"$blob": 7, "text": "ä" * 40}] * 25_000
+        for path in (f"nodes/{found['nodes'][0]['path']}", "output"):
+            answer = await client.get(f"/api/v1/runs/{run}/{path}")
+            assert (answer.status_code, answer.json()["output"], answer.json()["run"]) == (200, value, run)
+        assert (await client.get(f"/api/v1/runs/{run}/input")).json() == {"run": run, "input": 7}
 
 
 async def test_the_openapi_document_has_every_route() -> None:

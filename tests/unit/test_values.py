@@ -67,6 +67,8 @@ def test_user_data_come_back_as_they_were(value: Any, large: bool) -> None:
         assert await values.load(stored) == data
         composed = await values.store_composed(RUN, f'{{"a":[{stored},{stored}]}}')
         assert await values.load(composed) == {"a": [data, data]}
+        assert json.loads(str(await values.load_text(stored))) == data
+        assert json.loads(str(await values.load_text(composed))) == {"a": [data, data]}
         assert await values.load(await values.take_over(UUID(int=9), composed)) == {"a": [data, data]}
 
     asyncio.run(there_and_back())
@@ -191,6 +193,19 @@ async def test_many_references_are_read_a_few_at_once_and_each_once() -> None:
     assert (blobs.most, blobs.calls) == (8, 100)
     found[0].append("mine")
     assert len(found[100]) == 2
+
+
+async def test_of_what_is_too_long_nothing_is_read() -> None:
+    """A bound holds for the whole text, in which the same value may stand many times."""
+    blobs = CountingBlobs()
+    values = values_in(blobs)
+    stored = await values.store(RUN, json_text(LARGE))
+    size = len(str(await values.load_text(stored)))
+    assert blobs.calls == 1
+    assert await values.load_text(f"[{stored},{stored}]", most=3 * size) is None
+    assert blobs.calls == 1
+    assert await values.load_text(f"[{stored},{stored}]", most=5 * size) == json_text([LARGE, LARGE])
+    assert await values.load_text("[1]", most=2) is None
 
 
 async def test_after_an_error_no_more_is_read() -> None:

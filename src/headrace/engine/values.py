@@ -26,6 +26,7 @@ from headrace.model.reference import (
     reference_text,
     references,
     replace_references,
+    spell,
     unwrap,
     wrap,
 )
@@ -96,6 +97,20 @@ class Values:
             texts |= found
             wanted = {one for item in found.values() for one in _references_in(item)} - texts.keys()
         return unwrap(value, texts)
+
+    async def load_text(self, text: str, *, most: int | None = None) -> str | None:
+        """Return what `load` does as JSON text, as it was stored: what lies behind references is not parsed.
+
+        None where that would be more than `most` long; nothing more is read then. Raises BlobStoreError as `load` does.
+        """
+        parts = await _spelled(text)
+        while most is None or sum(map(_size, parts)) <= most:
+            wanted = {part for part in parts if isinstance(part, Reference)}
+            if not wanted:
+                return "".join(map(str, parts))
+            found = {one: await _spelled(item) for one, item in (await self._get_all(wanted)).items()}
+            parts = [piece for part in parts for piece in (found[part] if isinstance(part, Reference) else [part])]
+        return None
 
     async def take_over(self, run_id: UUID, text: str, source: UUID | None = None) -> str:
         """Return a stored text of another run for this one: its blobs are copied, as they may go with that run.
@@ -174,6 +189,15 @@ class Values:
         if digest != reference.sha256:
             raise _lost(key, f"is not what was stored: its SHA-256 is {digest}")
         return data
+
+
+async def _spelled(text: str) -> list[str | Reference]:
+    """Return the parts of a stored text; one that has to be parsed for that is parsed off the event loop."""
+    return await asyncio.to_thread(spell, text) if may_be_marked(text) else [text]
+
+
+def _size(part: str | Reference) -> int:
+    return part.bytes if isinstance(part, Reference) else len(part)
 
 
 def _lost(key: str, what: str) -> BlobStoreError:

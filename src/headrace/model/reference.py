@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,6 +162,37 @@ def unwrap(value: Any, texts: Mapping[Reference, str]) -> Any:
     if reference is None:
         return {key: unwrap(item, texts) for key, item in value.items()}
     return unwrap(json.loads(texts[reference]), texts)
+
+
+def spell(text: str) -> list[str | Reference]:
+    """Return a stored JSON text in parts, which make that of the user data with what lies behind the references.
+
+    >>> spell('[{"$literal":{"$blob":1}}]')
+    ['[', '{"$blob":1}', ']']
+    """
+    return list(_spelled(json.loads(text))) if may_be_marked(text) else [text]
+
+
+def _spelled(value: Any) -> Iterator[str | Reference]:
+    if not isinstance(value, list | dict):
+        yield json_text(value)
+    elif isinstance(value, list):
+        yield "["
+        for place, item in enumerate(value):
+            if place:
+                yield ","
+            yield from _spelled(item)
+        yield "]"
+    elif _is_literal(value):
+        yield json_text(value[_LITERAL])
+    elif (reference := parse_reference(value)) is not None:
+        yield reference
+    else:
+        yield "{"
+        for place, (key, item) in enumerate(value.items()):
+            yield f"{',' if place else ''}{json_text(key)}:"
+            yield from _spelled(item)
+        yield "}"
 
 
 def replace_references(value: Any, others: Mapping[Reference, Reference]) -> Any:

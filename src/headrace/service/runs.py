@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from headrace.app import App
 from headrace.engine.queries import to_json
-from headrace.engine.workflows.documents import find_node, node_document, run_document, tree_document
+from headrace.engine.workflows.documents import find_node, node_facts, run_document
+from headrace.engine.workflows.tree import TreeNode
 from headrace.model.api_token import Scope
-from headrace.model.run import RunState
+from headrace.model.run import RunState, RunView
 from headrace.runs import start_options
 from headrace.service.auth import needs
 from headrace.service.paging import Page, decode_place, encode_place
@@ -20,6 +24,8 @@ from headrace.service.submitting import IdempotencyKey, key_of
 
 #: Entries of one map, or rounds of one loop, that the tree of a run shows.
 MOST_ENTRIES = 1_000
+#: An input or output that is longer has a route of its own.
+MOST_VALUE = 1 << 20
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
@@ -82,30 +88,37 @@ async def list_runs(app: Served, page: Annotated[RunPage, Query()]) -> dict[str,
     return {"runs": [run_document(view) for view in shown], "next_cursor": last}
 
 
-@router.get("/{run_id}")
-async def get_run(app: Served, run_id: str) -> dict[str, Any]:
-    """Return a run as the tree of its nodes, without their outputs; of large maps and loops the first entries."""
+@router.get("/{run_id}", response_model=dict[str, Any])
+async def get_run(app: Served, run_id: str) -> Response:
+    """Return a run as the tree of its nodes, without their outputs; of large maps and loops the first entries.
+
+    `input` and `output` above 1 MiB are null, with `left_out: true`: they are read by `/runs/ID/input` and
+    `/runs/ID/output`.
+    """
     tree = await app.find_run(run_id).tree()
-    values = app.runtime.means.values
-    given = await values.load(tree.run.input)
-    output = None if tree.run.output is None else await values.load(tree.run.output)
-    document = tree_document(tree, given, output)
-    for node in document["nodes"]:
-        _shorten(node)
-    found: dict[str, Any] = to_json(document)
-    return found
+    texts = {name: await _text(app, stored, most=MOST_VALUE) for name, stored in _values(tree.run).items()}
+    left_out = {"left_out": True} if None in texts.values() else {}
+    return _spliced(run_document(tree.run) | left_out | {"nodes": [_shown(node) for node in tree.nodes]}, texts)
 
 
-@router.get("/{run_id}/nodes/{path:path}", operation_id="get_run_node")
-async def get_node(app: Served, run_id: str, path: str) -> dict[str, Any]:
+@router.get("/{run_id}/input", response_model=dict[str, Any], operation_id="get_run_input")
+async def get_input(app: Served, run_id: str) -> Response:
+    """Return the whole input of a run."""
+    return await _value(app, run_id, "input")
+
+
+@router.get("/{run_id}/output", response_model=dict[str, Any], operation_id="get_run_output")
+async def get_output(app: Served, run_id: str) -> Response:
+    """Return the whole output of a run, null while it has none."""
+    return await _value(app, run_id, "output")
+
+
+@router.get("/{run_id}/nodes/{path:path}", operation_id="get_run_node", response_model=dict[str, Any])
+async def get_node(app: Served, run_id: str, path: str) -> Response:
     """Return a node of a run, such as each[3], with its whole output."""
     tree = await app.find_run(run_id).tree()
     node = find_node(tree, path)
-    output = None if node.output is None else await app.runtime.means.values.load(node.output)
-    document = node_document(node)
-    _shorten(document)
-    found: dict[str, Any] = to_json({"run": tree.run.id} | document | {"output": output})
-    return found
+    return _spliced({"run": tree.run.id} | _shown(node), {"output": await _text(app, node.output)})
 
 
 @router.post("/{run_id}/cancel", dependencies=[needs(Scope.OPERATE)])
@@ -130,11 +143,27 @@ def _created(response: Response, run_id: UUID) -> dict[str, Any]:
     return {"run": str(run_id)}
 
 
-def _shorten(node: dict[str, Any]) -> None:
-    """Leave out what makes a tree large: outputs, which have a route of their own, and all but the first entries."""
-    todo = [node]
-    for one in todo:  # which grows
-        one.pop("output", None)
-        one["left_out"] = max(len(one["nodes"]) - MOST_ENTRIES, 0)
-        del one["nodes"][MOST_ENTRIES:]
-        todo += one["nodes"]
+def _shown(node: TreeNode) -> dict[str, Any]:
+    """Return a node without what makes a tree large: outputs, which have a route of their own, and most entries."""
+    left_out = max(len(node.children) - MOST_ENTRIES, 0)
+    return node_facts(node) | {"nodes": [_shown(one) for one in node.children[:MOST_ENTRIES]], "left_out": left_out}
+
+
+async def _value(app: App, run_id: str, name: str) -> Response:
+    view = await app.find_run(run_id).view()
+    return _spliced({"run": view.id}, {name: await _text(app, _values(view)[name])})
+
+
+def _values(view: RunView) -> dict[str, str | None]:
+    return {"input": view.input, "output": view.output}
+
+
+async def _text(app: App, stored: str | None, *, most: int | None = None) -> str | None:
+    return "null" if stored is None else await app.runtime.means.values.load_text(stored, most=most)
+
+
+def _spliced(document: dict[str, Any], texts: Mapping[str, str | None]) -> Response:
+    """Answer with a document and values, which nobody parses here: one of 64 MiB would hold up all other requests."""
+    head = json.dumps(to_json(document), ensure_ascii=False, separators=(",", ":"))
+    members = "".join(f',"{name}":{"null" if text is None else text}' for name, text in texts.items())
+    return Response(f"{head[:-1]}{members}}}", media_type="application/json")

@@ -34,6 +34,12 @@ def tree_document(tree: RunTree, given: Any, result: Any) -> dict[str, Any]:
 
 def node_document(node: TreeNode) -> dict[str, Any]:
     """Return a node with what is within it; large outputs stand as references."""
+    output = None if node.output is None else json.loads(node.output)
+    return node_facts(node) | {"output": output, "nodes": [node_document(child) for child in node.children]}
+
+
+def node_facts(node: TreeNode) -> dict[str, Any]:
+    """Return what is said of a node besides its output and what is within it."""
     return {
         "path": node.path,
         "kind": node.kind,
@@ -46,8 +52,6 @@ def node_document(node: TreeNode) -> dict[str, Any]:
         "waits_for": node.waits_for,
         "again_at": node.again_at,
         "error": to_json(node.error),
-        "output": None if node.output is None else json.loads(node.output),
-        "nodes": [node_document(child) for child in node.children],
     }
 
 
