@@ -65,7 +65,8 @@ async def batch_events(app: Served, request: Request, batch_id: str, after: Last
 async def run_events(app: Served, request: Request, run_id: str, after: LastSeen) -> Response:
     """Follow a run: `state`, `node` for each node that is seen running or has ended, and at last `ended`.
 
-    Outputs are read by `/runs/ID` and `/runs/ID/nodes/PATH`.
+    A node that has ended runs no more: where several services follow a run, a `running` that one of them saw before may
+    stand behind the end. Outputs are read by `/runs/ID` and `/runs/ID/nodes/PATH`.
     """
     runtime, run = app.runtime, app.find_run(run_id)
     await run.view()

@@ -58,7 +58,7 @@ class RunStateShape(Shape):
 
 
 class NodeShape(Shape):
-    """A node that runs, or has ended."""
+    """A node that runs, or has ended. One that has ended runs no more: a later `running` of it was seen before that."""
 
     path: str
     state: str
