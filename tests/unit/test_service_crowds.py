@@ -60,11 +60,11 @@ class FakeConnection:
         self.cuts += 1
 
 
-def held(*found: FakeConnection) -> Connections:
+def held(*found: FakeConnection, most: int = 9) -> Connections:
     """Return the connections of a server that has these."""
 
     server: Any = SimpleNamespace(server_state=SimpleNamespace(connections=set(found)))
-    return Connections(server)
+    return Connections(server, most=most)
 
 
 def test_connections_that_ask_for_nothing_are_cut_at_the_second_look() -> None:
@@ -113,6 +113,25 @@ async def test_who_watches_the_service_is_answered_in_any_crowd() -> None:
     transport = httpx2.ASGITransport(Crowd(answers, Streams(1), most=0))
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         assert [(await client.get(path)).status_code for path in ("/healthz", "/readyz", "/metrics")] == [200, 200, 503]
+
+
+async def test_connections_beyond_the_bound_are_refused() -> None:
+    """With a problem, and the connection closed behind it; probes are answered on them too."""
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    streams, connections = Streams(1), held(FakeConnection(1, asked=True), FakeConnection(2, asked=True), most=1)
+    streams.crowded = connections.are_too_many
+    transport = httpx2.ASGITransport(Crowd(answers, streams))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        refused = await client.get("/api/v1/jobs")
+        assert (refused.status_code, code_of(refused)) == (503, "too_many_connections")
+        assert (refused.headers["connection"], refused.headers["retry-after"]) == ("close", "1")
+        assert [(await client.get(path)).status_code for path in ("/healthz", "/readyz")] == [200, 200]
+        streams.crowded = held(FakeConnection(1, asked=True), most=1).are_too_many
+        assert (await client.get("/api/v1/jobs")).status_code == 200
 
 
 def test_the_connection_of_one_client_is_cut() -> None:

@@ -117,6 +117,27 @@ async def test_what_no_job_is_made_of() -> None:
         assert (await get(client, JOBS))["jobs"] == []
 
 
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ({"run_at": "2031-01-31T12:00:00"}, "must be an instant with its offset, such as 2031-01-31T12:00:00Z"),
+        ({"run_at": "soon"}, "must be an instant with its offset, such as 2031-01-31T12:00:00Z"),
+        ({"run_at": "2999-01-31T12:00:00Z"}, "must be at most a year ahead"),
+        *(({"timeout": value}, 'must be from 1s to 1d: seconds, or such as "90s" or "10m"')
+          for value in (-1, 0.5, "25h", "40000d", "long")),
+        *(({"delay": value}, 'must be from 0s to 366d: seconds, or such as "90s" or "10m"')
+          for value in (-1, "367d", 1e300, "long")),
+    ],
+)  # fmt: skip
+async def test_times_are_refused_in_words_of_http(body: dict[str, Any], rule: str) -> None:
+    """With the same bounds whichever of them is broken, and the value as it was sent."""
+    async with served(works(), worker=False) as client:
+        answer = (await post(client, JOBS, {"task": "double", "args": [1], **body})).json()
+        [[field, value]] = body.items()
+        assert (answer["field"], answer["rule"]) == (field, rule)
+        assert answer["detail"] == f"{field} {rule}, got {value!r}"
+
+
 async def test_pages_of_jobs_and_their_filters() -> None:
     """Cursors lead through all jobs once; filters narrow the list; wrong ones are refused."""
     async with served(works(), worker=False) as client:

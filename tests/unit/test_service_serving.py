@@ -12,7 +12,7 @@ import pytest
 from headrace.model.errors import ConfigError
 from headrace.service import serving
 from headrace.service.serving import Address, serve
-from tests.unit.service_calls import shop
+from tests.unit.service_calls import code_of, shop
 from tests.waiting import wait_until
 
 
@@ -55,6 +55,32 @@ async def test_a_port_that_is_not_for_everybody_is_told(monkeypatch: pytest.Monk
     monkeypatch.setattr("headrace.service.serving.socket.create_server", refuse)
     with pytest.raises(ConfigError, match=r"port 80 of ::1 cannot be used \(Permission denied\)"):
         await serve(shop(), Address("::1", 80), worker=False, stopping=asyncio.Event(), announce=lambda _: None)
+
+
+async def test_a_service_without_room_says_so_and_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another connection than it has room for is refused with a problem, and then closed; probes are answered."""
+    monkeypatch.setattr(serving, "make_room", lambda: 1)
+    stopping, told = asyncio.Event(), list[str]()
+    task = asyncio.create_task(
+        serve(shop(), Address("127.0.0.1", 0), worker=False, stopping=stopping, announce=told.append)
+    )
+    await wait_until(lambda: told)
+    async with httpx2.AsyncClient(base_url=told[0]) as one, httpx2.AsyncClient(base_url=told[0]) as other:
+        assert (await one.get("/api/v1/jobs")).status_code == 200
+        assert (await other.get("/healthz")).status_code == 200
+        refused = await other.get("/api/v1/jobs")
+        assert (refused.status_code, code_of(refused)) == (503, "too_many_connections")
+        assert (await one.get("/api/v1/jobs")).status_code == 200
+    stopping.set()
+    await asyncio.wait_for(task, 10)
+
+
+async def test_a_service_on_a_memory_store_is_for_this_machine_alone() -> None:
+    """Nobody can make a token for it, and it does not say that one be made."""
+    with pytest.raises(ConfigError, match="the memory store has none but of this process") as caught:
+        address = Address("0.0.0.0", 0)
+        await serve(shop(), address, worker=False, stopping=asyncio.Event(), announce=lambda _: None)
+    assert "token create" not in str(caught.value)
 
 
 def test_answers_are_not_held_back() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 from headrace import __version__
 from headrace.app import App
@@ -33,6 +33,7 @@ from headrace.service.gate import Gate
 from headrace.service.guard import Guard
 from headrace.service.http_figures import Counted, HttpFigures
 from headrace.service.problems import add_handlers
+from headrace.service.queries import check_query
 from headrace.service.streams import Crowd, Streams
 
 PREFIX = "/api/v1"
@@ -53,7 +54,9 @@ def make_service(app: App, access: Access | None = None) -> FastAPI:
         redirect_slashes=False, description=ABOUT, generate_unique_id_function=operation_id,
     )  # fmt: skip
     service.state.headrace = app
-    api = APIRouter(prefix=PREFIX, responses={"4XX": PROBLEM, "503": PROBLEM})
+    api = APIRouter(
+        prefix=PREFIX, responses={"4XX": PROBLEM, "503": PROBLEM}, dependencies=[Depends(check_query)]
+    )  # fmt: skip
     for group in GROUPS:
         api.include_router(group)
     if details.makes_details(app):

@@ -47,10 +47,14 @@ class Protocol(H11Protocol):
 class Connections:
     """Those of one server."""
 
-    def __init__(self, server: uvicorn.Server) -> None:
-        self._server = server
+    def __init__(self, server: uvicorn.Server, *, most: int = MOST_CONNECTIONS) -> None:
+        self._server, self._most = server, most
         #: Those for which nothing was done when they were looked at last, and their request before that, if any.
         self._silent: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+    def are_too_many(self) -> bool:
+        """Whether there are more than there is room for."""
+        return len(self._server.server_state.connections) > self._most
 
     def cut(self, client: tuple[str, int]) -> None:
         """Cut the connection of a client at once, with what was not sent yet."""

@@ -11,10 +11,12 @@ from headrace.model.errors import InvalidInputError
 _PLACES = {"body": "the body", "query": "the query", "path": "the path", "header": "the headers"}
 #: Parts of a way that name a kind of value rather than a member.
 _KINDS = frozenset({"int", "float", "str", "bool", "constrained-int", "constrained-str"})
+#: The rule that a name breaks which means nothing.
+UNKNOWN = "is not known here: leave it out, or correct its name"
 #: Rules by the kinds of errors; braces stand for the bound that was broken.
 _RULES = {
     "missing": "must be given",
-    "extra_forbidden": "is not known here: leave it out, or correct its name",
+    "extra_forbidden": UNKNOWN,
     "greater_than_equal": "must be at least {ge}",
     "greater_than": "must be above {gt}",
     "less_than_equal": "must be at most {le}",

@@ -14,6 +14,7 @@ from headrace.engine.exposition import expose, expose_outbox, expose_workers
 from headrace.engine.llm_exposition import expose_models
 from headrace.engine.llm_queries import read_figures
 from headrace.engine.worker_queries import list_workers
+from headrace.service.document import PROBLEM
 from headrace.service.served import Served
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,7 +22,9 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 router = APIRouter(tags=["health"])
 
 
-@router.get("/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}})
+@router.get(
+    "/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}, 503: PROBLEM}
+)
 async def metrics(app: Served, request: Request) -> PlainTextResponse:
     """Return figures of queues, of the outbox, workers, models and details, and of the requests to this process."""
     parts = [await part(app) for part in PARTS]

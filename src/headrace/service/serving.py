@@ -78,8 +78,9 @@ async def serve(
             await _check_tokens(app, access, address)
             service = make_service(app, access)
             server = _Server(_config(service))
-            connections = Connections(server)
+            connections = Connections(server, most=make_room())
             service.state.streams.cut = connections.cut
+            service.state.streams.crowded = connections.are_too_many
             watching = asyncio.create_task(connections.watch(), name="headrace-connections")
             serving = asyncio.create_task(server.serve(sockets=[listener]), name="headrace-service")
             asked = asyncio.create_task(stopping.wait())
@@ -96,10 +97,13 @@ async def serve(
 
 async def _check_tokens(app: App, access: Access, address: Address) -> None:
     """Raise ConfigError where a token is needed and nobody has one."""
-    if access.required and not await has_live_token(app.runtime.stores):
-        why = "asks everybody for a token, and there is none that is live"
-        fix = "headrace token create NAME --scope read --scope submit --scope operate"
-        raise ConfigError(f"the service on {address.host} {why}: make one with `{fix}`")
+    if not access.required or await has_live_token(app.runtime.stores):
+        return
+    fix = "make one with `headrace token create NAME --scope read --scope submit --scope operate`"
+    if app.settings.queue.type == "memory":
+        fix = "the memory store has none but of this process; use a durable store, or listen on 127.0.0.1 alone"
+    why = "asks everybody for a token, and there is none that is live"
+    raise ConfigError(f"the service on {address.host} {why}: {fix}")
 
 
 def _config(service: FastAPI) -> uvicorn.Config:
@@ -108,7 +112,7 @@ def _config(service: FastAPI) -> uvicorn.Config:
     # Headers that proxies add are believed of nobody: who asks for what is decided by what was sent here.
     return uvicorn.Config(
         service, http=Protocol, ws="none", lifespan="off", log_config=None, access_log=False,
-        server_header=False, proxy_headers=False, limit_concurrency=make_room(), backlog=BACKLOG,
+        server_header=False, proxy_headers=False, backlog=BACKLOG,
         timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=GRACE_SECONDS,
     )  # fmt: skip
 

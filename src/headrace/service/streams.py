@@ -20,6 +20,11 @@ SLOW_SECONDS = 30.0
 Cut = Callable[[tuple[str, int]], None]
 
 
+def _never() -> bool:
+    """Say that there is room: where nothing listens there are no connections."""
+    return False
+
+
 def _cut_nothing(_: tuple[str, int]) -> None:
     """There are no connections where nothing listens."""
 
@@ -34,6 +39,7 @@ class Streams:
         self.open = 0
         #: Set by whoever listens.
         self.cut: Cut = _cut_nothing
+        self.crowded: Callable[[], bool] = _never
 
     def check(self) -> None:
         """Refuse a stream that is one too many, or comes at the end. Raises RequestError 503."""
@@ -65,7 +71,7 @@ class Streams:
 
 
 class Crowd:
-    """Middleware that answers 503 when too many requests run already; streams have a bound of their own."""
+    """Middleware that answers 503 when too many requests run or connections are open; streams have their own bound."""
 
     def __init__(self, inner: ASGIApp, streams: Streams, most: int = MOST_REQUESTS) -> None:
         self._inner, self._streams, self._most = inner, streams, most
@@ -79,6 +85,11 @@ class Crowd:
         if scope["type"] == "http" and self._running - self._streams.open >= self._most:
             detail = f"{self._most:,} requests run already: try again in a moment"
             await problem_of(RequestError(503, "too_many_requests", detail))(scope, receive, send)
+            return
+        if scope["type"] == "http" and self._streams.crowded():
+            detail = "as many connections as this process takes are open: try again in a moment, on a new one"
+            error = RequestError(503, "too_many_connections", detail, headers={"connection": "close"})
+            await problem_of(error)(scope, receive, send)
             return
         self._running += 1
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, Stric
 from headrace.app import App
 from headrace.engine.operations import find_queue
 from headrace.engine.registry import TaskDef
-from headrace.model.durations import parse_duration
+from headrace.model.durations import format_duration, parse_duration
 from headrace.model.errors import InvalidInputError, NotFoundError
 from headrace.model.names import MAX_KEY_LENGTH, check_key, check_name
 from headrace.service.problems import RequestError
@@ -20,7 +21,7 @@ from headrace.tasks import MAX_DELAY, Task
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", description="the same as `key` of the body")]
 #: Seconds, or as people write them.
 Duration = StrictInt | StrictFloat | StrictStr
-LEAST_TIMEOUT = timedelta(seconds=1)
+LEAST_TIMEOUT, LONGEST_TIMEOUT = timedelta(seconds=1), timedelta(hours=24)
 #: Where the functions of our own tasks are.
 _OWN = "headrace."
 #: Names that are told of those there are.
@@ -59,8 +60,8 @@ def options_of(body: JobOptions, header: str | None) -> dict[str, Any]:
         options["key"] = key
     if run_at is not None:
         options["run_at"] = run_at
-    if body.timeout is not None and parse_duration(body.timeout, field="timeout") < LEAST_TIMEOUT:
-        raise InvalidInputError("timeout", "must be from 1 s to 24 h", body.timeout)
+    if body.timeout is not None:
+        _duration("timeout", body.timeout, LEAST_TIMEOUT, LONGEST_TIMEOUT)
     return options
 
 
@@ -82,19 +83,32 @@ def _run_at_of(body: JobOptions) -> datetime | timedelta | None:
     if body.delay is not None:
         if body.run_at is not None:
             raise InvalidInputError("delay", "must not be given together with run_at", body.delay)
-        delay = parse_duration(body.delay, field="delay")
-        if delay > MAX_DELAY:
-            raise InvalidInputError("delay", "must be at most a year", body.delay)
-        return delay
-    if body.run_at is None:
-        return None
+        return _duration("delay", body.delay, timedelta(), MAX_DELAY)
+    return None if body.run_at is None else _instant("run_at", body.run_at)
+
+
+def _duration(field: str, value: float | str, least: timedelta, most: timedelta) -> timedelta:
+    """Return a duration within bounds, which are told whatever is wrong with another one."""
+    with suppress(InvalidInputError):
+        if least <= (found := parse_duration(value, field=field)) <= most:
+            return found
+    bounds = f"from {format_duration(least)} to {format_duration(most)}"
+    raise InvalidInputError(field, f'must be {bounds}: seconds, or such as "90s" or "10m"', value)
+
+
+def _instant(field: str, text: str) -> datetime:
     try:
-        instant = datetime.fromisoformat(body.run_at)
+        instant = datetime.fromisoformat(text)
+        if instant.tzinfo is None:
+            raise ValueError
         # One of the first or the last day may be none in another zone, which is what stores have.
-        return instant if instant.tzinfo is None else instant.astimezone(UTC)
+        instant = instant.astimezone(UTC)
     except (ValueError, OverflowError):
-        rule = "must be an instant such as 2031-01-31T12:00:00Z"
-        raise InvalidInputError("run_at", rule, body.run_at) from None
+        rule = "must be an instant with its offset, such as 2031-01-31T12:00:00Z"
+        raise InvalidInputError(field, rule, text) from None
+    if instant > datetime.now(UTC) + MAX_DELAY:
+        raise InvalidInputError(field, "must be at most a year ahead", text)
+    return instant
 
 
 def task_of(app: App, name: str, *, field: str = "task") -> Task[Any, Any]:
