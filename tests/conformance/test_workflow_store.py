@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headrace.model.errors import NotFoundError
-from headrace.model.run import StoredWorkflow
+from headrace.model.run import StoredWorkflow, WorkflowEntry
 from headrace.ports.workflow_store import WorkflowStore
 from tests.conformance.scenario import SECOND, Scenario
 
@@ -77,6 +77,27 @@ async def test_the_latest_versions_are_listed(workflows: WorkflowStore) -> None:
         ("c", 1, "s3"),
     ]
     assert listed[1] == await workflows.get_workflow("b")
+
+
+async def test_pages_of_workflows_have_no_graphs(workflows: WorkflowStore) -> None:
+    """The latest versions behind a name, by name as bytes have it, on every store alike; a limit ends a page."""
+    names = ["a", "a-b", "a.b", "a_b", "ab", "b", "0"]
+    assert await workflows.page_workflows(after="", limit=5) == []
+    for name in names:
+        await workflows.save_workflow(name, "{}", "s1")
+    await workflows.save_workflow("a_b", "{}", "s2")
+    await workflows.set_workflow_active("b", active=False)
+
+    found, after = list[WorkflowEntry](), ""
+    while page := await workflows.page_workflows(after=after, limit=3):
+        assert len(page) <= 3
+        found, after = found + page, page[-1].name
+    assert [one.name for one in found] == sorted(names)
+    for one in found:
+        stored = await workflows.get_workflow(one.name)
+        assert stored is not None
+        facts = (stored.version, stored.snapshot, stored.active, stored.created_at)
+        assert (one.version, one.snapshot, one.active, one.created_at) == facts
 
 
 async def test_starts_are_switched_off_and_on(workflows: WorkflowStore) -> None:

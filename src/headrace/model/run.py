@@ -249,6 +249,17 @@ class RunChange:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowEntry:
+    """A workflow's latest version, as lists have it: without its graph."""
+
+    name: str
+    version: int
+    snapshot: str
+    active: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class StoredWorkflow:
     """A workflow's definition. `graph` is JSON text, `snapshot` its hash; versions count from 1."""
 

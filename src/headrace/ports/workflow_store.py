@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from headrace.model.run import StoredWorkflow
+from headrace.model.run import StoredWorkflow, WorkflowEntry
 
 
 class WorkflowStore(Protocol):
@@ -23,6 +23,10 @@ class WorkflowStore(Protocol):
 
     async def list_workflows(self) -> list[StoredWorkflow]:
         """Return the latest version of each workflow, by name."""
+        ...
+
+    async def page_workflows(self, *, after: str, limit: int) -> list[WorkflowEntry]:
+        """Return the latest version of up to `limit` workflows behind the name `after` ("" for the first), by name."""
         ...
 
     async def set_workflow_active(self, name: str, *, active: bool) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from headrace.engine.queries import to_json
 from headrace.engine.workflows.documents import workflow_document
 from headrace.model.api_token import Scope
 from headrace.model.errors import NotFoundError
@@ -25,11 +26,10 @@ async def list_workflows(app: Served, page: Annotated[Page, Query()]) -> dict[st
     """List the latest version of every workflow by name, without its graph."""
     if page.cursor is not None:
         check_name("cursor", page.cursor)
-    found = await app.runtime.stores.workflows.list_workflows()
-    behind = [stored for stored in found if page.cursor is None or stored.name > page.cursor]
-    shown = behind[: page.limit]
-    rows = [{key: value for key, value in workflow_document(stored).items() if key != "graph"} for stored in shown]
-    return {"workflows": rows, "next_cursor": shown[-1].name if len(behind) > len(shown) else None}
+    # One more tells whether another page follows.
+    found = await app.runtime.stores.workflows.page_workflows(after=page.cursor or "", limit=page.limit + 1)
+    shown = found[: page.limit]
+    return {"workflows": to_json(shown), "next_cursor": shown[-1].name if len(found) > len(shown) else None}
 
 
 @router.get("/{name}")

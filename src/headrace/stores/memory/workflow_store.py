@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from heapq import nsmallest
 
 from headrace.model.errors import NotFoundError
-from headrace.model.run import StoredWorkflow
+from headrace.model.run import StoredWorkflow, WorkflowEntry
 from headrace.stores.memory.state import State, atomic
 
 
@@ -39,6 +40,13 @@ class MemoryWorkflowStore:
     async def list_workflows(self) -> list[StoredWorkflow]:
         """Return the latest version of each workflow, by name."""
         return [self._rows[name][-1] for name in sorted(self._rows)]
+
+    @atomic
+    async def page_workflows(self, *, after: str, limit: int) -> list[WorkflowEntry]:
+        """Return the latest version of some workflows, by name, without their graphs."""
+        names = nsmallest(limit, (name for name in self._rows if name > after))
+        latest = [self._rows[name][-1] for name in names]
+        return [WorkflowEntry(one.name, one.version, one.snapshot, one.active, one.created_at) for one in latest]
 
     @atomic
     async def set_workflow_active(self, name: str, *, active: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.model.errors import NotFoundError
-from headrace.model.run import StoredWorkflow
+from headrace.model.run import StoredWorkflow, WorkflowEntry
 from headrace.stores.postgres.database import Database, Row, Transaction
 
 
@@ -36,6 +36,11 @@ class PostgresWorkflowStore:
     async def list_workflows(self) -> list[StoredWorkflow]:
         """Return the latest version of each workflow, by name."""
         return [StoredWorkflow(**dict(row)) for row in await self._database.fetch("list_workflows")]
+
+    async def page_workflows(self, *, after: str, limit: int) -> list[WorkflowEntry]:
+        """Return the latest version of some workflows, by name, without their graphs."""
+        rows = await self._database.fetch("page_workflows", after=after, limit=limit)
+        return [WorkflowEntry(**dict(row)) for row in rows]
 
     async def set_workflow_active(self, name: str, *, active: bool) -> None:
         """Allow or forbid starts of a workflow, all versions. Raises NotFoundError."""

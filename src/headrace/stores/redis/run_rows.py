@@ -18,6 +18,7 @@ from headrace.model.run import (
     RunView,
     StoredWorkflow,
     Unsettled,
+    WorkflowEntry,
 )
 from headrace.stores.redis.rows import decode_error, instant, parse_id
 
@@ -107,6 +108,11 @@ def stored_workflow(  # noqa: PLR0913 - a row
 ) -> StoredWorkflow:
     """Return a version of a workflow."""
     return StoredWorkflow(name, int(version), snapshot, graph, active == "1", instant(created_at))
+
+
+def workflow_entry(name: str, version: str, snapshot: str, active: str, created_at: str) -> WorkflowEntry:
+    """Return the latest version of a workflow, without its graph."""
+    return WorkflowEntry(name, int(version), snapshot, active == "1", instant(created_at))
 
 
 def run_of(text: str) -> tuple[UUID, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headrace.model.errors import NotFoundError
-from headrace.model.run import StoredWorkflow
+from headrace.model.run import StoredWorkflow, WorkflowEntry
 from headrace.stores.redis.namespace import Namespace
-from headrace.stores.redis.run_rows import stored_workflow
+from headrace.stores.redis.run_rows import stored_workflow, workflow_entry
 
 #: Definitions that one script reads at most.
 PAGE = 50
@@ -34,6 +34,10 @@ class RedisWorkflowStore:
             found += [stored_workflow(*row) for row in rows]
             if len(rows) < PAGE:
                 return found
+
+    async def page_workflows(self, *, after: str, limit: int) -> list[WorkflowEntry]:
+        """Return the latest version of some workflows, by name, without their graphs."""
+        return [workflow_entry(*row) for row in await self._namespace.run("page_workflows", after, limit)]
 
     async def set_workflow_active(self, name: str, *, active: bool) -> None:
         """Allow or forbid starts of a workflow, all versions. Raises NotFoundError."""

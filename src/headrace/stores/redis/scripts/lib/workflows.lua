@@ -9,14 +9,19 @@ local function versions_key(name)
   return ROOT .. 'versions:' .. name
 end
 
--- Return {name, version, hash, graph, active 0 or 1, created_at}; false where there is no such version. None: the latest.
-local function read_workflow(name, version)
+-- Return version, created_at, hash, and active 0 or 1; nothing where there is no such version. None: the latest.
+local function read_version(name, version)
   local row = call('HMGET', workflow_key(name), 'latest', 'active')
   version = version or row[1]
   local known = version and call('HGET', versions_key(name), version)
-  if not known then
-    return false
+  if known then
+    local created_at, hash = string.match(known, '^(%d+) (.*)$')
+    return version, created_at, hash, row[2]
   end
-  local created_at, hash = string.match(known, '^(%d+) (.*)$')
-  return {name, version, hash, call('HGET', ROOT .. 'snapshot:' .. hash, 'graph'), row[2], created_at}
+end
+
+-- Return {name, version, hash, graph, active 0 or 1, created_at}; false where there is no such version. None: the latest.
+local function read_workflow(name, wanted)
+  local version, created_at, hash, active = read_version(name, wanted)
+  return version and {name, version, hash, call('HGET', ROOT .. 'snapshot:' .. hash, 'graph'), active, created_at} or false
 end
