@@ -12,7 +12,7 @@ from headrace import Backoff
 from headrace.apps.details import writing
 from headrace.apps.details.abandoned import SWEEP_TASK
 from headrace.apps.details.means import LAST, Means, Order
-from headrace.apps.details.names import FLOW_TASK, FLOWS_QUEUE, INTAKE_QUEUE, owner_of
+from headrace.apps.details.names import FLOW_TASK, FLOWS_QUEUE, INTAKE_QUEUE, REQUESTED, SUBTASKS_QUEUE, owner_of
 from headrace.apps.details.writing import write
 from headrace.feeds import Feed
 from headrace.settings import RecoverySettings
@@ -175,28 +175,35 @@ async def test_a_name_for_one_place_costs_no_read(tmp_path: Path) -> None:
             assert (await book.claim(["Babakeru"], owner=owner_of("b:0", 0), only_one=True)).accepted
 
 
+@pytest.mark.parametrize("store", STORES)
+async def test_parts_of_a_cancelled_batch_do_not_go_out(store: str, tmp_path: Path) -> None:
+    """Nothing is bought that nobody waits for, and nothing stands behind the end."""
+    async with details_on(store, tmp_path) as world:
+        batch_id = await held(world, SUBTASKS_QUEUE)
+        await world.details.cancel(batch_id)
+        left = await world.app.runtime.stores.inspect.live_jobs(SUBTASKS_QUEUE)
+        assert not any(left.values())
+        await world.app.resume(SUBTASKS_QUEUE)
+        assert (await world.entries(batch_id))[-1].type == "completed"
+        assert world.provider.count() == 0
+
+
 async def test_a_part_of_a_batch_that_ended_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that waited long looks for the end first: the model is not asked."""
-    monkeypatch.setattr("headrace.apps.details.agents.LATE", -1.0)
+    """However soon it begins, its agent looks for the end first: the model is not asked."""
     looked, ending = [], Means.ending
 
     async def watched(self: Means, batch_id: str) -> Any:
-        found = await ending(self, batch_id)
-        if over:
-            looked.append(found)
-        return found
+        looked.append(await ending(self, batch_id))
+        return looked[-1]
 
-    over: list[str] = []
-    monkeypatch.setattr(Means, "ending", watched)
     async with details_on("memory", tmp_path) as world:
-        batch_id = await held(world, "details.subtasks")
-        await world.details.cancel(batch_id)
-        over.append("cancelled")
-        await world.app.resume("details.subtasks")
-
-        async def handled() -> bool:
-            return not any((await world.app.runtime.stores.inspect.live_jobs("details.subtasks")).values())
-
-        await wait_until(handled)
+        batch_id, entries = await world.make(count=3)
+        asked = await world.app.event_stores.outbox.list_events(correlation_id=batch_id)
+        [request] = [event for event in asked if event.type == REQUESTED]
+        bought = world.provider.count()
+        monkeypatch.setattr(Means, "ending", watched)
+        again = {**request.payload, "task_id": f"{batch_id}:7"}
+        await world.app.emit(REQUESTED, again, aggregate_id=request.aggregate_id, correlation_id=batch_id)
         await wait_until(lambda: bool(looked))
-        assert world.provider.count() == 0
+        assert looked[0] is not None and world.provider.count() == bought
+        assert len(await world.details.feed(batch_id).read()) == len(entries)

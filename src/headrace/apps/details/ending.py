@@ -43,7 +43,11 @@ async def tell_end(
 
 
 async def end_early(means: Means, told: Mapping[str, Any], batch_id: str, status: str) -> dict[str, Any]:
-    """End a batch that nobody goes on with, unless it has ended; `told`: the arguments of its jobs."""
+    """End a batch that nobody goes on with, unless it has ended; `told`: the arguments of its jobs.
+
+    Its parts that have not gone out do not go any more.
+    """
+    await means.stop_parts(batch_id)
     request, tally = parse_request(told["request"]), await _tally(means, batch_id)
     seconds = Order(request.first_count, told["plan"]["asked_at"], time.time).seconds
     items = await means.items(batch_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,8 @@ from headrace.apps.details.names import (
     ENDED,
     FIRST_RESPONSE,
     ITEM,
+    SUBTASK_TASK,
+    departure_id,
     failures_name,
     feed_name,
     item_key,
@@ -22,8 +24,9 @@ from headrace.model.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from headrace import App
-    from headrace.feeds import Feed
+    from headrace.feeds import Feed, FeedEntry
     from headrace.llm.dedupe import NameBook
+    from headrace.model.batch import BatchView
 
 #: So many books of names are kept open.
 MOST_BOOKS = 500
@@ -96,19 +99,20 @@ class Means:
     async def ending(self, batch_id: str) -> Mapping[str, Any] | None:
         """Return what was told of the end of a batch; None: it has not ended.
 
-        It is looked for from the last entry on backwards: behind it there may be what late parts delivered.
+        One look for a batch with a promise of time. In a longer feed the end is looked for from the last entry on
+        backwards: behind it there may be what late parts delivered.
         """
         feed = self.feed(batch_id)
+        page = await feed.read(0, LAST)
+        if len(page) < LAST or (found := _end_in(page)) is not None:
+            return _end_in(page)
         end = await feed.end()
-        while end > 0:
-            begin = max(0, end - LAST)
-            page = await feed.read(begin, LAST)
-            if not page:
-                return None  # the older ones were removed
-            if (found := next((entry.data for entry in page if entry.type == ENDED), None)) is not None:
-                return dict(found)
-            end = begin
-        return None
+        while page and end > LAST:
+            end = max(LAST, end - LAST)
+            page = await feed.read(end, LAST)
+            if (found := _end_in(page)) is not None:
+                return found
+        return None  # or the older ones were removed
 
     async def note_failure(self, batch_id: str, told: Mapping[str, int]) -> None:
         """Note what a try of a part cost that came to nothing; what cannot be noted is not known then."""
@@ -119,10 +123,27 @@ class Means:
         """Return what tries of parts cost that came to nothing, the oldest thousand."""
         return [entry.data for entry in await self.app.feed(failures_name(batch_id)).read(0, PAGE)]
 
+    async def departures(self, batch_id: str) -> list[BatchView]:
+        """Return the jobs of a batch's parts, those that went out together as one; none in single-call mode."""
+        found: list[BatchView] = []
+        inspect = self.app.runtime.stores.inspect
+        while (gone := await inspect.find_batch(SUBTASK_TASK, departure_id(batch_id, len(found) + 1))) is not None:
+            found.append(gone)
+        return found
+
+    async def stop_parts(self, batch_id: str) -> None:
+        """Let no more parts of a batch go out; agents look for its end before they begin one that has."""
+        for gone in await self.departures(batch_id):
+            await self.app.batch(gone.id).cancel()
+
     async def answers(self, correlation: str) -> list[Mapping[str, Any]]:
         """Return what parts that went out together have answered so far, whatever became of their handle."""
         noted = await self.app.event_stores.handles.noted_events(correlation)
         return [one.event.payload for one in noted if not one.dead]
+
+
+def _end_in(page: Sequence[FeedEntry]) -> Mapping[str, Any] | None:
+    return next((dict(entry.data) for entry in page if entry.type == ENDED), None)
 
 
 def plain_item(told: Mapping[str, Any]) -> dict[str, Any]:
