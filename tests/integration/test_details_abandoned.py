@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from headrace import Backoff
+from headrace.apps.details import ending as endings
 from headrace.apps.details import writing
-from headrace.apps.details.abandoned import SWEEP_TASK
+from headrace.apps.details.abandoned import SWEEP_TASK, kwargs_of
 from headrace.apps.details.means import LAST, Means, Order
-from headrace.apps.details.names import FLOW_TASK, FLOWS_QUEUE, INTAKE_QUEUE, REQUESTED, SUBTASKS_QUEUE, owner_of
+from headrace.apps.details.names import (
+    COMPLETED,
+    FLOW_TASK,
+    FLOWS_QUEUE,
+    INTAKE_QUEUE,
+    REQUESTED,
+    SUBTASKS_QUEUE,
+    owner_of,
+)
 from headrace.apps.details.writing import write
 from headrace.feeds import Feed
 from headrace.settings import RecoverySettings
@@ -207,3 +218,31 @@ async def test_a_part_of_a_batch_that_ended_is_not_written(tmp_path: Path, monke
         await wait_until(lambda: bool(looked))
         assert looked[0] is not None and world.provider.count() == bought
         assert len(await world.details.feed(batch_id).read()) == len(entries)
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_a_cancel_that_meets_the_end_tells_it_once(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes second says the same event; a batch that has all its items is completed, not cancelled."""
+    tell, cancelled = endings.tell_end, asyncio.Event()
+
+    async def meeting(means: Means, request: Any, batch_id: str, *given: Any, **more: Any) -> Any:
+        if not cancelled.is_set():
+            cancelled.set()
+            job = await world.app.runtime.stores.inspect.get_job(UUID(batch_id))
+            await endings.end_early(means, kwargs_of(job), batch_id, "cancelled")
+        return await tell(means, request, batch_id, *given, **more)
+
+    monkeypatch.setattr("headrace.apps.details.coordinating.tell_end", meeting)
+    async with details_on(store, tmp_path) as world:
+        batch_id, entries = await world.make(count=3)
+        assert (entries[-1].data["status"], entries[-1].data["delivered"]) == ("completed", 3)
+
+        async def idle() -> bool:
+            return not any((await world.app.runtime.stores.inspect.live_jobs(FLOWS_QUEUE)).values())
+
+        await wait_until(idle)
+        events = await world.app.event_stores.outbox.list_events(correlation_id=batch_id)
+        [last] = [event for event in events if event.type == COMPLETED]
+        assert (last.payload["status"], last.payload["delivered"]) == ("completed", 3)

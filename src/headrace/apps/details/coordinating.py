@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from headrace import Context
 from headrace.apps.details.agents import AGENTS
 from headrace.apps.details.departures import MOST_TOP_UPS, Departure, top_up, waves
-from headrace.apps.details.ending import last_event, left_over, tell_end
+from headrace.apps.details.ending import tell_end
 from headrace.apps.details.kinds import even_sizes
 from headrace.apps.details.means import Means, Order
 from headrace.apps.details.names import (
     ACCEPTED,
     AGGREGATE,
-    COMPLETED,
     CREATED,
     FIRST_RESPONSE,
     REQUESTED,
@@ -176,7 +175,7 @@ class Coordinator:
         return int(await self.context.step(f"missing-{turn}", lambda: left))
 
     async def _end(self) -> dict[str, Any]:
-        """Tell the end: to the feed, to whoever keeps figures, to the webhook, and to the bus.
+        """Tell the end.
 
         An entry that ended here before finds what was told then, and tells the rest the same.
         """
@@ -187,12 +186,9 @@ class Coordinator:
                 self.tally.add_sums(told)
         first = await self._first_response(len(items))
         ending = self.tally.ending(request, len(items), self.order.seconds, first)
-        ending = await tell_end(self.means, request, self.batch_id, self.tally, ending)
-        self.context.emit(
-            COMPLETED, last_event(request, self.batch_id, ending, left_over(items, self.tally.told)),
-            aggregate_type=AGGREGATE, aggregate_id=request.session_id, correlation_id=departure_id(self.batch_id, 1),
+        return await tell_end(
+            self.means, request, self.batch_id, tally=self.tally, ending=ending, items=items
         )  # fmt: skip
-        return ending
 
     async def _first_response(self, delivered: int) -> float | None:
         """Return when the first response was there; say it, where who should have said it died before."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
 from collections.abc import Collection, Iterable, Mapping
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from headrace.apps.details.means import Means, Order, plain_item
@@ -27,10 +29,14 @@ COMPLETED_MESSAGE = "details.completed"
 MOST_LEFT_OVER = 200_000
 
 
-async def tell_end(
-    means: Means, request: DetailsRequest, batch_id: str, tally: Tally, ending: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Tell the end of a batch and return it as it was told first: whoever comes later tells the rest of that."""
+async def tell_end(  # noqa: PLR0913 - what is told, and what it is told of
+    means: Means, request: DetailsRequest, batch_id: str, *, tally: Tally, ending: Mapping[str, Any],
+    items: list[dict[str, Any]],
+) -> dict[str, Any]:  # fmt: skip
+    """Tell the end of a batch and return it as it was told first: whoever comes later tells the rest of that.
+
+    To its feed, to whoever keeps figures, to the webhook, and to the bus. `items`: those that `ending` counts.
+    """
     app, feed = means.app, means.feed(batch_id)
     number = await feed.append(ENDED, ending, key=ENDED)
     [entry] = await feed.read(number - 1, 1)
@@ -39,26 +45,35 @@ async def tell_end(
     await app.feed(DONE_FEED).append("done", figures, key=batch_id)
     await batch_ended(app)
     await tell_webhook(app, request, batch_id, told)
+    if told != ending:
+        items = await means.items(batch_id)  # another one told it: items of its count go with it
+    await _emit_end(app, request, batch_id, last_event(request, batch_id, told, left_over(items, tally.told)))
     return told
+
+
+async def _emit_end(app: App, request: DetailsRequest, batch_id: str, payload: Mapping[str, Any]) -> None:
+    """Let the last event of a batch leave, once, whoever tells the end: its id follows from the batch alone.
+
+    Within a task the id of an event is the task's own; so it leaves from outside of whatever task runs here.
+    """
+    emitted = app.emit(
+        COMPLETED, payload, key=batch_id, aggregate_type=AGGREGATE, aggregate_id=request.session_id,
+        correlation_id=departure_id(batch_id, 1), causation_id=batch_id,
+    )  # fmt: skip
+    await asyncio.create_task(emitted, name="headrace-details-end", context=Context())
 
 
 async def end_early(means: Means, told: Mapping[str, Any], batch_id: str, status: str) -> dict[str, Any]:
     """End a batch that nobody goes on with, unless it has ended; `told`: the arguments of its jobs.
 
-    Its parts that have not gone out do not go any more.
+    Its parts that have not gone out do not go any more. One whose items are all there is completed all the same.
     """
     await means.stop_parts(batch_id)
     request, tally = parse_request(told["request"]), await _tally(means, batch_id)
     seconds = Order(request.first_count, told["plan"]["asked_at"], time.time).seconds
     items = await means.items(batch_id)
-    ending = await tell_end(
-        means, request, batch_id, tally, tally.ending(request, len(items), seconds, None, status)
-    )  # fmt: skip
-    await means.app.emit(
-        COMPLETED, last_event(request, batch_id, ending, left_over(items, tally.told)), key=batch_id,
-        aggregate_type=AGGREGATE, aggregate_id=request.session_id, correlation_id=departure_id(batch_id, 1),
-    )  # fmt: skip
-    return ending
+    ending = tally.ending(request, len(items), seconds, None, "" if len(items) >= request.count else status)
+    return await tell_end(means, request, batch_id, tally=tally, ending=ending, items=items)
 
 
 async def _tally(means: Means, batch_id: str) -> Tally:
