@@ -14,6 +14,7 @@ from headrace import Backoff
 from headrace.apps.details import ending as endings
 from headrace.apps.details import writing
 from headrace.apps.details.abandoned import SWEEP_TASK, kwargs_of
+from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.means import LAST, Means, Order
 from headrace.apps.details.names import (
     COMPLETED,
@@ -24,6 +25,7 @@ from headrace.apps.details.names import (
     SUBTASKS_QUEUE,
     owner_of,
 )
+from headrace.apps.details.wording import Slice
 from headrace.apps.details.writing import write
 from headrace.feeds import Feed
 from headrace.settings import RecoverySettings
@@ -246,3 +248,29 @@ async def test_a_cancel_that_meets_the_end_tells_it_once(
         events = await world.app.event_stores.outbox.list_events(correlation_id=batch_id)
         [last] = [event for event in events if event.type == COMPLETED]
         assert (last.payload["status"], last.payload["delivered"]) == ("completed", 3)
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_what_a_cancelled_single_call_cost_is_on_the_bill(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first call was paid for, and its first response was there: the end and the figures tell both."""
+    begun, write_here = asyncio.Event(), Coordinator._write_here
+
+    async def hanging(self: Coordinator, asked: Slice, *given: Any) -> Any:
+        if asked.batch_index:
+            begun.set()
+            await asyncio.Event().wait()
+        return await write_here(self, asked, *given)
+
+    monkeypatch.setattr(Coordinator, "_write_here", hanging)
+    async with details_on(store, tmp_path) as world:
+        await world.details.set_mode("single-call")
+        accepted = await world.details.submit({"type": "skill", "count": 60})
+        await asyncio.wait_for(begun.wait(), 20)
+        shown = await world.details.cancel(accepted.batch_id)
+        assert (shown["status"], shown["delivered"], shown["calls"]) == ("cancelled", 30, 1)
+        assert shown["tokens"] > 0
+        [done] = await world.figures()
+        assert (done.data["calls"], len(done.data["tasks"])) == (1, 1)
+        assert done.data["first_response_seconds"] == shown["first_response_seconds"] is not None

@@ -17,7 +17,6 @@ from headrace.apps.details.names import (
     ACCEPTED,
     AGGREGATE,
     CREATED,
-    FIRST_RESPONSE,
     REQUESTED,
     departure_id,
     subtask_id,
@@ -184,17 +183,8 @@ class Coordinator:
         if self.tally.dead:
             for told in await self.means.failures(self.batch_id):
                 self.tally.add_sums(told)
-        first = await self._first_response(len(items))
+        first = await self.means.first_response(self.batch_id, len(items), self.order)
         ending = self.tally.ending(request, len(items), self.order.seconds, first)
         return await tell_end(
             self.means, request, self.batch_id, tally=self.tally, ending=ending, items=items
         )  # fmt: skip
-
-    async def _first_response(self, delivered: int) -> float | None:
-        """Return when the first response was there; say it, where who should have said it died before."""
-        if delivered < self.request.first_count:
-            return None
-        feed = self.means.feed(self.batch_id)
-        number = await feed.append(FIRST_RESPONSE, self.order.first_response(), key=FIRST_RESPONSE)
-        [entry] = await feed.read(number - 1, 1)
-        return float(entry.data["seconds"])

@@ -70,19 +70,21 @@ async def end_early(means: Means, told: Mapping[str, Any], batch_id: str, status
     """
     await means.stop_parts(batch_id)
     request, tally = parse_request(told["request"]), await _tally(means, batch_id)
-    seconds = Order(request.first_count, told["plan"]["asked_at"], time.time).seconds
+    order = Order(request.first_count, told["plan"]["asked_at"], time.time)
     items = await means.items(batch_id)
-    ending = tally.ending(request, len(items), seconds, None, "" if len(items) >= request.count else status)
+    status = "" if len(items) >= request.count else status
+    first = await means.first_response(batch_id, len(items), order)
+    ending = tally.ending(request, len(items), order.seconds, first, status)
     return await tell_end(means, request, batch_id, tally=tally, ending=ending, items=items)
 
 
 async def _tally(means: Means, batch_id: str) -> Tally:
     """Return what the parts of a batch have come to, as far as they told."""
-    tally, number = Tally(), 1
-    while answers := await means.answers(departure_id(batch_id, number)):
-        for told in answers:
+    tally = Tally()
+    # In single-call mode nothing goes out, and parts answer as those of the first departure.
+    for number in range(1, max(1, len(await means.departures(batch_id))) + 1):
+        for told in await means.answers(departure_id(batch_id, number)):
             tally.add(told)
-        number += 1
     for told in await means.failures(batch_id):
         tally.add_sums(told)
     return tally

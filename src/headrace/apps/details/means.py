@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.apps.details.kinds import kind_of
 from headrace.apps.details.names import (
+    CREATED,
     ENDED,
     FIRST_RESPONSE,
     ITEM,
@@ -137,9 +138,21 @@ class Means:
             await self.app.batch(gone.id).cancel()
 
     async def answers(self, correlation: str) -> list[Mapping[str, Any]]:
-        """Return what parts that went out together have answered so far, whatever became of their handle."""
-        noted = await self.app.event_stores.handles.noted_events(correlation)
-        return [one.event.payload for one in noted if not one.dead]
+        """Return what parts that went out together have answered so far, each once, whatever became of their handle.
+
+        By the log of events, which has an answer with the end of whoever wrote it, whether or not the bus does.
+        """
+        events = await self.app.event_stores.outbox.list_events(correlation_id=correlation, limit=PAGE)
+        return list({event.payload["task_id"]: event.payload for event in events if event.type == CREATED}.values())
+
+    async def first_response(self, batch_id: str, delivered: int, order: Order) -> float | None:
+        """Return when the first response was there; say it, where who should have said it died before."""
+        if delivered < order.first_count:
+            return None
+        feed = self.feed(batch_id)
+        number = await feed.append(FIRST_RESPONSE, order.first_response(), key=FIRST_RESPONSE)
+        [entry] = await feed.read(number - 1, 1)
+        return float(entry.data["seconds"])
 
 
 def _end_in(page: Sequence[FeedEntry]) -> Mapping[str, Any] | None:
