@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import App
+from headrace.apps.details.abandoned import SWEEP_TASK
 from headrace.apps.details.desk import Details, register
 from headrace.apps.details.states import BatchState, rebuild
 from headrace.feeds import FeedEntry
@@ -89,6 +90,20 @@ class World:
         state = await wait_until(found)
         assert state is not None
         return state
+
+    async def sweep(self) -> None:
+        """Run the job of every minute once."""
+        await (await self.app.find_task(SWEEP_TASK).enqueue()).result(timeout=10)
+
+    async def give_up(self, batch_id: str) -> None:
+        """Run that job until it gives up the departure of a batch that is waited for, which stays unanswered."""
+
+        async def given_up() -> bool:
+            await self.sweep()
+            handle = await self.app.event_stores.handles.get_handle(batch_id)
+            return handle is not None and handle.state.final
+
+        await wait_until(given_up, timedelta(seconds=20), message="the wait to be given up")
 
     async def make(self, **request: Any) -> tuple[str, list[FeedEntry]]:
         """Ask for a batch and return its id and its feed."""

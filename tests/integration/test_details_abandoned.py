@@ -12,8 +12,8 @@ import pytest
 
 from headrace import Backoff
 from headrace.apps.details import ending as endings
-from headrace.apps.details import writing
-from headrace.apps.details.abandoned import SWEEP_TASK, kwargs_of
+from headrace.apps.details import silence, writing
+from headrace.apps.details.abandoned import kwargs_of
 from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.means import LAST, Means, Order
 from headrace.apps.details.names import (
@@ -30,16 +30,11 @@ from headrace.apps.details.writing import write
 from headrace.feeds import Feed
 from headrace.settings import RecoverySettings
 from headrace.testing.provider import Fault
-from tests.integration.details_world import STORES, World, details_on
+from tests.integration.details_world import STORES, details_on
 from tests.integration.test_details_ends import held, part_of
 from tests.waiting import wait_until
 
 EARLY = Order(2, 0.0, lambda: 0.0)
-
-
-async def sweep(world: World) -> None:
-    """Run the job of every minute once."""
-    await (await world.app.find_task(SWEEP_TASK).enqueue()).result(timeout=10)
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -50,14 +45,14 @@ async def test_a_batch_that_nobody_follows_is_ended(queue: str, store: str, tmp_
         batch_id = await held(world, queue)
         flows = await world.app.runtime.stores.inspect.list_jobs(task=FLOW_TASK, limit=10)
         await world.app.job(flows[0].id if flows else batch_id).cancel()
-        await sweep(world)
+        await world.sweep()
         entries = await world.entries(batch_id)
         assert (entries[-1].type, entries[-1].data["status"]) == ("completed", "cancelled")
         [done] = await world.figures()
         assert (done.key, done.data["status"]) == (batch_id, "cancelled")
         session = (await world.details.find(batch_id))["session_id"]
         assert (await world.rebuilt(batch_id, session)).status == "cancelled"
-        await sweep(world)
+        await world.sweep()
         assert len(await world.entries(batch_id)) == len(entries)
 
 
@@ -66,7 +61,7 @@ async def test_a_batch_whose_feed_was_removed_is_not_ended_again(tmp_path: Path)
     async with details_on("memory", tmp_path, recovery=RecoverySettings(keep_feeds=timedelta(0))) as world:
         batch_id = await held(world, INTAKE_QUEUE)
         await world.app.job(batch_id).cancel()
-        await sweep(world)
+        await world.sweep()
         assert await world.details.feed(batch_id).end() == 0
         assert (await world.details.view(batch_id))["status"] == "cancelled"
 
@@ -158,13 +153,35 @@ async def test_parts_that_answered_before_the_wait_expired_are_on_the_bill(
 
     monkeypatch.setattr("headrace.apps.details.agents.write", some)
     monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("100ms", max_attempts=100))
-    monkeypatch.setattr("headrace.apps.details.coordinating.PATIENCE", "400ms")
+    monkeypatch.setattr(silence, "PATIENCE", timedelta(0))
     async with details_on("memory", tmp_path) as world:
-        _, entries = await world.make(count=12)
-        ending = entries[-1].data
+        batch_id = (await world.details.submit({"type": "skill", "count": 12})).batch_id
+
+        async def answered() -> bool:
+            return bool(await world.details.means.answers(batch_id))
+
+        await wait_until(answered)
+        await world.give_up(batch_id)
+        ending = (await world.entries(batch_id))[-1].data
         assert (ending["status"], ending["dead_letters"]) == ("partial", 1)
         assert ending["calls"] >= 1 and ending["output_tokens"] > 0
         over.append("the agent may end")
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_parts_that_have_not_gone_out_are_not_silent(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a pause, the queue or a closed pool holds them up: the batch is made when it can be."""
+    monkeypatch.setattr(silence, "PATIENCE", timedelta(0))
+    async with details_on(store, tmp_path) as world:
+        batch_id = await held(world, SUBTASKS_QUEUE)
+        await wait_until(lambda: silence.waits(world.app))
+        await world.sweep()
+        assert [handle.correlation_id for handle in await silence.waits(world.app)] == [batch_id]
+        await world.app.resume(SUBTASKS_QUEUE)
+        ending = (await world.entries(batch_id))[-1].data
+        assert (ending["status"], ending["dead_letters"]) == ("completed", 0)
 
 
 async def test_a_name_for_one_place_costs_no_read(tmp_path: Path) -> None:

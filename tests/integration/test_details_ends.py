@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from headrace.apps.details import desk as desks
 from headrace.apps.details import flow as flows
+from headrace.apps.details import silence
 from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.means import Means, Order
 from headrace.apps.details.mode import set_mode
@@ -59,8 +61,8 @@ async def test_a_part_that_came_short_is_told_and_made_up_for(tmp_path: Path, mo
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Nobody is waited for, and no agent writes, until something is put into the list."""
-    monkeypatch.setattr("headrace.apps.details.coordinating.PATIENCE", "50ms")
+    """Parts are silent as soon as they went out, and no agent writes, until something is put into the list."""
+    monkeypatch.setattr(silence, "PATIENCE", timedelta(0))
     monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("100ms", max_attempts=100))
     over: list[str] = []
 
@@ -76,7 +78,9 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_parts_that_say_nothing_are_not_asked_for_again(silent: list[str], tmp_path: Path) -> None:
     """Others would not answer either: the batch ends with what there is, and each part is counted once."""
     async with details_on("memory", tmp_path) as world:
-        batch_id, entries = await world.make(count=12)
+        batch_id = (await world.details.submit({"type": "skill", "count": 12})).batch_id
+        await world.give_up(batch_id)
+        entries = await world.entries(batch_id)
         parts = await world.app.runtime.stores.inspect.list_jobs(task="details_subtask", limit=50)
         assert (entries[-1].data["status"], entries[-1].data["dead_letters"]) == ("failed", len(parts))
         late = await Means(world.app).deliver(

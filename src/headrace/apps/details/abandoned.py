@@ -1,7 +1,7 @@
 """Batches that nobody goes on with: their jobs were cancelled, or failed for good, without telling the end.
 
 Whoever looks at such a batch or follows it ends it; and a job does once a minute, for those who only wait for the
-message of its end.
+message of its end. The same job gives up parts that nothing answers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from uuid import UUID
 from headrace.apps.details.ending import end_early
 from headrace.apps.details.means import Means
 from headrace.apps.details.names import FLOW_TASK, INTAKE_TASK
+from headrace.apps.details.silence import give_up_silent
 from headrace.model.job import JobState, JobView
 
 if TYPE_CHECKING:
@@ -32,7 +33,11 @@ def register_sweep(app: App, means: Means) -> None:
 
     @app.cron("* * * * *", name=SWEEP_TASK, queue=SWEEP_QUEUE)
     async def details_sweep() -> None:
-        """End batches whose jobs were cancelled, or failed for good; those that this process knows are passed over."""
+        """End batches whose jobs were cancelled, or failed for good; those that this process knows are passed over.
+
+        Coordinators of parts that are silent for too long go on without them.
+        """
+        await give_up_silent(app)
         found = await _candidates(app)
         for batch_id in found - known:
             job = await app.runtime.stores.inspect.get_job(batch_id)

@@ -26,14 +26,14 @@ from headrace.apps.details.request import DetailsRequest
 from headrace.apps.details.tallying import Tally
 from headrace.apps.details.wording import Slice
 from headrace.apps.details.writing import Part, write
-from headrace.model.errors import HandleExpiredError
+from headrace.model.errors import HandleCancelledError, HandleExpiredError
 from headrace.model.provider_errors import ProviderError
 
 if TYPE_CHECKING:
     from headrace.tasks import Task
 
-#: Parts that say nothing for so long, neither an answer nor a dead letter, are counted as dead.
-PATIENCE = "15m"
+#: Parts are waited for so long at most, whatever holds them up; those that are silent are given up before: `silence`.
+LONGEST = "3d"
 #: Items of one call in single-call mode at most; more are several calls, one after another.
 LARGEST = 50
 #: Characters of taken names that go along with a request.
@@ -130,9 +130,9 @@ class Coordinator:
         try:
             resumed = await app.wait_for_events(
                 correlation, CREATED, count=len(departure.parts), request_types=(REQUESTED,), agents=AGENTS,
-                timeout=PATIENCE,
+                timeout=LONGEST,
             )  # fmt: skip
-        except HandleExpiredError:
+        except (HandleCancelledError, HandleExpiredError):
             for told in await self.means.answers(correlation):
                 self.tally.add(told)
             items = await self.means.items(self.batch_id)
