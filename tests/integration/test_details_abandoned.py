@@ -71,7 +71,9 @@ async def test_the_end_is_found_however_much_came_behind_it(tmp_path: Path) -> N
     async with details_on("memory", tmp_path) as world:
         batch_id, _ = await world.make(count=3)
         for place in range(LAST + 5):
-            await world.details.means.deliver(batch_id, f"{batch_id}:9", place, {"name": str(place)}, EARLY)
+            await world.details.means.deliver(
+                batch_id, f"{batch_id}:9", f"{batch_id}:9:{place}", {"name": str(place)}, EARLY
+            )
         [shown] = await world.details.latest()
         assert (shown["status"], shown["delivered"]) == ("completed", 3)
         assert (await world.details.view(batch_id))["status"] == "completed"
@@ -88,7 +90,7 @@ async def test_who_comes_later_says_the_first_response_for_one_who_died(store: s
             await feed.append("item", {"subtask_id": "b:0", "name": str(place)}, key=f"b:0:{place}")
         means = Means(world.app)
         for place in range(3):
-            await means.deliver("b", "b:1", place, {"name": f"other {place}"}, EARLY)
+            await means.deliver("b", "b:1", f"b:1:{place}", {"name": f"other {place}"}, EARLY)
         kinds = [entry.type for entry in await feed.read()]
         assert kinds == ["accepted", "item", "item", "item", "first_response", "item", "item"]
 
@@ -199,10 +201,10 @@ async def test_a_name_for_one_place_costs_no_read(tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(store), "list_names", lambda self, *given, **more: watched(*given, **more))
             for place, name in enumerate(("Babakeru", "Dumizolefa", "Goshivyny")):
-                assert (await book.claim([name], owner=owner_of("b:0", place), only_one=True)).accepted
+                assert (await book.claim([name], owner=owner_of(f"b:0:{place}"), only_one=True)).accepted
             assert read == 1
-            assert not (await book.claim(["Babakeru"], owner=owner_of("b:0", 5), only_one=True)).accepted
-            assert (await book.claim(["Babakeru"], owner=owner_of("b:0", 0), only_one=True)).accepted
+            assert not (await book.claim(["Babakeru"], owner=owner_of("b:0:5"), only_one=True)).accepted
+            assert (await book.claim(["Babakeru"], owner=owner_of("b:0:0"), only_one=True)).accepted
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -84,7 +84,7 @@ async def test_parts_that_say_nothing_are_not_asked_for_again(silent: list[str],
         parts = await world.app.runtime.stores.inspect.list_jobs(task="details_subtask", limit=50)
         assert (entries[-1].data["status"], entries[-1].data["dead_letters"]) == ("failed", len(parts))
         late = await Means(world.app).deliver(
-            batch_id, f"{batch_id}:0", 0, {"name": "late"}, Order(1, NOW, lambda: NOW)
+            batch_id, f"{batch_id}:0", f"{batch_id}:0:0", {"name": "late"}, Order(1, NOW, lambda: NOW)
         )
         assert late > entries[-1].seq
         shown = await world.details.view(batch_id)

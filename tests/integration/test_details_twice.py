@@ -16,7 +16,7 @@ import pytest
 from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.means import Means
 from headrace.apps.details.tallying import Tally
-from headrace.apps.details.writing import write
+from headrace.apps.details.writing import Part, Written, write
 from headrace.llm.gateway import LLM
 from headrace.testing.provider import ChatRequest
 from tests.integration.details_world import STORES, Names, details_on, names_of
@@ -114,3 +114,29 @@ async def test_two_coordinators_at_once_make_one_batch(
         assert kinds == {"accepted": 1, "item": 12, "first_response": 1, "completed": 1}
         assert entries[-1].data["status"] == "completed"
         assert [entry.key for entry in await world.figures()] == [batch_id]
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_a_part_that_was_topped_up_and_goes_on_adds_no_item(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked for anew fills the places that stayed empty: a frozen run that wakes up finds them full."""
+    frozen: list[Part] = []
+
+    async def short(means: Means, part: Part) -> Written:
+        if part.subtask_id.endswith(":0"):
+            frozen.append(part)
+            [call, *_] = part.calls
+            return await write(means, replace(part, calls=(replace(call, count=2),)))
+        written = await write(means, part)
+        if frozen:
+            await write(means, frozen.pop())
+        return written
+
+    monkeypatch.setattr("headrace.apps.details.agents.write", short)
+    async with details_on(store, tmp_path) as world:
+        batch_id, entries = await world.make(count=6)
+        assert (entries[-1].data["status"], entries[-1].data["delivered"]) == ("completed", 6)
+        assert len(names_of(entries)) == 6
+        state = await world.rebuilt(batch_id, entries[0].data["session_id"])
+        assert sorted(item["name"] for item in state.items) == sorted(names_of(entries))

@@ -65,4 +65,5 @@ def part_of(asked: dict[str, Any]) -> Part:
         asked["calls"],
     )  # fmt: skip
     order = Order(asked["first_count"], asked["asked_at"], time.time)
-    return Part(asked["batch_id"], asked["task_id"], calls, asked["scope"], order, tuple(asked.get("avoid", ())))
+    avoid, places = (tuple(asked.get(name, ())) for name in ("avoid", "places"))
+    return Part(asked["batch_id"], asked["task_id"], calls, asked["scope"], order, avoid, places)

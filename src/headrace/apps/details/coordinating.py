@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace import Context
 from headrace.apps.details.agents import AGENTS
-from headrace.apps.details.departures import MOST_TOP_UPS, Departure, top_up, waves
+from headrace.apps.details.departures import MOST_TOP_UPS, Departure, places_of, top_up, waves
 from headrace.apps.details.ending import tell_end
 from headrace.apps.details.kinds import even_sizes
 from headrace.apps.details.means import Means, Order
@@ -63,11 +64,11 @@ class Coordinator:
         for departure in departures:
             if not self.tally.silent:
                 await self._go(departure)
-        last = departures[-1]
+        last, places = departures[-1], places_of(self.batch_id, departures)
         for turn in range(MOST_TOP_UPS):
             # Where parts have not answered for so long others would not either.
-            missing = 0 if self.tally.silent else await self._missing(turn, last)
-            if missing <= 0:
+            missing = [] if self.tally.silent else await self._missing(turn, last, places)
+            if not missing:
                 break
             last = top_up(self.request, missing, last)
             await self._go(last)
@@ -165,13 +166,14 @@ class Coordinator:
         priority = priority_class(request.priority)
         await self.means.app.submit(self.subtask, items, key=correlation, spread=True, priority=priority)
 
-    async def _missing(self, turn: int, last: Departure) -> int:
-        """Return how many items are missing after `last`; the same whenever it is asked in this turn."""
-        left = self.request.count - len(await self.means.items(self.batch_id))
-        if left <= 0 and not await self._has_gone(departure_id(self.batch_id, last.number + 1)):
+    async def _missing(self, turn: int, last: Departure, places: Sequence[str]) -> list[str]:
+        """Return which of these places are empty after `last`; the same whenever it is asked in this turn."""
+        filled = {entry.key for entry in await self.means.item_entries(self.batch_id)}
+        left = [number for number, place in enumerate(places) if place not in filled]
+        if not left and not await self._has_gone(departure_id(self.batch_id, last.number + 1)):
             # Nothing is stored where all came, which is nearly always: then it stays so.
-            return left
-        return int(await self.context.step(f"missing-{turn}", lambda: left))
+            return []
+        return [places[number] for number in await self.context.step(f"missing-{turn}", lambda: left)]
 
     async def _end(self) -> dict[str, Any]:
         """Tell the end.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.apps.details.kinds import even_sizes, joined_parts, kind_of
-from headrace.apps.details.names import departure_id, subtask_id
+from headrace.apps.details.names import departure_id, item_key, subtask_id
 from headrace.apps.details.planning import MOST_PROMISED, WAVE
 from headrace.apps.details.request import DetailsRequest
 
@@ -29,6 +29,8 @@ class Departure:
     first_call: int
     #: Of each part the items of its calls, which are made side by side.
     parts: tuple[tuple[int, ...], ...]
+    #: The places that its parts fill in this order, by their keys; none: their own.
+    places: tuple[str, ...] = ()
 
     def correlation(self, batch_id: str) -> str:
         """Return what its events have in common."""
@@ -50,19 +52,21 @@ class Departure:
         >>> Departure(1, 0, 0, ((2, 1),)).subtasks("b")
         [{'subtask_id': 'b:0', 'count': 3, 'batch_index': 0, 'calls': 2, 'first_call': 0}]
         """
-        told, call = [], self.first_call
+        told, call, places = list[dict[str, Any]](), self.first_call, list(self.places)
         for index, sizes in enumerate(self.parts, self.start):
+            count = sum(sizes)
             told.append({
-                "subtask_id": subtask_id(batch_id, index), "count": sum(sizes), "batch_index": index,
-                "calls": len(sizes), "first_call": call,
+                "subtask_id": subtask_id(batch_id, index), "count": count, "batch_index": index,
+                "calls": len(sizes), "first_call": call, **({"places": places[:count]} if places else {}),
             })  # fmt: skip
-            call += len(sizes)
+            call, places = call + len(sizes), places[count:]
         return told
 
-    def following(self, parts: tuple[tuple[int, ...], ...]) -> Departure:
-        """Return the one behind it, with these parts."""
+    def following(self, parts: tuple[tuple[int, ...], ...], places: Sequence[str] = ()) -> Departure:
+        """Return the one behind it, with these parts; `places`: those of others that they fill."""
         calls = sum(map(len, self.parts))
-        return Departure(self.number + 1, self.start + len(self.parts), self.first_call + calls, parts)
+        start = self.start + len(self.parts)
+        return Departure(self.number + 1, start, self.first_call + calls, parts, tuple(places))
 
 
 def waves(type_: str, sizes: Sequence[int]) -> list[Departure]:
@@ -81,13 +85,26 @@ def waves(type_: str, sizes: Sequence[int]) -> list[Departure]:
     return departures
 
 
-def top_up(request: DetailsRequest, missing: int, last: Departure) -> Departure:
-    """Return the departure for what is missing after `last`.
+def places_of(batch_id: str, departures: Iterable[Departure]) -> list[str]:
+    """Return the keys of the places that departures have of their own: as many as a batch has items.
+
+    >>> places_of("b", waves("skill", [2, 1]))
+    ['b:0:0', 'b:0:1', 'b:0:2']
+    """
+    parts = [one for departure in departures for one in departure.subtasks(batch_id)]
+    return [item_key(one["subtask_id"], place) for one in parts for place in range(one["count"])]
+
+
+def top_up(request: DetailsRequest, missing: Sequence[str], last: Departure) -> Departure:
+    """Return the departure after `last` that fills places which stayed empty.
 
     >>> from headrace.apps.details.request import parse_request
-    >>> top_up(parse_request({"type": "skill", "count": 30}), 12, Departure(1, 0, 0, ((10,), (10,), (10,))))
-    Departure(number=2, start=3, first_call=3, parts=((4, 4), (4,)))
+    >>> missing = [f"b:0:{place}" for place in range(12)]
+    >>> made = top_up(parse_request({"type": "skill", "count": 12}), missing, Departure(1, 0, 0, ((12,),)))
+    >>> made.parts, [len(one["places"]) for one in made.subtasks("b")]
+    (((4, 4), (4,)), [8, 4])
     """
-    size = kind_of(request.type).size
-    largest = max(SHORT, size if missing > SHORT * WAVE else SHORT)
-    return last.following(joined_parts(even_sizes(missing, largest)[:WAVE], size))
+    size, count = kind_of(request.type).size, len(missing)
+    largest = max(SHORT, size if count > SHORT * WAVE else SHORT)
+    parts = joined_parts(even_sizes(count, largest)[:WAVE], size)
+    return last.following(parts, missing[: sum(map(sum, parts))])

@@ -82,11 +82,11 @@ def _subtask(app: App) -> Task[..., Any]:
     @app.task(name=SUBTASK_TASK, queue=SUBTASKS_QUEUE, retry=RETRY, pools=pools)
     async def details_subtask(  # noqa: PLR0913 - the public form of a subtask, with what goes along
         subtask_id: str, count: int, batch_index: int, calls: int, first_call: int, asked: dict[str, Any],
-        correlation: str, ctx: Context,
+        correlation: str, ctx: Context, places: list[str] | None = None,
     ) -> None:  # fmt: skip
         """Ask for the items of a part: the request leaves with the success of this job."""
         payload = {**asked, "task_id": subtask_id, "count": count, "batch_index": batch_index, "calls": calls}
-        payload["first_call"] = first_call
+        payload |= {"first_call": first_call} | ({"places": places} if places else {})
         ctx.emit(
             REQUESTED, payload, aggregate_type=AGGREGATE, aggregate_id=asked["session_id"], correlation_id=correlation
         )

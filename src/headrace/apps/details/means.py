@@ -18,7 +18,6 @@ from headrace.apps.details.names import (
     departure_id,
     failures_name,
     feed_name,
-    item_key,
     scope_name,
 )
 from headrace.model.errors import StoreUnavailableError
@@ -63,26 +62,31 @@ class Means:
 
     async def items(self, batch_id: str, after: int = 0) -> list[dict[str, Any]]:
         """Return the items that a batch has delivered so far, in their order; `after`: behind a number of its feed."""
-        feed, found = self.feed(batch_id), []
+        return [entry.data for entry in await self.item_entries(batch_id, after)]
+
+    async def item_entries(self, batch_id: str, after: int = 0) -> list[FeedEntry]:
+        """Return the entries of these items: the key of each is the place that it fills."""
+        feed = self.feed(batch_id)
+        found: list[FeedEntry] = []
         while True:
             page = await feed.read(after, PAGE)
             kinds = [entry.type for entry in page]
             # What comes behind the end counts no more.
             whole = page[: kinds.index(ENDED)] if ENDED in kinds else page
-            found += [entry.data for entry in whole if entry.type == ITEM]
+            found += [entry for entry in whole if entry.type == ITEM]
             if len(whole) < PAGE:
                 return found
             after = page[-1].seq
 
-    async def deliver(self, batch_id: str, subtask: str, place: int, item: Mapping[str, Any], order: Order) -> int:
-        """Put an item into a place of its part, unless one stands there, and return the number of what stands there.
+    async def deliver(self, batch_id: str, subtask: str, place: str, item: Mapping[str, Any], order: Order) -> int:
+        """Put an item of a part into a place, unless one stands there, and return the number of what stands there.
 
         Whoever puts the last of the first response says so, and should it die before it does, whoever puts one behind
         it: each process once, for the feed has it once. Only the entry that the batch was accepted stands before the
         items, so that numbers tell how many there are.
         """
         feed = self.feed(batch_id)
-        number = await feed.append(ITEM, {"subtask_id": subtask, **item}, key=item_key(subtask, place))
+        number = await feed.append(ITEM, {"subtask_id": subtask, **item}, key=place)
         if number > order.first_count and batch_id not in self._said:
             await self._say_first_response(feed, batch_id, order)
         return number

@@ -66,7 +66,7 @@ def subtask_id(batch_id: str, index: int) -> str:
 
 
 def item_key(subtask: str, place: int) -> str:
-    """Return the key under which an item stands in its feed: a part has each place once, whoever writes it.
+    """Return the key under which an item stands in its feed: a part has each place once, whoever fills it.
 
     >>> item_key("b:3", 0)
     'b:3:0'
@@ -74,10 +74,10 @@ def item_key(subtask: str, place: int) -> str:
     return f"{subtask}:{place}"
 
 
-def owner_of(subtask: str, place: int) -> UUID:
-    """Return whose a name is that is claimed for a place of a part: it can be delivered there and nowhere else.
+def owner_of(place: str) -> UUID:
+    """Return whose a name is that is claimed for a place: it can be delivered there and nowhere else.
 
-    >>> owner_of("b:3", 0) == owner_of("b:3", 0), owner_of("b:3", 0) == owner_of("b:3", 1)
+    >>> owner_of("b:3:0") == owner_of("b:3:0"), owner_of("b:3:0") == owner_of("b:3:1")
     (True, False)
     """
-    return uuid5(_OWNERS, item_key(subtask, place))
+    return uuid5(_OWNERS, place)

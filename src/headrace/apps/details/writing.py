@@ -3,8 +3,9 @@ topped up at once.
 
 Guaranteed: an item that is delivered has a name that nobody else has in its scope; a part that is written again after a
 crash, or by two at once, delivers as many items as one writer: each of its places is filled once, and a name is claimed
-for one place alone, so that no other run of the part delivers it elsewhere. What was bought before is not bought again,
-since the same is asked. Not guaranteed: that all items come; what is missing is told.
+for one place alone, so that no other run of the part delivers it elsewhere. A part for what is missing fills the places
+that stayed empty, so that it and a late run of another part do not fill more than there are. What was bought before is
+not bought again, since the same is asked. Not guaranteed: that all items come; what is missing is told.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from headrace.apps.details.items import DetailItem
 from headrace.apps.details.means import Means, Order, plain_item
-from headrace.apps.details.names import owner_of
+from headrace.apps.details.names import item_key, owner_of
 from headrace.apps.details.pace import Measured
 from headrace.apps.details.wording import TEMPERATURE, Slice, word
 from headrace.llm.dedupe import NameBook
@@ -47,6 +48,14 @@ class Part:
     order: Order
     #: Names that were taken when the part was made.
     avoid: tuple[str, ...] = ()
+    #: The places that it fills, by their keys; none: its own.
+    places: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the places that it fills."""
+        count = sum(call.count for call in self.calls)
+        return self.places or tuple(item_key(self.subtask_id, place) for place in range(count))
 
 
 @dataclass
@@ -105,7 +114,7 @@ class _Writer:
     """One run of a part: what its calls share."""
 
     def __init__(self, means: Means, part: Part) -> None:
-        self.means, self.part = means, part
+        self.means, self.part, self.places = means, part, part.keys
         self.written = Written()
         self.book: NameBook = means.book(part.scope, part.calls[0].type)
         self.keys: set[str] = set()
@@ -163,8 +172,8 @@ class _Writer:
 
     async def _stored(self) -> list[dict[str, Any]]:
         """Return the items that stand in the places of this part, whoever put them there."""
-        items = await self.means.items(self.part.batch_id, max(0, self.first - 1))
-        return [plain_item(item) for item in items if item["subtask_id"] == self.part.subtask_id]
+        entries = await self.means.item_entries(self.part.batch_id, max(0, self.first - 1))
+        return [plain_item(entry.data) for entry in entries if entry.key in self.places]
 
 
 class _Call:
@@ -225,8 +234,8 @@ class _Call:
             writer.written.duplicates += 1
             self._avoid[item.name] = None
             return
-        place = self._start + self._placed
-        claimed = await writer.book.claim([item.name], owner=owner_of(part.subtask_id, place), only_one=True)
+        place = writer.places[self._start + self._placed]
+        claimed = await writer.book.claim([item.name], owner=owner_of(place), only_one=True)
         if not claimed.accepted:
             writer.written.duplicates += 1
             self._avoid |= dict.fromkeys([item.name, *(each.because for each in claimed.rejected if each.because)])
