@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,15 @@ from headrace.apps.details import flow as flows
 from headrace.apps.details import silence
 from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.means import Means, Order
-from headrace.apps.details.mode import set_mode
+from headrace.apps.details.mode import REASON, set_mode
 from headrace.apps.details.names import FLOW_TASK, FLOWS_QUEUE, INTAKE_QUEUE, MODE_FEED, SUBTASKS_QUEUE
 from headrace.apps.details.wording import Slice
 from headrace.apps.details.writing import Part, Written, write
 from headrace.model.backoff import Backoff
 from headrace.model.errors import ConflictError
+from headrace.settings import WorkerSettings
 from headrace.testing.provider import Fault
-from tests.integration.details_world import STORES, World, details_on
+from tests.integration.details_world import STORES, World, details_on, names_of
 from tests.waiting import wait_until
 
 NOW = 0.0
@@ -229,3 +231,48 @@ async def test_first_response_is_said_again_where_who_should_have_said_it_died(
         await write(Means(world.app), part_of("b", 3))
         kinds = [entry.type for entry in await feed.read()]
         assert kinds == ["accepted", "item", "item", "item", "first_response"]
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_a_change_of_mode_waits_for_no_dead_agents(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mode is there for that case: batches to which nothing comes are made by their coordinators, whole."""
+    monkeypatch.setattr(silence, "STILL_SECONDS", 0.2)
+    monkeypatch.setattr(silence, "LOOK_SECONDS", 0.05)
+    worker = replace(WorkerSettings(), agents_enabled=False)
+    async with details_on(store, tmp_path, worker=worker) as world:
+        batch_id = (await world.details.submit({"type": "skill", "count": 12, "first_response": 3})).batch_id
+        await wait_until(lambda: silence.waits(world.app))
+        said: list[str] = []
+        assert await asyncio.wait_for(world.details.set_mode("single-call", said.append), 20) == "single-call"
+        assert any("nothing comes for 30 s is made by its coordinator" in one for one in said)
+        entries = await world.entries(batch_id)
+        assert (entries[-1].data["status"], entries[-1].data["calls"]) == ("completed", 1)
+        assert len(names_of(entries)) == len(set(names_of(entries))) == 12
+        state = await world.rebuilt(batch_id, entries[0].data["session_id"])
+        assert len(state.items) == 12
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_a_flow_that_is_enqueued_late_is_made_in_the_new_mode(
+    dies: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its request was claimed before the change and committed behind it: no parts go into a queue that is closed."""
+    write_here, calls = Coordinator._write_here, Counter[str]()
+
+    async def dying(self: Coordinator, *given: Any) -> Any:
+        calls["all"] += 1
+        if dies and calls["all"] == 1:
+            raise ConnectionError("as planned")
+        return await write_here(self, *given)
+
+    monkeypatch.setattr(Coordinator, "_write_here", dying)
+    async with details_on("memory", tmp_path) as world:
+        await world.app.pause(FLOWS_QUEUE)
+        batch_id = await held(world, FLOWS_QUEUE)
+        await world.app.pause(SUBTASKS_QUEUE, reason=REASON)
+        await world.app.resume(FLOWS_QUEUE)
+        entries = await world.entries(batch_id)
+        assert (entries[-1].data["status"], len(names_of(entries))) == ("completed", 3)
+        assert not any((await world.app.runtime.stores.inspect.live_jobs(SUBTASKS_QUEUE)).values())

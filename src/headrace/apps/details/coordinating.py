@@ -14,6 +14,7 @@ from headrace.apps.details.departures import MOST_TOP_UPS, Departure, places_of,
 from headrace.apps.details.ending import tell_end
 from headrace.apps.details.kinds import even_sizes
 from headrace.apps.details.means import Means, Order
+from headrace.apps.details.mode import SINGLE, becomes_single, read_mode
 from headrace.apps.details.names import (
     ACCEPTED,
     AGGREGATE,
@@ -59,12 +60,17 @@ class Coordinator:
         return Order(self.request.first_count, self.plan["asked_at"], time.time)
 
     async def run(self) -> dict[str, Any]:
-        """Make the batch by parts over the bus."""
+        """Make the batch by parts over the bus; here, as far as the mode changes before they have answered."""
         departures = waves(self.request.type, self.plan["sizes"])
+        last, places = departures[-1], places_of(self.batch_id, departures)
+        if await self._begins_here():
+            await self._accept()
+            await self._write_rest(departures[0].start, places)
+            return await self._end()
         for departure in departures:
             if not self.tally.silent:
+                last = departure
                 await self._go(departure)
-        last, places = departures[-1], places_of(self.batch_id, departures)
         for turn in range(MOST_TOP_UPS):
             # Where parts have not answered for so long others would not either.
             missing = [] if self.tally.silent else await self._missing(turn, last, places)
@@ -72,32 +78,55 @@ class Coordinator:
                 break
             last = top_up(self.request, missing, last)
             await self._go(last)
+        if self.tally.silent and await self.context.step("rest", partial(becomes_single, self.means.app)):
+            await self.means.stop_parts(self.batch_id)
+            await self._write_rest(last.start + len(last.parts), places)
         return await self._end()
 
     async def run_single(self) -> dict[str, Any]:
         """Make the batch here by one large call, or by several one after another."""
         await self._accept()
-        sizes = even_sizes(self.request.count, LARGEST)
+        await self._write_all(self.request.count)
+        return await self._end()
+
+    async def _begins_here(self) -> bool:
+        """Whether the mode changed before the first parts went out; said once, it stays so."""
+        if await self._has_gone(self.batch_id):
+            return False
+        single = await read_mode(self.means.app) == SINGLE
+        # Nothing is stored where it did not, which is nearly always: the handle behind the parts says so then.
+        return (single or self.context.attempt > 1) and bool(await self.context.step("here", lambda: single))
+
+    async def _write_rest(self, start: int, places: Sequence[str]) -> None:
+        """Write here what is missing, as parts from number `start` on."""
+        left = await self._empty(places)
+        left = await self.context.step("left", lambda: left)
+        await self._write_all(len(left), start, [places[number] for number in left])
+
+    async def _write_all(self, count: int, start: int = 0, places: Sequence[str] = ()) -> None:
+        """Write so many items here, into these places, or into those of the parts themselves."""
+        sizes, name = even_sizes(count, LARGEST) if count else (), "rest-" if places else ""
         for index, size in enumerate(sizes):
             asked = Slice(
-                subtask_id=subtask_id(self.batch_id, index), type=self.request.type, count=size,
+                subtask_id=subtask_id(self.batch_id, start + index), type=self.request.type, count=size,
                 style=self.request.style, batch_index=index, batches=len(sizes),
             )  # fmt: skip
             # Kept, so that the same is asked after a death: what was answered is not paid for again.
-            avoid = await self.context.step(f"avoid-{index}", self._avoid)
+            avoid = await self.context.step(f"{name}avoid-{index}", self._avoid)
+            own, places = tuple(places[:size]), places[size:]
+            write_here = partial(self._write_here, asked, tuple(avoid), own)
             try:
-                told = await self.context.step(f"part-{index}", partial(self._write_here, asked, tuple(avoid)))
+                told = await self.context.step(f"{name}part-{index}", write_here)
             except ProviderError:
                 if not self.context.last_try:
                     raise
                 self.tally.add_dead()
             else:
                 self.tally.add(told)
-        return await self._end()
 
-    async def _write_here(self, asked: Slice, avoid: tuple[str, ...]) -> dict[str, Any]:
+    async def _write_here(self, asked: Slice, avoid: tuple[str, ...], places: tuple[str, ...]) -> dict[str, Any]:
         """Write a part, let its event leave as an agent would, and return what it tells but for the items."""
-        part = Part(self.batch_id, asked.subtask_id, (asked,), self.request.scope, self.order, avoid)
+        part = Part(self.batch_id, asked.subtask_id, (asked,), self.request.scope, self.order, avoid, places)
         written = await write(self.means, part)
         told = {"session_id": self.request.session_id, "task_id": asked.subtask_id, **written.to_json()}
         await self.means.app.emit(
@@ -168,12 +197,16 @@ class Coordinator:
 
     async def _missing(self, turn: int, last: Departure, places: Sequence[str]) -> list[str]:
         """Return which of these places are empty after `last`; the same whenever it is asked in this turn."""
-        filled = {entry.key for entry in await self.means.item_entries(self.batch_id)}
-        left = [number for number, place in enumerate(places) if place not in filled]
+        left = await self._empty(places)
         if not left and not await self._has_gone(departure_id(self.batch_id, last.number + 1)):
             # Nothing is stored where all came, which is nearly always: then it stays so.
             return []
         return [places[number] for number in await self.context.step(f"missing-{turn}", lambda: left)]
+
+    async def _empty(self, places: Sequence[str]) -> list[int]:
+        """Return the numbers of these places in which no item stands."""
+        filled = {entry.key for entry in await self.means.item_entries(self.batch_id)}
+        return [number for number, place in enumerate(places) if place not in filled]
 
     async def _end(self) -> dict[str, Any]:
         """Tell the end.

@@ -1,7 +1,8 @@
 """How batches are made: by parts over the bus, or by one large call each; and the change from one to the other.
 
-Guaranteed: no request is lost, and none is begun in the old way after the change has ended. The word is kept by the
-queue of parts, which is paused, with a reason that says so, while there are to be none.
+Guaranteed: no request is lost, and none is begun in the old way after the change has ended. Agents and a bus that are
+dead hold up no change to single calls: batches to which nothing comes are made by their coordinators. The word is kept
+by the queue of parts, which is paused, with a reason that says so, while there are to be none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace.apps.details.names import FLOWS_QUEUE, INTAKE_QUEUE, MODE_FEED, SUBTASKS_QUEUE
+from headrace.apps.details.silence import STILL_SECONDS, Stillness
 from headrace.model.errors import ConflictError, InvalidInputError
 from headrace.model.job import JobState
 
@@ -26,6 +28,7 @@ _OTHER = (
     "the mode of details is being changed already (to {mode}): wait for its end; where whoever changed it is gone, the "
     f"same command again finishes it, and `headrace queue resume {INTAKE_QUEUE}` gives it up"
 )
+_BOUND = f"; a batch to which nothing comes for {STILL_SECONDS:.0f} s is made by its coordinator, without agents"
 PAUSE_SECONDS = 0.1
 
 
@@ -57,11 +60,18 @@ async def set_mode(app: App, mode: str, progress: Callable[[str], None] | None =
     await _until_empty(app, mode, progress or (lambda _: None))
     if mode == SINGLE:
         await app.pause(SUBTASKS_QUEUE, reason=REASON, force=True)
+        # A request whose claim was not to be seen may have begun meanwhile; what begins now reads the new mode.
+        await _until_empty(app, mode, progress or (lambda _: None))
     else:
         await app.resume(SUBTASKS_QUEUE)
     await _note(app, mode)
     await app.resume(INTAKE_QUEUE)
     return mode
+
+
+async def becomes_single(app: App) -> bool:
+    """Whether batches are made by one large call each, or are to be."""
+    return await read_mode(app) == SINGLE or await _changing(app) == SINGLE
 
 
 async def _changing(app: App) -> str | None:
@@ -81,7 +91,7 @@ async def _note(app: App, mode: str) -> None:
 
 
 async def _until_empty(app: App, mode: str, progress: Callable[[str], None]) -> None:
-    said = ""
+    said, stillness = "", Stillness(app)
     while True:
         if await _changing(app) != mode:
             raise ConflictError(_OTHER.format(mode=await _changing(app) or "none: the intake was resumed"))
@@ -90,8 +100,10 @@ async def _until_empty(app: App, mode: str, progress: Callable[[str], None]) -> 
             return
         words = ", ".join(f"{count} in {queue}" for queue, count in left.items() if count)
         if words != said:
-            progress(f"waiting for what was begun: {words}")
+            progress(f"waiting for what was begun: {words}{_BOUND if mode == SINGLE else ''}")
             said = words
+        if mode == SINGLE:
+            await stillness.give_up()
         await asyncio.sleep(PAUSE_SECONDS)
 
 

@@ -56,6 +56,15 @@ def departure_id(batch_id: str, number: int) -> str:
     return batch_id if number == 1 else f"{batch_id}.{number}"
 
 
+def batch_of(departure: str) -> str:
+    """Return the id of the batch of a departure.
+
+    >>> batch_of("b"), batch_of("b.2")
+    ('b', 'b')
+    """
+    return departure.partition(".")[0]
+
+
 def subtask_id(batch_id: str, index: int) -> str:
     """Return the id of a part of a batch, counted from 0.
 
