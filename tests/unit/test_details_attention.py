@@ -11,6 +11,8 @@ import pytest
 
 from headrace.apps.details.attention import QUEUES, unserved, with_attention
 from headrace.apps.details.commands import following
+from headrace.apps.details.mode import REASON
+from headrace.apps.details.names import INTAKE_QUEUE, SUBTASKS_QUEUE
 from headrace.model.session import ProcessId, SessionView
 from tests.unit.details_service import BATCH, PREFIX, FakeService, entries, fake_service
 from tests.unit.test_service_details import PATH, details_served, make
@@ -74,6 +76,18 @@ async def test_a_request_says_whether_its_batch_was_there_already() -> None:
         assert (first["existing"], again["existing"]) == (False, True)
         assert (first["batch_id"], first["measured"]) == (again["batch_id"], again["measured"])
         assert (first["promised"], first["measured"]) == (False, False)
+
+
+async def test_a_paused_queue_is_told_with_its_reason() -> None:
+    """As after a change of mode that was cut off; that there are no parts in single-call mode is as it should be."""
+    async with details_served() as (client, desk):
+        await desk.app.pause(SUBTASKS_QUEUE, reason=REASON)
+        await desk.app.pause(INTAKE_QUEUE, reason="the mode of details changes to single-call")
+        accepted = (await make(client)).json()
+        view = (await client.get(accepted["links"]["self"])).json()
+        told = "details.intake is paused (the mode of details changes to single-call): `headrace queue resume"
+        assert accepted["attention"].startswith(told) and view["attention"] == accepted["attention"]
+        assert SUBTASKS_QUEUE not in view["attention"]
 
 
 class Shown:

@@ -1,4 +1,4 @@
-"""What somebody should know of batches that have not ended: nobody may be there who makes them."""
+"""What somebody should know of batches that have not ended: nobody may be there who makes them, or it is paused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from headrace.apps.details.mode import REASON
 from headrace.apps.details.names import FLOWS_QUEUE, INTAKE_QUEUE, SUBTASKS_QUEUE
 
 if TYPE_CHECKING:
@@ -34,8 +35,24 @@ def in_words(idle: Collection[str]) -> str:
     return f"no live worker serves {', '.join(idle)}; {_FIX}" if idle else ""
 
 
-def with_attention(shown: Mapping[str, Any], idle: Collection[str]) -> dict[str, Any]:
+def paused_words(paused: Mapping[str, str | None]) -> str:
+    """Return what to say of queues that are paused, by why; that there are to be no parts in single-call mode is usual.
+
+    >>> paused_words({"details.intake": "upgrade", "details.subtasks": REASON})
+    'details.intake is paused (upgrade): `headrace queue resume details.intake` once that is over'
+    """
+    told = [
+        f"{queue} is paused ({why or 'no reason given'}): `headrace queue resume {queue}` once that is over"
+        for queue, why in paused.items()
+        if not (queue == SUBTASKS_QUEUE and why == REASON)
+    ]
+    return "; ".join(told)
+
+
+def with_attention(shown: Mapping[str, Any], idle: Collection[str], paused: str = "") -> dict[str, Any]:
     """Return what is shown of a batch with `attention`; one that nobody works on waits, though it has begun.
+
+    `paused`: what is said of queues that are paused.
 
     >>> with_attention({"status": "running"}, QUEUES)["status"], with_attention({"status": "completed"}, QUEUES)
     ('waiting', {'status': 'completed', 'attention': ''})
@@ -43,27 +60,39 @@ def with_attention(shown: Mapping[str, Any], idle: Collection[str]) -> dict[str,
     status = shown["status"]
     if status not in (WAITING, RUNNING):
         return {**shown, "attention": ""}
-    return {**shown, "status": WAITING if len(idle) == len(QUEUES) else status, "attention": in_words(idle)}
+    waits = len(idle) == len(QUEUES)
+    return {**shown, "status": WAITING if waits else status, "attention": _joined(idle, paused)}
+
+
+def _joined(idle: Collection[str], paused: str) -> str:
+    return "; ".join(filter(None, (in_words(idle), paused)))
 
 
 class Attention:
-    """Knows which queues of details nobody serves, at the cost of one look a second."""
+    """Knows which queues of details nobody serves, or are paused, at the cost of one look a second."""
 
     def __init__(self, app: App) -> None:
         self._app, self._looked_at = app, 0.0
         self._idle: tuple[str, ...] = ()
-
-    async def idle(self) -> tuple[str, ...]:
-        """Return the queues that no live worker serves. Raises StoreUnavailableError."""
-        if time.monotonic() - self._looked_at >= LOOK_SECONDS:
-            self._idle = unserved(await self._app.runtime.stores.inspect.list_sessions())
-            self._looked_at = time.monotonic()
-        return self._idle
+        self._paused = ""
 
     async def words(self) -> str:
-        """Return what to say of them."""
-        return in_words(await self.idle())
+        """Return what to say of them. Raises StoreUnavailableError."""
+        await self._look()
+        return _joined(self._idle, self._paused)
 
     async def on(self, shown: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is shown of a batch, with `attention`."""
-        return with_attention(shown, await self.idle() if shown["status"] in (WAITING, RUNNING) else ())
+        """Return what is shown of a batch, with `attention`. Raises StoreUnavailableError."""
+        if shown["status"] in (WAITING, RUNNING):
+            await self._look()
+        return with_attention(shown, self._idle, self._paused)
+
+    async def _look(self) -> None:
+        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+            return
+        stores = self._app.runtime.stores
+        self._idle = unserved(await stores.inspect.list_sessions())
+        states = await stores.control.queue_states()
+        paused = {queue: states[queue].paused_reason for queue in QUEUES if queue in states and states[queue].paused}
+        self._paused = paused_words(paused)
+        self._looked_at = time.monotonic()
