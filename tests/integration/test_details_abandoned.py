@@ -10,10 +10,11 @@ from uuid import UUID
 
 import pytest
 
-from headrace import Backoff
+from headrace import Backoff, HeadraceError
 from headrace.apps.details import ending as endings
 from headrace.apps.details import silence, writing
 from headrace.apps.details.abandoned import kwargs_of
+from headrace.apps.details.commands.local import LocalDesk
 from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.means import LAST, Means, Order
 from headrace.apps.details.names import (
@@ -293,3 +294,28 @@ async def test_what_a_cancelled_single_call_cost_is_on_the_bill(
         [done] = await world.figures()
         assert (done.data["calls"], len(done.data["tasks"])) == (1, 1)
         assert done.data["first_response_seconds"] == shown["first_response_seconds"] is not None
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_a_batch_that_ended_long_ago_is_not_waited_for(store: str, tmp_path: Path) -> None:
+    """Its feed was removed: how it ended is known from its jobs, and who wants to watch it is told."""
+    async with details_on(store, tmp_path) as world:
+        batch_id, _ = await world.make(count=3)
+
+        async def idle() -> bool:
+            return not any((await world.app.runtime.stores.inspect.live_jobs(FLOWS_QUEUE)).values())
+
+        await wait_until(idle)
+        before = await world.details.view(batch_id)
+
+        async def removed() -> bool:
+            await world.app.runtime.stores.feeds.prune_feeds(older_than=timedelta(0), limit=1_000)
+            return not await world.details.feed(batch_id).end()
+
+        await wait_until(removed)
+        assert await world.details.view(batch_id) == before | {"items": []}
+        [listed] = await world.details.latest()
+        assert (listed["status"], listed["delivered"]) == ("completed", 3)
+        with pytest.raises(HeadraceError, match="was removed, as entries older than keep_feeds are"):
+            async with asyncio.timeout(5):
+                [told async for told in LocalDesk(world.details).follow(batch_id)]

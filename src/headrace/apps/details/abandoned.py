@@ -64,6 +64,21 @@ async def end_abandoned(means: Means, job: JobView) -> str | None:
     return status
 
 
+async def kept_end(means: Means, job: JobView) -> dict[str, Any] | None:
+    """Return what a batch has come to by its jobs alone: its feed may have been removed. None: it has not ended.
+
+    `job`: that of its intake. A flow that is not to be found was kept as long as it is to be: it succeeded.
+    """
+    last: JobView | None = job
+    for flow in flow_of(job):
+        last = await means.app.runtime.stores.inspect.get_job(flow)
+    if last is None:
+        return {"status": "completed"}
+    if last.task == FLOW_TASK and last.state is JobState.SUCCEEDED:
+        return dict(last.result)
+    return {"status": STATUS[last.state]} if last.state in STATUS else None
+
+
 async def _candidates(app: App) -> set[UUID]:
     """Return the batches of which a job was cancelled, or failed for good."""
     inspect, found = app.runtime.stores.inspect, set[UUID]()

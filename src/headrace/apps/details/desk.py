@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from headrace.apps.details.abandoned import STATUS, end_abandoned, flow_of, kwargs_of
+from headrace.apps.details.abandoned import end_abandoned, flow_of, kept_end, kwargs_of
 from headrace.apps.details.agents import register_agents
 from headrace.apps.details.attention import Attention
 from headrace.apps.details.ending import end_early
@@ -26,7 +26,7 @@ from headrace.apps.details.request import DetailsRequest, parse_request
 from headrace.apps.details.rooms import Rooms
 from headrace.apps.details.sessions import session_of
 from headrace.apps.details.warming import warming
-from headrace.model.errors import NotFoundError, StoreUnavailableError
+from headrace.model.errors import HeadraceError, NotFoundError, StoreUnavailableError
 from headrace.model.job import JobView
 from headrace.model.names import check_key
 from headrace.model.payload import encode_json, hash_text
@@ -133,6 +133,16 @@ class Details:
             await end_early(self.means, kwargs_of(job), str(job.id), "cancelled")
         return await self.view(batch_id)
 
+    async def check_feed(self, batch_id: str) -> None:
+        """Raise HeadraceError for a batch that has ended and whose feed was removed: nothing comes of it any more."""
+        job = await self._job(self.app.batch(batch_id).id)
+        if await self.feed(str(job.id)).end() or await kept_end(self.means, job) is None:
+            return
+        await end_abandoned(self.means, job)
+        if not await self.feed(str(job.id)).end():
+            rule = "has no entries: what it had was removed, as entries older than keep_feeds are"
+            raise HeadraceError(f"the feed of batch {job.id} {rule}; `headrace details show {job.id}` tells its end")
+
     @asynccontextmanager
     async def watched(self, batch_id: str) -> AsyncIterator[asyncio.Task[None]]:
         """See to it within the block that the feed of a batch ends, also where its jobs end without doing so."""
@@ -162,13 +172,17 @@ class Details:
         if not any(one.type == ENDED for one in entries):
             status = await end_abandoned(self.means, job)
             entries = entries if status is None else await self._entries(str(job.id))
+        kept = None if entries else await kept_end(self.means, job)
+        # It may have ended between the two looks.
+        entries = entries if kept is None else await self._entries(str(job.id))
         end = next((place for place, one in enumerate(entries) if one.type == ENDED), len(entries))
         # What comes behind the end counts no more.
-        ended, entries = (entries[end].data if end < len(entries) else None), entries[:end]
+        ended, entries = (entries[end].data if end < len(entries) else kept or {}), entries[:end]
         items = [plain_item(one.data) for one in entries if one.type == ITEM]
-        first = next((one.data["seconds"] for one in entries if one.type == FIRST_RESPONSE), None)
+        seconds = (one.data["seconds"] for one in entries if one.type == FIRST_RESPONSE)
+        first = next(seconds, ended.get("first_response_seconds"))
         begun = {"status": status or ("running" if entries else "waiting"), "delivered": len(items)}
-        told = dict(ended or {}) | {"first_response_seconds": first, "items": items}
+        told = dict(ended) | {"first_response_seconds": first, "items": items}
         return await self._attention.on(_shown(job) | begun | told)
 
     async def latest(self, limit: int = 50) -> list[dict[str, Any]]:
@@ -180,11 +194,13 @@ class Details:
         """Return what is known of the batch of an intake's job, without its items: only the end of its feed is read."""
         feed = self.feed(str(job.id))
         end, shown, ended = await feed.end(), _shown(job), await self.means.ending(str(job.id))
+        if ended is None and not end:
+            ended = await kept_end(self.means, job)
         if ended is not None:
             return await self._attention.on(shown | dict(ended))
         # Before the items stands that it was accepted, and among them that the first response is there.
         first = min(shown["count"], shown["first_response"])
-        status = "running" if end else STATUS.get(job.state, "waiting")
+        status = "running" if end else "waiting"
         delivered = max(0, end - 1 - (end > first + 1))
         return await self._attention.on(shown | {"status": status, "delivered": delivered})
 

@@ -32,7 +32,8 @@ class LocalDesk:
         return (await self._details.submit(request, key=key)).to_json()
 
     async def follow(self, batch_id: str) -> AsyncGenerator[Told, None]:
-        """Yield the entries of the feed of a batch."""
+        """Yield the entries of the feed of a batch. Raises HeadraceError where they were removed."""
+        await self._details.check_feed(batch_id)
         feed = self._details.feed(batch_id)
         async with self._details.watched(batch_id), aclosing(feed.follow()) as entries:
             async for entry in entries:
