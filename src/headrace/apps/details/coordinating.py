@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -179,16 +180,15 @@ class Coordinator:
         return await self.means.app.event_stores.handles.get_handle(correlation) is not None
 
     async def _send(self, departure: Departure, correlation: str) -> None:
-        if departure.number == 1:
-            await self._accept()
         request = self.request
         asked = {
             "session_id": request.session_id, "batch_id": self.batch_id, "type": request.type, "style": request.style,
             "priority": request.priority, "scope": request.scope, "batches": len(self.plan["sizes"]),
             "first_count": request.first_count, "asked_at": self.plan["asked_at"], "total": request.count,
         }  # fmt: skip
-        key = f"avoid-{departure.number}"
-        asked["avoid"] = await self.context.step(key, self._avoid)
+        avoid = self.context.step(f"avoid-{departure.number}", self._avoid)
+        # Side by side: each is a way to the store and back, and nothing is written before both are done.
+        asked["avoid"] = (await asyncio.gather(avoid, self._accept()))[0] if departure.number == 1 else await avoid
         items = [
             {**one, "asked": asked, "correlation": correlation} for one in departure.subtasks(self.batch_id)
         ]  # fmt: skip
