@@ -14,6 +14,7 @@ from headrace import Backoff, HeadraceError
 from headrace.apps.details import ending as endings
 from headrace.apps.details import silence, writing
 from headrace.apps.details.abandoned import kwargs_of
+from headrace.apps.details.agents import LATE
 from headrace.apps.details.commands.local import LocalDesk
 from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.means import LAST, Means, Order
@@ -222,7 +223,7 @@ async def test_parts_of_a_cancelled_batch_do_not_go_out(store: str, tmp_path: Pa
 
 
 async def test_a_part_of_a_batch_that_ended_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However soon it begins, its agent looks for the end first: the model is not asked."""
+    """Its agent looks for the end first: the model is not asked."""
     looked, ending = [], Means.ending
 
     async def watched(self: Means, batch_id: str) -> Any:
@@ -235,7 +236,7 @@ async def test_a_part_of_a_batch_that_ended_is_not_written(tmp_path: Path, monke
         [request] = [event for event in asked if event.type == REQUESTED]
         bought = world.provider.count()
         monkeypatch.setattr(Means, "ending", watched)
-        again = {**request.payload, "task_id": f"{batch_id}:7"}
+        again = {**request.payload, "task_id": f"{batch_id}:7", "asked_at": request.payload["asked_at"] - LATE}
         await world.app.emit(REQUESTED, again, aggregate_id=request.aggregate_id, correlation_id=batch_id)
         await wait_until(lambda: bool(looked))
         assert looked[0] is not None and world.provider.count() == bought

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Beyond the short tries within the handler; then the part is a dead letter.
 RETRY = Backoff.exponential(max_attempts=4, base="250ms", cap="5s")
 TIMEOUT = "5m"
+#: Seconds after its request from which a part looks whether its batch has ended without it. A sooner end is that of
+#: whoever cancels at once: it costs what is under way, and to look for it would hold up all others.
+LATE = 1.0
 #: Who may write; handles count the dead letters of these.
 AGENTS = (CHARACTERS, WORLD)
 
@@ -35,8 +38,8 @@ def _agent(app: App, means: Means, name: str, concurrency: int) -> Agent:
     @agent.on(REQUESTED, where=lambda event: _writer_of(event) == name)
     async def write_part(event: Event, ctx: AgentContext) -> None:
         part, asked = part_of(event.payload), event.payload
-        if await means.ending(part.batch_id) is not None:
-            return  # nobody waits for it: one read is cheap beside a call of a model
+        if part.order.seconds >= LATE and await means.ending(part.batch_id) is not None:
+            return  # nobody waits for it
         written = await write(means, part)
         ctx.emit(CREATED, {"session_id": asked["session_id"], "task_id": asked["task_id"], **written.to_json()})
 

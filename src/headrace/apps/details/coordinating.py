@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from headrace.apps.details.request import DetailsRequest
 from headrace.apps.details.tallying import Tally
 from headrace.apps.details.wording import Slice
 from headrace.apps.details.writing import Part, write
-from headrace.model.errors import HandleCancelledError, HandleExpiredError
+from headrace.model.errors import ConflictError, HandleCancelledError, HandleExpiredError
 from headrace.model.provider_errors import ProviderError
 
 if TYPE_CHECKING:
@@ -186,14 +187,16 @@ class Coordinator:
             "priority": request.priority, "scope": request.scope, "batches": len(self.plan["sizes"]),
             "first_count": request.first_count, "asked_at": self.plan["asked_at"], "total": request.count,
         }  # fmt: skip
-        avoid = self.context.step(f"avoid-{departure.number}", self._avoid)
         # Side by side: each is a way to the store and back, and nothing is written before both are done.
-        asked["avoid"] = (await asyncio.gather(avoid, self._accept()))[0] if departure.number == 1 else await avoid
+        first = [self._accept()] if departure.number == 1 else []
+        asked["avoid"], *_ = await asyncio.gather(self._avoid(), *first)
         items = [
             {**one, "asked": asked, "correlation": correlation} for one in departure.subtasks(self.batch_id)
         ]  # fmt: skip
         priority = priority_class(request.priority)
-        await self.means.app.submit(self.subtask, items, key=correlation, spread=True, priority=priority)
+        # Where they were sent before, with the names that were known then, those are the ones.
+        with suppress(ConflictError):
+            await self.means.app.submit(self.subtask, items, key=correlation, spread=True, priority=priority)
 
     async def _missing(self, turn: int, last: Departure, places: Sequence[str]) -> list[str]:
         """Return which of these places are empty after `last`; the same whenever it is asked in this turn."""
