@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from headrace.providers.fault import Progress
-from headrace.providers.transport import Transport, progress_of_call
+from headrace.providers.transport import Connections, Transport, progress_of_call
 from tests.integration.raw_endpoint import Exchange, Handler, RawEndpoint, raw_endpoint
 from tests.waiting import wait_until
 
@@ -20,8 +20,9 @@ PIECES = 1_000
 
 
 def client_of(base_url: str, *, use_proxies: bool = False) -> httpx2.AsyncClient:
-    """A client whose connections are the transport's."""
-    return httpx2.AsyncClient(transport=Transport(base_url, use_proxies=use_proxies), base_url=base_url)
+    """A client whose connections these are."""
+    transport = Transport(Connections(base_url, use_proxies=use_proxies))
+    return httpx2.AsyncClient(transport=transport, base_url=base_url)
 
 
 @asynccontextmanager
@@ -29,12 +30,11 @@ async def transport_to(
     handle: Handler, *, use_proxies: bool = False
 ) -> AsyncIterator[tuple[httpx2.AsyncClient, RawEndpoint]]:
     """A client on the transport, at an endpoint that answers so."""
-    async with raw_endpoint(handle) as endpoint:
-        base_url = endpoint.settings.base_url
-        async with httpx2.AsyncClient(
-            transport=Transport(base_url, use_proxies=use_proxies), base_url=base_url
-        ) as client:
-            yield client, endpoint
+    async with (
+        raw_endpoint(handle) as endpoint,
+        client_of(endpoint.settings.base_url, use_proxies=use_proxies) as client,
+    ):
+        yield client, endpoint
 
 
 async def test_what_nobody_asks_for_stays_in_the_socket() -> None:
@@ -114,10 +114,7 @@ async def test_an_answer_read_to_its_end_leaves_its_connection_for_the_next() ->
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with (
-        server,
-        httpx2.AsyncClient(transport=Transport(base_url, use_proxies=False), base_url=base_url) as client,
-    ):
+    async with server, client_of(base_url) as client:
         for _ in range(3):
             async with asyncio.timeout(10), client.stream("POST", "/chat", json={}) as response:
                 assert b"".join([part async for part in response.aiter_raw()]) == b"hello"

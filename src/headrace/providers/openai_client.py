@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
 import httpx2
 import openai
 
 from headrace.model.llm import LLMSettings
 from headrace.providers.bounded import bound_response
+from headrace.providers.bounds import LARGEST_ANSWER, LARGEST_ERROR, LARGEST_TRANSFER
 from headrace.providers.fault import Fault, FaultError, Progress, UnreachableError
 from headrace.providers.reading_tempo import ReadingTempo
-from headrace.providers.transport import Transport, progress_of_call
+from headrace.providers.transport import Connections, Transport, pieces, progress_of_call
 
 #: The SDK wants a key even where the server wants none.
 _NO_KEY = "none"
@@ -23,8 +26,10 @@ _NO_KEY = "none"
 #: plain JSON, and costs a third of the call: bodies are posted as they are.
 _CHAT, _EMBEDDINGS = "/chat/completions", "/embeddings"
 _WHOLE: openai.RequestOptions = {"security": {"bearer_auth": True}}
-#: By this header the SDK knows that a body is read by whoever asked; it goes out with the request, as its own does.
-_STREAMED: openai.RequestOptions = {**_WHOLE, "headers": {"X-Stainless-Raw-Response": "stream"}}
+#: Not compressed: the bound on bytes received is then the bound on memory.
+_PLAIN = {"accept-encoding": "identity"}
+#: The first status that is no answer.
+_REDIRECT = 300
 #: What ends an answer comes with its last text, or soon after.
 _END_SECONDS = 0.05
 
@@ -55,19 +60,23 @@ class SdkClient:
 
     def __init__(self, settings: LLMSettings, *, base_url: str, use_proxies: bool) -> None:
         self._tempo = ReadingTempo()
-        # Not compressed: the bound on bytes received is then the bound on memory.
-        self._http = openai.DefaultAsyncHttpxClient(
-            transport=Transport(base_url, use_proxies=use_proxies),
+        self._connections = Connections(base_url, use_proxies=use_proxies)
+        http = openai.DefaultAsyncHttpxClient(
+            transport=Transport(self._connections),
             follow_redirects=False,
-            headers={"accept-encoding": "identity"},
+            headers=_PLAIN,
             event_hooks={"response": [bound_response]},
         )
         self._sdk = openai.AsyncOpenAI(
             api_key=settings.api_key or _NO_KEY,
             base_url=base_url,
             max_retries=0,
-            http_client=self._http,
+            http_client=http,
         )
+        told = {**self._sdk.default_headers, **self._sdk.auth_headers, **_PLAIN}
+        #: As the SDK sends them.
+        self._headers = [(name, value) for name, value in told.items() if isinstance(value, str)]
+        self._chat_url = f"{base_url.rstrip('/')}{_CHAT}"
 
     async def send(self, body: Mapping[str, Any], progress: Progress) -> Received:
         """Ask for a chat completion and read all of the answer."""
@@ -80,17 +89,21 @@ class SdkClient:
     @contextlib.asynccontextmanager
     async def stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncIterator[Incoming]:
         """Ask for a streamed chat completion; leaving ends the call."""
+        # Beside the SDK, whose way to send a request is half of what a call of a second costs.
+        raw = json.dumps({**body, "stream": True}, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         with _sorted(), _watched(progress):
-            response = await self._sdk.post(
-                _CHAT, cast_to=openai.AsyncAPIResponse[bytes], body={**body, "stream": True}, options=_STREAMED
-            )
-        chunks = _chunks(response)
+            response = await self._connections.request("POST", self._chat_url, self._headers, raw)
         try:
+            headers = _lower(response.headers)
+            if response.status >= _REDIRECT:
+                raise FaultError(Fault.read(response.status, headers, await _whole_of(response)))
+            is_stream = headers.get("content-type", "").startswith("text/event-stream")
+            chunks = _chunks(response, most=LARGEST_TRANSFER if is_stream else LARGEST_ANSWER)
             with self._tempo.counted():
-                yield Incoming(chunks, _lower(response.headers), self._tempo)
+                yield Incoming(chunks, headers, self._tempo)
             await _read_end(chunks)
         finally:
-            await response.close()
+            response.close()
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -102,10 +115,15 @@ class SdkClient:
             return Received(response.content, _lower(response.headers))
 
 
-async def _chunks(response: Any) -> AsyncIterator[bytes]:
+async def _chunks(response: aiohttp.ClientResponse, *, most: int) -> AsyncIterator[bytes]:
     with _sorted():
-        async for chunk in response.iter_bytes():
-            yield chunk
+        async for piece in pieces(response, most=most):
+            yield piece
+
+
+async def _whole_of(response: aiohttp.ClientResponse) -> bytes:
+    """The body of an error."""
+    return b"".join([piece async for piece in _chunks(response, most=LARGEST_ERROR)])
 
 
 async def _read_end(chunks: AsyncIterator[bytes]) -> None:
@@ -150,5 +168,5 @@ def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _reason(error: Exception) -> str:
-    """The class of the fault below: its text may hold more than should be logged."""
-    return type(error.__cause__ or error).__name__
+    """The class of the fault below the SDK: its text may hold more than should be logged."""
+    return type((isinstance(error, openai.APIError) and error.__cause__) or error).__name__

@@ -6,7 +6,7 @@ What comes while nobody asks for more stays in the socket, so that the pieces of
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx2
 
+from headrace.providers.bounds import too_large
 from headrace.providers.fault import Progress
 
 #: Until a connection stands, its encryption included.
@@ -32,10 +33,11 @@ _LARGE_BODY = 1_048_576
 progress_of_call: ContextVar[Progress | None] = ContextVar("headrace_progress_of_call", default=None)
 
 
-class Transport(httpx2.AsyncBaseTransport):
+class Connections:
     """Connections to one server for one event loop, as many at once as there are calls; the deadline is the caller's.
 
-    `use_proxies`: honour the environment's HTTP proxies and certificates. Made within the loop that uses it.
+    `use_proxies`: honour the environment's HTTP proxies and certificates. Made within the loop that uses it. What goes
+    wrong is told in the words of the SDK's HTTP client, by errors of httpx2.TransportError.
     """
 
     def __init__(self, base_url: str, *, use_proxies: bool) -> None:
@@ -56,61 +58,87 @@ class Transport(httpx2.AsyncBaseTransport):
             trace_configs=[_watch_sending()],
         )
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; its answer's body is still to be read. Raises httpx2.TransportError."""
-        body = request.content
+    async def request(
+        self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> aiohttp.ClientResponse:
+        """Send a request; the body of its answer is still to be read, by `pieces`."""
         with _sorted():
-            response = await self._session.request(
-                request.method,
-                str(request.url),
-                headers=request.headers.multi_items(),
+            return await self._session.request(
+                method,
+                url,
+                headers=headers,
                 data=io.BytesIO(body) if len(body) > _LARGE_BODY else body or None,
                 # A prompt goes to the configured server, and to no other that this one names.
                 allow_redirects=False,
                 proxy=self._proxy,
                 trace_request_ctx=progress_of_call.get(),
             )
-        return httpx2.Response(
-            response.status, headers=list(response.raw_headers), stream=_Body(response), request=request
-        )
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._session.close()
 
 
+async def pieces(response: aiohttp.ClientResponse, *, most: int | None = None) -> AsyncIterator[bytes]:
+    """Yield the body of an answer as it comes. Raises httpx2.TransportError, and BadOutputError beyond `most` bytes."""
+    content, size = response.content, 0
+    with _sorted():
+        try:
+            while piece := await content.readany():
+                size += len(piece)
+                if most is not None and size > most:
+                    raise too_large(most)
+                with _unread(response):
+                    yield piece
+        except aiohttp.ClientError as error:
+            # What came before the cut was answered, and may be paid for.
+            content.set_exception(None)  # type: ignore[arg-type]
+            if rest := content.read_nowait():
+                yield rest
+            raise error from None
+
+
+@contextmanager
+def _unread(response: aiohttp.ClientResponse) -> Iterator[None]:
+    """Leave in the socket what comes within the block; where the answer is whole the connection is another's."""
+    connection = response.connection
+    transport = None if connection is None else connection.transport
+    if transport is None or transport.is_closing():
+        yield
+        return
+    transport.pause_reading()
+    try:
+        yield
+    finally:
+        if not transport.is_closing():
+            transport.resume_reading()
+
+
+class Transport(httpx2.AsyncBaseTransport):
+    """The connections as the SDK's HTTP client wants them."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; its answer's body is still to be read. Raises httpx2.TransportError."""
+        headers = request.headers.multi_items()
+        response = await self._connections.request(request.method, str(request.url), headers, request.content)
+        return httpx2.Response(
+            response.status, headers=list(response.raw_headers), stream=_Body(response), request=request
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._connections.aclose()
+
+
 class _Body(httpx2.AsyncByteStream):
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        content = self._response.content
-        with _sorted():
-            try:
-                while piece := await content.readany():
-                    with self._unread():
-                        yield piece
-            except aiohttp.ClientError as error:
-                # What came before the cut was answered, and may be paid for.
-                content.set_exception(None)  # type: ignore[arg-type]
-                if rest := content.read_nowait():
-                    yield rest
-                raise error from None
-
-    @contextmanager
-    def _unread(self) -> Iterator[None]:
-        """Leave in the socket what comes within the block; where the answer is whole the connection is another's."""
-        connection = self._response.connection
-        transport = None if connection is None else connection.transport
-        if transport is None or transport.is_closing():
-            yield
-            return
-        transport.pause_reading()
-        try:
-            yield
-        finally:
-            if not transport.is_closing():
-                transport.resume_reading()
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return pieces(self._response)
 
     async def aclose(self) -> None:
         """Give the connection back where the answer was read to its end; else close it."""
