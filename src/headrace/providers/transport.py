@@ -5,6 +5,7 @@ What comes while nobody asks for more stays in the socket, so that the pieces of
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
@@ -88,8 +89,12 @@ async def pieces(response: aiohttp.ClientResponse, *, most: int | None = None) -
                 size += len(piece)
                 if most is not None and size > most:
                     raise too_large(most)
-                with _unread(response):
+                held = _held_back(response)
+                try:
                     yield piece
+                finally:
+                    if held is not None and not held.is_closing():
+                        held.resume_reading()
         except aiohttp.ClientError as error:
             # What came before the cut was answered, and may be paid for.
             content.set_exception(None)  # type: ignore[arg-type]
@@ -98,20 +103,14 @@ async def pieces(response: aiohttp.ClientResponse, *, most: int | None = None) -
             raise error from None
 
 
-@contextmanager
-def _unread(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """Leave in the socket what comes within the block; where the answer is whole the connection is another's."""
+def _held_back(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
+    """Leave in the socket what comes from now on; None where the answer is whole, for its connection is another's."""
     connection = response.connection
     transport = None if connection is None else connection.transport
     if transport is None or transport.is_closing():
-        yield
-        return
+        return None
     transport.pause_reading()
-    try:
-        yield
-    finally:
-        if not transport.is_closing():
-            transport.resume_reading()
+    return transport
 
 
 class Transport(httpx2.AsyncBaseTransport):
