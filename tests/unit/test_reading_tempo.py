@@ -10,7 +10,7 @@ import pytest
 from headrace.providers.reading_tempo import FREE, LONGEST, ReadingTempo
 
 
-@pytest.mark.parametrize(("streams", "seconds"), [(0, 0.0), (FREE, 0.0), (FREE + 20, 0.01), (FREE + 5_000, LONGEST)])
+@pytest.mark.parametrize(("streams", "seconds"), [(0, 0.0), (FREE, 0.0), (FREE + 20, 0.02), (FREE + 5_000, LONGEST)])
 async def test_the_more_streams_the_longer_they_pause(streams: int, seconds: float) -> None:
     """A few are read as they come; however many there are, a pause stays short."""
     tempo = ReadingTempo()
