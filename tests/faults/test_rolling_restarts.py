@@ -24,7 +24,7 @@ GRACES = ["5s", "200ms"]
 #: From SIGTERM to the end of a worker: its grace, what it still records, and a busy machine.
 LONGEST_END = timedelta(seconds=20)
 #: For a slow job to be started, behind what the clients sent before it.
-LONGEST_WAIT = timedelta(seconds=60)
+LONGEST_WAIT = timedelta(seconds=120)
 
 
 def start(run: Campaign, number: int) -> Actor:

@@ -23,6 +23,8 @@ from tests.waiting import wait_until
 pytestmark = ON_EVERY_STORE_SLOWLY
 #: Leases that a stall lasts.
 LEASES = 5
+#: Seconds of a stall that another worker is to start in: five leases, and what its start takes on a busy machine.
+STALL = LEASES * 2.0
 #: A worker that is to lose its lease soon.
 QUICKLY = {"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "1s", "HEADRACE_WORKER_HEARTBEAT_INTERVAL": "300ms"}
 #: A worker that is to keep it, also on a busy machine.
@@ -103,7 +105,7 @@ async def stall(
 async def test_a_call_that_keeps_the_gil_for_five_leases_loses_its_job(site: Site, app: App) -> None:
     """No thread helps against it: the job runs elsewhere once, the late ending is refused, and the worker works on."""
     async with app:
-        victim, other, job_id = await stall(site, app, hold_gil, LEASES * 1.0)
+        victim, other, job_id = await stall(site, app, hold_gil, STALL)
 
         async def refused() -> bool:
             return bool((await stats_of(app, victim)).get("headrace.jobs.refused") == 1)
@@ -122,7 +124,7 @@ async def test_a_call_that_keeps_the_gil_for_five_leases_loses_its_job(site: Sit
 async def test_a_thread_that_keeps_the_gil_loses_its_job(site: Site, app: App) -> None:
     """From a thread it is no other: one run elsewhere, and the worker works on or ends to be started again."""
     async with app:
-        victim, other, _ = await stall(site, app, hold_gil_in_thread, LEASES * 1.0)
+        victim, other, _ = await stall(site, app, hold_gil_in_thread, STALL)
         other.kill()
         job = await effect.enqueue(7)
         if victim.process.poll() is not None:
