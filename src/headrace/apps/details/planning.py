@@ -42,8 +42,8 @@ class Terms:
 
     deadline: float = 5.0
     first: float = 2.0
-    #: What everything but the call takes: ledger, bus, agents, the feed. Nineteen of twenty batches take less with eight
-    #: of them at once on two cores: promises are kept by the late ones too.
+    #: What everything but the call takes: ledger, bus, agents, the feed. Nineteen of twenty batches take less, with
+    #: eight of them at once on two cores: promises are kept by the late ones too.
     overhead: float = 0.4
 
 
