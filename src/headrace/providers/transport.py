@@ -82,25 +82,32 @@ class Connections:
 
 async def pieces(response: aiohttp.ClientResponse, *, most: int | None = None) -> AsyncIterator[bytes]:
     """Yield the body of an answer as it comes. Raises httpx2.TransportError, and BadOutputError beyond `most` bytes."""
-    content, size = response.content, 0
+    size = 0
     with _sorted():
-        try:
-            while piece := await content.readany():
-                size += len(piece)
-                if most is not None and size > most:
-                    raise too_large(most)
-                held = _held_back(response)
-                try:
-                    yield piece
-                finally:
-                    if held is not None and not held.is_closing():
-                        held.resume_reading()
-        except aiohttp.ClientError as error:
-            # What came before the cut was answered, and may be paid for.
-            content.set_exception(None)  # type: ignore[arg-type]
-            if rest := content.read_nowait():
-                yield rest
-            raise error from None
+        while piece := await _next_piece(response.content):
+            size += len(piece)
+            if most is not None and size > most:
+                raise too_large(most)
+            held = _held_back(response)
+            try:
+                yield piece
+            finally:
+                if held is not None and not held.is_closing():
+                    held.resume_reading()
+
+
+async def _next_piece(content: aiohttp.StreamReader) -> bytes:
+    """Read what has come; behind the last of it b"", or the error of a cut."""
+    try:
+        return await content.readany()
+    except aiohttp.ClientError as error:
+        # What came before the cut was answered, and may be paid for.
+        content.set_exception(None)  # type: ignore[arg-type]
+        rest = content.read_nowait()
+        content.set_exception(error)
+        if rest:
+            return rest
+        raise
 
 
 def _held_back(response: aiohttp.ClientResponse) -> asyncio.Transport | None:
