@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import time
 from collections.abc import AsyncIterator
@@ -57,6 +58,19 @@ async def provider_at(handle: Handler, **changes: Any) -> AsyncIterator[tuple[Op
             yield provider, endpoint
         finally:
             await provider.aclose()
+
+
+async def test_a_stream_that_comes_compressed_is_read() -> None:
+    """Nobody asked for that; within the bound it is taken as it is."""
+
+    async def compress(exchange: Exchange) -> None:
+        await exchange.start(headers={**EVENTS, "content-encoding": "gzip"})
+        await exchange.send(gzip.compress(WHOLE))
+        exchange.writer.close()
+
+    async with provider_at(compress) as (provider, _):
+        parts = [part async for part in provider.stream(ask())]
+    assert isinstance(parts[-1], Answer) and parts[-1].text == "hello"
 
 
 async def error_of(stream: AsyncIterator[TextPart | Answer]) -> ProviderError:

@@ -53,16 +53,18 @@ class Connections:
             ),
             timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
             trace_configs=[_watch_sending()],
         )
 
     async def request(
-        self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes
+        self, method: str, url: str, headers: Sequence[tuple[str, str]], body: bytes, *, unpack: bool = True
     ) -> aiohttp.ClientResponse:
-        """Send a request; the body of its answer is still to be read, by `pieces`."""
+        """Send a request; the body of its answer is still to be read, by `pieces`.
+
+        `unpack`: undo its compression, which some servers do not leave though they are asked to.
+        """
         with _sorted():
             return await self._session.request(
                 method,
@@ -71,6 +73,7 @@ class Connections:
                 data=io.BytesIO(body) if len(body) > _LARGE_BODY else body or None,
                 # A prompt goes to the configured server, and to no other that this one names.
                 allow_redirects=False,
+                auto_decompress=unpack,
                 proxy=self._proxy,
                 trace_request_ctx=progress_of_call.get(),
             )
@@ -129,7 +132,10 @@ class Transport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; its answer's body is still to be read. Raises httpx2.TransportError."""
         headers = request.headers.multi_items()
-        response = await self._connections.request(request.method, str(request.url), headers, request.content)
+        # The client above unpacks.
+        response = await self._connections.request(
+            request.method, str(request.url), headers, request.content, unpack=False
+        )
         return httpx2.Response(
             response.status, headers=list(response.raw_headers), stream=_Body(response), request=request
         )
