@@ -26,6 +26,7 @@ from headrace.model.errors import BusUnavailableError, StoreUnavailableError
 from headrace.model.event import Event
 from headrace.model.inbox import Effect
 from headrace.model.job import JobError
+from headrace.model.provider_errors import ProviderError
 from headrace.ports.bus import Delivery
 from headrace.ports.inbox import Inbox
 
@@ -102,7 +103,8 @@ class AgentRunner:
                 await asyncio.sleep(wait)
                 continue
             if verdict is OnError.DEAD_LETTER:
-                surprise = self.agent.classify is None
+                # What a model's provider says is told in words, and was raised far from the handler.
+                surprise = self.agent.classify is None and not isinstance(error, ProviderError)
                 await self._bury(delivery, message_id, describe(error, with_trace=surprise), attempts=failures)
             else:
                 LOG.warning("agent %s: event %s is dropped: %s", self.agent.id, event.id, error)

@@ -13,6 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
+from headrace.event_loops import fastest_loop
 from headrace.model.errors import HeadraceError
 from headrace.testing.provider import Answers, Fault, Latency, Quota, QuotaChange, ScriptedProvider
 
@@ -34,9 +35,8 @@ def main() -> int:
             seed=options.seed,
             port=options.port,
         )
-        import uvloop
-
-        uvloop.run(_serve(provider))
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+            runner.run(_serve(provider))
     except (HeadraceError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
