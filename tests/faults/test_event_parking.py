@@ -95,6 +95,6 @@ async def test_events_of_a_topic_that_is_not_there_wait_until_it_was_made() -> N
 
 
 async def _parked(app: App, count: int) -> list[Any]:
-    found = await app.event_stores.outbox.list_parked(limit=9)
     stats = await app.event_stores.outbox.outbox_stats()
+    found = await app.event_stores.outbox.list_parked(limit=9)  # afterwards: what waited a moment ago is held by now
     return found if len(found) == count and not stats.waiting else []
