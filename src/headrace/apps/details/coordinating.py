@@ -15,7 +15,7 @@ from headrace.apps.details.agents import AGENTS
 from headrace.apps.details.departures import MOST_TOP_UPS, Departure, places_of, top_up, waves
 from headrace.apps.details.ending import tell_end
 from headrace.apps.details.kinds import even_sizes
-from headrace.apps.details.means import Means, Order
+from headrace.apps.details.means import Delivered, Means, Order
 from headrace.apps.details.mode import SINGLE, becomes_single, read_mode
 from headrace.apps.details.names import (
     ACCEPTED,
@@ -55,6 +55,12 @@ class Coordinator:
     request: DetailsRequest
     plan: dict[str, Any]
     tally: Tally = field(default_factory=Tally)
+    #: Departures that are known to have gone, by their correlation ids.
+    _gone: set[str] = field(default_factory=set)
+    #: The names that were taken when the batch began, for its first parts.
+    _taken: tuple[str, ...] | None = None
+    #: What was delivered, once no place is empty: then nothing comes behind it.
+    _whole: Delivered | None = None
 
     @property
     def order(self) -> Order:
@@ -66,7 +72,6 @@ class Coordinator:
         departures = waves(self.request.type, self.plan["sizes"])
         last, places = departures[-1], places_of(self.batch_id, departures)
         if await self._begins_here():
-            await self._accept()
             await self._write_rest(departures[0].start, places)
             return await self._end()
         for departure in departures:
@@ -92,10 +97,12 @@ class Coordinator:
         return await self._end()
 
     async def _begins_here(self) -> bool:
-        """Whether the mode changed before the first parts went out; said once, it stays so."""
+        """Accept the batch; whether the mode changed before its first parts went out: said once, it stays so."""
         if await self._has_gone(self.batch_id):
             return False
-        single = await read_mode(self.means.app) == SINGLE
+        # Side by side: each is a way to the store and back.
+        mode, _, self._taken = await asyncio.gather(read_mode(self.means.app), self._accept(), self._avoid())
+        single = mode == SINGLE
         # Nothing is stored where it did not, which is nearly always: the handle behind the parts says so then.
         return (single or self.context.attempt > 1) and bool(await self.context.step("here", lambda: single))
 
@@ -176,9 +183,11 @@ class Coordinator:
 
     async def _has_gone(self, correlation: str) -> bool:
         """Whether an earlier entry sent these parts: it registered their handle behind that."""
-        if self.context.attempt == 1:
-            return False
-        return await self.means.app.event_stores.handles.get_handle(correlation) is not None
+        if self.context.attempt > 1 and correlation not in self._gone:
+            if await self.means.app.event_stores.handles.get_handle(correlation) is None:
+                return False
+            self._gone.add(correlation)
+        return correlation in self._gone
 
     async def _send(self, departure: Departure, correlation: str) -> None:
         request = self.request
@@ -187,9 +196,8 @@ class Coordinator:
             "priority": request.priority, "scope": request.scope, "batches": len(self.plan["sizes"]),
             "first_count": request.first_count, "asked_at": self.plan["asked_at"], "total": request.count,
         }  # fmt: skip
-        # Side by side: each is a way to the store and back, and nothing is written before both are done.
-        first = [self._accept()] if departure.number == 1 else []
-        asked["avoid"], *_ = await asyncio.gather(self._avoid(), *first)
+        known, self._taken = self._taken, None
+        asked["avoid"] = await self._avoid() if known is None else known
         items = [
             {**one, "asked": asked, "correlation": correlation} for one in departure.subtasks(self.batch_id)
         ]  # fmt: skip
@@ -200,16 +208,20 @@ class Coordinator:
 
     async def _missing(self, turn: int, last: Departure, places: Sequence[str]) -> list[str]:
         """Return which of these places are empty after `last`; the same whenever it is asked in this turn."""
-        left = await self._empty(places)
-        if not left and not await self._has_gone(departure_id(self.batch_id, last.number + 1)):
+        following = departure_id(self.batch_id, last.number + 1)
+        left, went_on = await asyncio.gather(self._empty(places), self._has_gone(following))
+        if not left and not went_on:
             # Nothing is stored where all came, which is nearly always: then it stays so.
             return []
         return [places[number] for number in await self.context.step(f"missing-{turn}", lambda: left)]
 
     async def _empty(self, places: Sequence[str]) -> list[int]:
         """Return the numbers of these places in which no item stands."""
-        filled = {entry.key for entry in await self.means.item_entries(self.batch_id)}
-        return [number for number, place in enumerate(places) if place not in filled]
+        delivered = await self.means.delivered(self.batch_id)
+        filled = {entry.key for entry in delivered.entries}
+        left = [number for number, place in enumerate(places) if place not in filled]
+        self._whole = None if left else delivered
+        return left
 
     async def _end(self) -> dict[str, Any]:
         """Tell the end.
@@ -217,11 +229,12 @@ class Coordinator:
         An entry that ended here before finds what was told then, and tells the rest the same.
         """
         request = self.request
-        items = await self.means.items(self.batch_id)
+        delivered = self._whole or await self.means.delivered(self.batch_id)
+        items = delivered.items
         if self.tally.dead:
             for told in await self.means.failures(self.batch_id):
                 self.tally.add_sums(told)
-        first = await self.means.first_response(self.batch_id, len(items), self.order)
+        first = await self.means.first_response(self.batch_id, delivered, self.order)
         ending = self.tally.ending(request, len(items), self.order.seconds, first)
         return await tell_end(
             self.means, request, self.batch_id, tally=self.tally, ending=ending, items=items

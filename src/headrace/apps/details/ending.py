@@ -71,9 +71,10 @@ async def end_early(means: Means, told: Mapping[str, Any], batch_id: str, status
     await means.stop_parts(batch_id)
     request, tally = parse_request(told["request"]), await _tally(means, batch_id)
     order = Order(request.first_count, told["plan"]["asked_at"], time.time)
-    items = await means.items(batch_id)
+    delivered = await means.delivered(batch_id)
+    items = delivered.items
     status = "" if len(items) >= request.count else status
-    first = await means.first_response(batch_id, len(items), order)
+    first = await means.first_response(batch_id, delivered, order)
     ending = tally.ending(request, len(items), order.seconds, first, status)
     return await tell_end(means, request, batch_id, tally=tally, ending=ending, items=items)
 

@@ -39,6 +39,21 @@ LAST = 100
 
 
 @dataclass
+class Delivered:
+    """What stands in the feed of a batch before its end."""
+
+    #: The items: the key of each is the place that it fills.
+    entries: list[FeedEntry] = field(default_factory=list)
+    #: The one that says when the first response was there, if that was said.
+    first_responses: list[FeedEntry] = field(default_factory=list)
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """The items themselves, in their order."""
+        return [entry.data for entry in self.entries]
+
+
+@dataclass
 class Means:
     """The app, and the books of names that its coroutines share: one per scope, so that few claims clash."""
 
@@ -62,18 +77,22 @@ class Means:
 
     async def items(self, batch_id: str, after: int = 0) -> list[dict[str, Any]]:
         """Return the items that a batch has delivered so far, in their order; `after`: behind a number of its feed."""
-        return [entry.data for entry in await self.item_entries(batch_id, after)]
+        return (await self.delivered(batch_id, after)).items
 
     async def item_entries(self, batch_id: str, after: int = 0) -> list[FeedEntry]:
         """Return the entries of these items: the key of each is the place that it fills."""
-        feed = self.feed(batch_id)
-        found: list[FeedEntry] = []
+        return (await self.delivered(batch_id, after)).entries
+
+    async def delivered(self, batch_id: str, after: int = 0) -> Delivered:
+        """Return what a batch has delivered so far; `after`: behind a number of its feed."""
+        feed, found = self.feed(batch_id), Delivered()
         while True:
             page = await feed.read(after, PAGE)
             kinds = [entry.type for entry in page]
             # What comes behind the end counts no more.
             whole = page[: kinds.index(ENDED)] if ENDED in kinds else page
-            found += [entry for entry in whole if entry.type == ITEM]
+            found.entries += [entry for entry in whole if entry.type == ITEM]
+            found.first_responses += [entry for entry in whole if entry.type == FIRST_RESPONSE]
             if len(whole) < PAGE:
                 return found
             after = page[-1].seq
@@ -149,14 +168,16 @@ class Means:
         events = await self.app.event_stores.outbox.list_events(correlation_id=correlation, limit=PAGE)
         return list({event.payload["task_id"]: event.payload for event in events if event.type == CREATED}.values())
 
-    async def first_response(self, batch_id: str, delivered: int, order: Order) -> float | None:
+    async def first_response(self, batch_id: str, delivered: Delivered, order: Order) -> float | None:
         """Return when the first response was there; say it, where who should have said it died before."""
-        if delivered < order.first_count:
+        if len(delivered.entries) < order.first_count:
             return None
-        feed = self.feed(batch_id)
-        number = await feed.append(FIRST_RESPONSE, order.first_response(), key=FIRST_RESPONSE)
-        [entry] = await feed.read(number - 1, 1)
-        return float(entry.data["seconds"])
+        told = delivered.first_responses
+        if not told:
+            feed = self.feed(batch_id)
+            number = await feed.append(FIRST_RESPONSE, order.first_response(), key=FIRST_RESPONSE)
+            told = await feed.read(number - 1, 1)
+        return float(told[0].data["seconds"])
 
 
 def _end_in(page: Sequence[FeedEntry]) -> Mapping[str, Any] | None:

@@ -68,12 +68,12 @@ class Normalisation:
         return " ".join(self._without_articles(words)) if words else " ".join(folded.split())
 
     def _without_elisions(self, text: str) -> str:
-        elided = [word[:-1] for language in self.languages for word in ARTICLES[language] if word[-1] == "'"]
-        return re.sub(rf"\b(?:{'|'.join(elided)})[{_APOSTROPHES}](?=\w)", "", text) if elided else text
+        elided = _elisions_of(self.languages)
+        return elided.sub("", text) if elided else text
 
     def _without_articles(self, words: Sequence[str]) -> list[str]:
         """Drop articles, but never the last word: it is what the name is about, and `Plan A` ends with a label."""
-        articles = frozenset[str]().union(*(ARTICLES[language] for language in self.languages))
+        articles = _articles_of(self.languages)
         kept: list[str] = []
         for word in words[:-1]:
             if word not in articles or (len(word) == 1 and kept):
@@ -94,6 +94,18 @@ def normalise(name: str, *, languages: Sequence[str] = DEFAULT_LANGUAGES, keep_d
     ('the', 'marseille 08', '东京 タワー', '?!')
     """
     return Normalisation(tuple(languages), keep_diacritics)(name)
+
+
+@lru_cache(maxsize=100)
+def _articles_of(languages: tuple[str, ...]) -> frozenset[str]:
+    return frozenset[str]().union(*(ARTICLES[language] for language in languages))
+
+
+@lru_cache(maxsize=100)
+def _elisions_of(languages: tuple[str, ...]) -> re.Pattern[str] | None:
+    """What finds the elided articles of languages before their words; None: they have none."""
+    elided = [word[:-1] for language in languages for word in ARTICLES[language] if word[-1] == "'"]
+    return re.compile(rf"\b(?:{'|'.join(elided)})[{_APOSTROPHES}](?=\w)") if elided else None
 
 
 @lru_cache(maxsize=20_000)

@@ -8,7 +8,7 @@ import math
 from headrace.testing.provider.latency import Latency
 
 #: Streams wake on a common grid, so that many of them share one turn of the event loop.
-_GRID_SECONDS = 0.02
+_GRID_SECONDS = 0.04
 
 
 class Pace:
