@@ -1,17 +1,21 @@
 """How often streams are read: the more are open, the more is taken from each at once.
 
 A model writes in small pieces, and each piece that is read on its own wakes the process. Of a few streams every piece
-is read as it comes; of hundreds the pieces of a twentieth of a second are read together, so that reading leaves the
-process time for everything else.
+is read as it comes; of more than a hundred the pieces of a tenth of a second are read together, so that reading leaves
+the process time for everything else.
+
+All pauses end at common instants: what calls that were made side by side have written by then is there at once, and is
+stored at once. Each with an instant of its own, the last of ten parts would be nearly always read a whole pause late.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Iterator
 
-#: So many streams are read as they come; each further one makes all pause so much longer, up to the longest pause.
+#: So many streams are read as they come; each further one lets all pause so much longer, up to the longest pause.
 FREE, SECONDS_EACH, LONGEST = 16, 0.001, 0.1
 
 
@@ -23,12 +27,15 @@ class ReadingTempo:
 
     @property
     def seconds(self) -> float:
-        """How long a stream pauses behind each piece.
+        """How far the instants lie apart at which streams are read on.
+
+        The longest pause, or the half of it, or the half of that …: whatever streams pause for at the time, they meet.
 
         >>> ReadingTempo().seconds
         0.0
         """
-        return min(LONGEST, max(0, self._open - FREE) * SECONDS_EACH)
+        most = max(0, self._open - FREE) * SECONDS_EACH
+        return LONGEST * 2.0 ** min(0, math.floor(math.log2(most / LONGEST))) if most else 0.0
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
@@ -40,6 +47,15 @@ class ReadingTempo:
             self._open -= 1
 
     async def pause(self) -> None:
-        """Pause as long as is due; of few streams not at all."""
+        """Pause until the next common instant; of few streams not at all."""
         if seconds := self.seconds:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(_left(asyncio.get_running_loop().time(), seconds))
+
+
+def _left(now: float, seconds: float) -> float:
+    """Return the time from now until the next instant of those that lie so many seconds apart.
+
+    >>> _left(7.75, 0.5), _left(8.0, 0.5)
+    (0.25, 0.5)
+    """
+    return seconds - now % seconds
