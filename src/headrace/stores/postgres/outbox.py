@@ -108,11 +108,18 @@ class PostgresOutbox:
         """Run a statement of the relay, if it has positions, and say if its term is over."""
 
         async def work(tx: Transaction) -> list[Row]:
-            if not await hold_term(tx, term):
-                raise TermOverError
-            return await tx.fetch(name, **values) if values["positions"] else []
+            await _hold(tx, term)
+            return await tx.fetch(name, **values)
 
-        return await self._hot.run(work)
+        if values["positions"]:
+            return await self._hot.run(work)
+        await _hold(self._hot, term)
+        return []
+
+
+async def _hold(on: Transaction | Database, term: LeaderTerm) -> None:
+    if not await hold_term(on, term):
+        raise TermOverError
 
 
 def _text(event_id: UUID, kind: str | None) -> str | None:

@@ -13,9 +13,12 @@ def term_values(term: LeaderTerm) -> dict[str, Any]:
     return {"session": term.session, "term": term.term, "role": term.role}
 
 
-async def hold_term(tx: Transaction, term: LeaderTerm) -> bool:
-    """Whether a term is current; no other of its role begins then before the transaction has ended."""
-    return bool(await tx.fetch("hold_term", **term_values(term)))
+async def hold_term(on: Transaction | Database, term: LeaderTerm) -> bool:
+    """Whether a term is current; no other of its role begins then before the transaction has ended.
+
+    On the database itself that is the transaction of the question alone: the term was current when it was answered.
+    """
+    return bool(await on.fetch("hold_term", **term_values(term)))
 
 
 async def fetch_under(database: Database, term: LeaderTerm | None, name: str, /, **values: Any) -> list[Row]:
