@@ -83,7 +83,7 @@ async def ask_for_refusals(app: App) -> None:
 async def letters(app: App) -> int:
     """Return how many dead letters there are."""
     log, partitions = app.event_stores.log, range(app.settings.events.partitions)
-    return sum([len(await log.read_messages((f"{TOPIC}.dlt", n), offset=0, limit=10)) for n in partitions])
+    return sum([len(await log.read_messages({(f"{TOPIC}.dlt", n): 0}, limit=10)) for n in partitions])
 
 
 async def billed(app: App) -> Counter[int]:

@@ -31,7 +31,7 @@ def message(number: int, key: str = "k", topic: str = "t") -> Message:
 
 async def read(log: MessageLog, partition: int = 0, *, topic: str = "t", offset: int = 0) -> list[int]:
     """Return the numbers of the messages of a partition, and see that their offsets have no gap."""
-    found = await log.read_messages((topic, partition), offset=offset, limit=ALL)
+    found = await log.read_messages({(topic, partition): offset}, limit=ALL)
     assert (
         [one.offset for one in found] == list(range(found[0].offset, found[0].offset + len(found))) if found else True
     )
@@ -58,7 +58,7 @@ async def test_a_message_is_read_as_it_was_stored(log: MessageLog, key: str, val
     given = Message("t", key, value, (("a", "1"), ("b", 'é "'), ("a", "2")))
     await log.append_messages([given], partitions=1)
 
-    assert await log.read_messages(("t", 0), offset=0, limit=ALL) == [Stored(0, 0, given)]
+    assert await log.read_messages({("t", 0): 0}, limit=ALL) == [Stored(0, 0, given)]
 
 
 async def test_offsets_of_a_partition_have_no_gap(log: MessageLog) -> None:
@@ -66,7 +66,7 @@ async def test_offsets_of_a_partition_have_no_gap(log: MessageLog) -> None:
     await log.append_messages([message(1), message(2, topic="u"), message(3)], partitions=1)
     await log.append_messages([message(4)], partitions=1)
 
-    assert [one.offset for one in await log.read_messages(("t", 0), offset=0, limit=ALL)] == [0, 1, 2]
+    assert [one.offset for one in await log.read_messages({("t", 0): 0}, limit=ALL)] == [0, 1, 2]
     assert (await read(log), await read(log, topic="u")) == ([1, 3, 4], [2])
 
 
@@ -75,10 +75,46 @@ async def test_reading_goes_on_from_an_offset(log: MessageLog) -> None:
     await log.append_messages([message(number) for number in range(5)], partitions=2)
     lane = partition_of("k", 2)
 
-    found = await log.read_messages(("t", lane), offset=1, limit=2)
+    found = await log.read_messages({("t", lane): 1}, limit=2)
     assert [(one.partition, one.offset, one.message.value) for one in found] == [(lane, 1, b"1"), (lane, 2, b"2")]
     for place, offset in ((("t", lane), 5), (("t", 1 - lane), 0), (("t", 7), 0), (("none", 0), 0)):
-        assert await log.read_messages(place, offset=offset, limit=2) == []
+        assert await log.read_messages({place: offset}, limit=2) == []
+
+
+async def test_partitions_with_messages_share_the_limit(log: MessageLog) -> None:
+    """In the order they are asked for, each from its own offset; those that have no more take no part."""
+    for topic, count in (("a", 6), ("b", 2), ("c", 6)):
+        await log.append_messages([message(number, topic=topic) for number in range(count)], partitions=1)
+    starts = {("c", 0): 1, ("none", 0): 0, ("b", 0): 2, ("a", 0): 3, ("a", 7): 0}
+
+    found = await log.read_messages(starts, limit=5)
+    assert [(one.message.topic, one.offset) for one in found] == [("c", 1), ("c", 2), ("a", 3), ("a", 4)]
+    found = await log.read_messages({("b", 0): 0} | {place: starts[place] for place in (("c", 0), ("a", 0))}, limit=ALL)
+    assert [(one.message.topic, one.offset) for one in found] == [
+        *(("b", number) for number in range(2)), *(("c", number) for number in range(1, 6)),
+        *(("a", number) for number in range(3, 6)),
+    ]  # fmt: skip
+    assert await log.read_messages({}, limit=ALL) == []
+
+
+async def test_of_more_partitions_than_the_limit_the_first_give_one_message_each(log: MessageLog) -> None:
+    """Those that have any."""
+    topics = ["a", "b", "c", "d"]
+    await log.append_messages([message(n, topic=topic) for topic in topics for n in range(2)], partitions=1)
+
+    found = await log.read_messages({("a", 0): 2} | {(topic, 0): 0 for topic in reversed(topics[1:])}, limit=2)
+    assert [(one.message.topic, one.offset) for one in found] == [("d", 0), ("c", 0)]
+
+
+async def test_what_is_not_kept_any_more_takes_no_part_of_the_limit(on: Scenario, log: MessageLog) -> None:
+    """An offset may lie before the first message that is kept, also where none is kept."""
+    await log.append_messages([message(n, topic=topic) for topic in ("a", "b") for n in range(3)], partitions=1)
+    on.clock.advance(KEPT + SECOND)
+    await log.append_messages([message(n, topic="b") for n in range(3, 6)], partitions=1)
+    assert await log.prune_messages(older_than=KEPT, limit=ALL) == 6
+
+    found = await log.read_messages({("a", 0): 1, ("b", 0): 1}, limit=2)
+    assert [(one.message.topic, one.offset) for one in found] == [("b", 3), ("b", 4)]
 
 
 async def test_messages_of_a_key_lie_in_one_partition(log: MessageLog) -> None:
@@ -88,7 +124,7 @@ async def test_messages_of_a_key_lie_in_one_partition(log: MessageLog) -> None:
     await log.append_messages([message(1, key) for key in keys], partitions=7)
 
     for lane in range(7):
-        found = await log.read_messages(("t", lane), offset=0, limit=ALL)
+        found = await log.read_messages({("t", lane): 0}, limit=ALL)
         mine = [key for key in keys if partition_of(key, 3) == lane]
         assert [(one.message.key, one.message.value) for one in found] == [(k, n) for n in (b"0", b"1") for k in mine]
 
@@ -116,7 +152,7 @@ async def test_who_reads_behind_an_offset_misses_nothing(log: MessageLog) -> Non
 
     async def follow() -> None:
         while len(seen) < writers * count:
-            found = await log.read_messages(("t", 0), offset=len(seen), limit=ALL)
+            found = await log.read_messages({("t", 0): len(seen)}, limit=ALL)
             assert [one.offset for one in found] == list(range(len(seen), len(seen) + len(found)))
             seen.extend(int(one.message.value or b"") for one in found)
             await asyncio.sleep(0)
@@ -157,7 +193,7 @@ async def test_messages_go_after_their_time(on: Scenario, log: MessageLog) -> No
     on.clock.advance(KEPT)
     assert await log.prune_messages(older_than=KEPT, limit=ALL) == 1
     await log.append_messages([message(4)], partitions=1)
-    assert [one.offset for one in await log.read_messages(("t", 0), offset=3, limit=ALL)] == [3]
+    assert [one.offset for one in await log.read_messages({("t", 0): 3}, limit=ALL)] == [3]
 
 
 async def test_messages_wait_for_every_group_that_reads_their_topic(on: Scenario, log: MessageLog) -> None:
@@ -211,7 +247,7 @@ async def test_a_new_group_begins_at_the_first_message_that_is_kept(on: Scenario
     await log.prune_messages(older_than=KEPT, limit=2)
 
     [share] = (await log.join_group("g", uuid4(), ["t"], lease=DAY)).shares
-    found = await log.read_messages(("t", 0), offset=share.offset, limit=ALL)
+    found = await log.read_messages({("t", 0): share.offset}, limit=ALL)
     assert [one.offset for one in found] == [2]
     assert await log.log_backlog("g") == {("t", 0): 1}
     assert share == Share("t", 0, share.generation, share.offset)

@@ -73,7 +73,7 @@ async def test_a_group_that_comes_back_goes_on_at_the_first_message_that_is_kept
     assert await pruned(group) == 3
     assert await group.log.log_backlog(group.name) == {("t", 0): 1}
     [again] = (await group.join(member, lease=LEASE)).shares
-    found = await group.log.read_messages(("t", 0), offset=again.offset, limit=ALL)
+    found = await group.log.read_messages({("t", 0): again.offset}, limit=ALL)
 
     assert (again.offset, [one.offset for one in found]) == (3, [3])
     on.clock.advance(KEPT - SECOND)

@@ -11,10 +11,13 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from headrace.model.errors import ConflictError
+import pytest
+
+from headrace.model.errors import ConflictError, HeadraceError
 from headrace.model.event import Message
 from headrace.model.message_log import Membership, Partition, Share, partition_of
 from headrace.ports.message_log import MessageLog
+from tests.backends.postgres import stores_on
 from tests.integration.postgres_setup import connection, schema_stores
 from tests.integration.test_postgres_lock_order import deadlocks
 from tests.integration.test_postgres_races import lock_waits
@@ -24,6 +27,9 @@ LEASE = timedelta(minutes=1)
 HOLD_GROUP = 'SELECT FROM "{schema}".log_groups FOR UPDATE'
 HOLD_PARTITIONS = 'SELECT FROM "{schema}".log_partitions FOR UPDATE'
 TAKE_AWAY = 'UPDATE "{schema}".log_shares SET member = $1, generation = generation + 1'
+RESTART = 'TRUNCATE "{schema}".log_topics, "{schema}".log_partitions, "{schema}".log_messages RESTART IDENTITY'
+REFUSE = 'ALTER TABLE "{schema}".log_messages ADD CONSTRAINT refuse CHECK (false)'
+ALLOW = 'ALTER TABLE "{schema}".log_messages DROP CONSTRAINT refuse'
 END_LEASES = "UPDATE \"{schema}\".log_members SET expires_at = now() - interval '1 second' WHERE member = $1"
 
 
@@ -36,7 +42,7 @@ async def read_all(log: MessageLog, topic: str, partitions: int) -> dict[str, li
     """Return what is in a topic, by key; see that offsets have no gap."""
     found: dict[str, list[int]] = {}
     for number in range(partitions):
-        rows = await log.read_messages((topic, number), offset=0, limit=100_000)
+        rows = await log.read_messages({(topic, number): 0}, limit=100_000)
         assert [row.offset for row in rows] == list(range(len(rows)))
         for row in rows:
             assert partition_of(row.message.key, partitions) == number
@@ -111,7 +117,7 @@ async def test_many_writers_of_new_topics_lose_nothing() -> None:
             offset, last = 0, False
             while not last:
                 last = written.is_set()  # asked before reading: then nothing is missed at the end
-                rows = await log.read_messages(("a", number), offset=offset, limit=7)
+                rows = await log.read_messages({("a", number): offset}, limit=7)
                 seen.update({number: len(rows)})
                 assert [row.offset for row in rows] == list(range(offset, offset + len(rows)))
                 offset += len(rows)
@@ -143,12 +149,43 @@ async def test_offsets_are_given_out_behind_the_commit_of_those_before() -> None
             f"""INSERT INTO "{schema}".log_messages (topic_id, partition, position, stored_at, key, value, headers)
             SELECT topic_id, partition, 1, now(), key, '1', headers FROM "{schema}".log_messages"""
         )
-        assert len(await log.read_messages(("a", 0), offset=1, limit=9)) == 0
+        assert len(await log.read_messages({("a", 0): 1}, limit=9)) == 0
         await transaction.commit()
         await writing
 
-        rows = await log.read_messages(("a", 0), offset=1, limit=9)
+        rows = await log.read_messages({("a", 0): 1}, limit=9)
         assert [(row.offset, row.message.value) for row in rows] == [(1, b"1"), (2, b"2")]
+
+
+async def test_a_log_that_was_made_anew_is_looked_at_again() -> None:
+    """A restored one may know no topic, others by these numbers, or of another size: all goes where it belongs."""
+    async with schema_stores() as (schema, stores), stores_on(schema, None) as others, connection() as other:
+        assert stores.events is not None
+        assert others.events is not None
+        log, fresh = stores.events.log, others.events.log
+        for partitions, topics in ((3, "ab"), (3, "ba"), (5, "ab")):
+            await other.execute(RESTART.format(schema=schema))
+            for topic in topics:
+                await fresh.append_messages([message(topic, f"k{n}", 0) for n in range(9)], partitions=partitions)
+            await log.append_messages([message(t, f"k{n}", 1) for t in "abc" for n in range(9)], partitions=partitions)
+
+            both = {f"k{n}": [0, 1] for n in range(9)}
+            assert [await read_all(log, topic, partitions) for topic in "ab"] == [both, both]
+            assert await read_all(log, "c", partitions) == {f"k{n}": [1] for n in range(9)}
+
+
+async def test_a_topic_whose_making_was_given_up_is_made_again() -> None:
+    """The transaction that made it did not come to its end: what was seen in it is not so."""
+    async with schema_stores() as (schema, stores), connection() as other:
+        assert stores.events is not None
+        log = stores.events.log
+        await other.execute(REFUSE.format(schema=schema))
+        with pytest.raises(HeadraceError):
+            await log.append_messages([message("a", "k", 0)], partitions=1)
+        await other.execute(ALLOW.format(schema=schema))
+        await log.append_messages([message("a", "k", 1)], partitions=1)
+
+        assert await read_all(log, "a", 1) == {"k": [1]}
 
 
 async def test_who_lost_a_partition_while_it_commits_notes_nothing() -> None:
@@ -221,7 +258,7 @@ class Readers:
 
     async def _read(self, member: UUID, shares: Sequence[Share]) -> None:
         for share in shares:
-            rows = await self.log.read_messages((share.topic, share.partition), offset=share.offset, limit=5)
+            rows = await self.log.read_messages({(share.topic, share.partition): share.offset}, limit=5)
             step = replace(share, offset=share.offset + len(rows))
             for place in await self.log.commit_offsets("g", member, [step]):
                 self.committed[place] = max(self.committed.get(place, 0), step.offset)

@@ -348,7 +348,7 @@ async def test_old_events_leave_on_the_leader_alone(stores: Stores, events: Even
     await leadership.step()
     await pruner.step()
     assert await _left(events) == ([], False, None)
-    assert await events.log.read_messages((TOPIC, 0), offset=0, limit=9) == []
+    assert await events.log.read_messages({(TOPIC, 0): 0}, limit=9) == []
 
 
 async def _left(events: EventStores) -> Sequence[object]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -13,10 +14,9 @@ from uuid import UUID
 import pytest
 
 from headrace.buses.stored import StoreBus
-from headrace.buses.stored.reading import Reading
 from headrace.model.errors import BusUnavailableError, StoreUnavailableError
 from headrace.model.event import Message
-from headrace.model.message_log import Partition, Share, Stored, partition_of
+from headrace.model.message_log import Partition, Stored, partition_of
 from headrace.ports.bus import BEHIND, Subscription, SubscriptionOptions
 from headrace.ports.message_log import MessageLog
 from headrace.ports.stores import Stores
@@ -279,6 +279,25 @@ async def test_partitions_take_turns(world: World) -> None:
     assert len(reader.seen) == 10
 
 
+async def test_few_partitions_with_messages_among_many_take_turns(world: World) -> None:
+    """Those that have none do not let one come before the other twice."""
+    bus = world.bus(partitions=8, lease=HOUR)
+    one, other = next(pair for pair in itertools.pairwise("abcdefgh") if len({partition_of(k, 8) for k in pair}) == 2)
+    await bus.publish(say(*(f"{key}{number}" for key in (one, other) for number in range(4))))
+    reader = await world.join(bus)
+    first = [(await reader.read(limit=1))[0] for _ in range(8)]
+    assert [value[0] for value in first] == [first[0][0], first[1][0]] * 4
+    assert {first[0][0], first[1][0]} == {one, other}
+
+
+async def test_a_partition_alone_with_messages_has_the_whole_limit(world: World) -> None:
+    """Others that have none take no part of it."""
+    bus = world.bus(partitions=8, lease=HOUR)
+    await bus.publish(say(*(f"a{number}" for number in range(50))))
+    reader = await world.join(bus)
+    assert [len(await reader.read(limit=40)) for _ in range(2)] == [40, 10]
+
+
 async def test_who_leaves_lets_others_read_at_once(world: World) -> None:
     """What has ended is committed; nobody waits for the end of a lease."""
     bus = world.bus(partitions=1)
@@ -408,7 +427,7 @@ async def test_a_store_that_is_away_is_a_bus_that_is_away(world: World, monkeypa
     await bus.publish(say("a1"))
     reader = await world.join(bus)
     await reader.read_until("a1")
-    verbs = ("append_messages", "join_group", "log_backlog", "commit_offsets", "give_up")
+    verbs = ("append_messages", "join_group", "read_messages", "commit_offsets", "give_up")
     with monkeypatch.context() as patch:
         for verb in verbs:
             failing(patch, world.log, verb)
@@ -459,34 +478,60 @@ async def _read_on(reader: Reader) -> None:
         await reader.read(timeout=0.02)
 
 
+@contextmanager
+def answers_held(log: MessageLog) -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
+    """Hold back what is read; the events tell that there was an answer, and let it go."""
+    read, reached, goes_on = log.read_messages, asyncio.Event(), asyncio.Event()
+
+    async def hold(*args: Any, **named: Any) -> list[Stored]:
+        found = await read(*args, **named)
+        reached.set()
+        await goes_on.wait()
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(log), "read_messages", lambda _, *args, **named: hold(*args, **named))
+        yield reached, goes_on
+
+
 async def test_who_is_cancelled_while_it_reads_has_read_nothing(world: World) -> None:
-    """What one partition gave is not lost because another one did not answer."""
+    """The answer was on its way: what it brought comes again."""
     bus = world.bus()
     await bus.publish(say("a1", "b1", "c1", "d1", "e1"))
     reader = await world.join(bus)
-    read, reached = world.log.read_messages, asyncio.Event()
-
-    async def stall_second(place: Partition, **named: Any) -> list[Stored]:
-        if reached.is_set():
-            await asyncio.Event().wait()
-        reached.set()
-        return await read(place, **named)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(world.log), "read_messages", lambda _, place, **named: stall_second(place, **named))
+    with answers_held(world.log) as (reached, _):
         reading = asyncio.ensure_future(reader.read())
         await reached.wait()
-        await asyncio.sleep(0)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
     await reader.read_until("a1", "b1", "c1", "d1", "e1")
 
 
-def test_what_is_not_kept_any_more_is_no_backlog() -> None:
-    """A gap before what is read belongs to nobody."""
-    reading = Reading(Share("t", 0, 1, 5))
-    reading.go_on([])
-    reading.go_on([Stored(0, 8, Message("t", "k", b"")), Stored(0, 9, Message("t", "k", b""))])
-    assert (reading.next, reading.unfinished) == (10, 2)
-    reading.go_on([Stored(0, 10, Message("t", "k", b""))])
-    assert (reading.next, reading.unfinished) == (11, 3)
+async def test_what_is_lost_while_it_is_read_is_not_delivered(world: World) -> None:
+    """Another reads it by then; the answer was on its way."""
+    bus = world.bus(partitions=1, lease=HOUR)
+    await bus.publish(say("a1"))
+    first = await world.join(bus)
+    with answers_held(world.log) as (reached, goes_on):
+        reading = asyncio.ensure_future(first.read())
+        await reached.wait()
+        world.clock.advance(2 * HOUR)
+        second = await world.join(bus)
+        await first.subscription.commit({("t", 0): 0})
+        goes_on.set()
+        assert await reading == []
+    assert (first.lost, await second.read()) == ([("t", 0)], ["a1"])
+
+
+async def test_what_is_not_kept_any_more_is_passed_over(world: World) -> None:
+    """Who was taken for gone, and is not, reads on behind what was removed meanwhile."""
+    bus = world.bus(partitions=1, lease=HOUR)
+    await bus.publish(say("a1", "a2"))
+    reader = await world.join(bus)
+    assert await reader.read(limit=1) == ["a1"]
+    world.clock.advance(3 * HOUR)
+    assert await world.log.prune_messages(older_than=HOUR, limit=9) == 2
+    assert await reader.read() == []
+    await bus.publish(say("a3"))
+    await reader.read_until("a3")
+    assert (reader.seen, reader.lost) == (["a1", "a3"], [])

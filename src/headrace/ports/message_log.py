@@ -6,7 +6,7 @@ read by one member of a group at a time, under a lease and a generation, by the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
@@ -23,8 +23,11 @@ class MessageLog(Protocol):
         """Store messages in one transaction, in this order, and hint "log"; new topics get so many partitions."""
         ...
 
-    async def read_messages(self, place: Partition, *, offset: int, limit: int) -> list[Stored]:
-        """Return messages of a partition from `offset` on."""
+    async def read_messages(self, starts: Mapping[Partition, int], *, limit: int) -> list[Stored]:
+        """Return at most `limit` messages of partitions, from an offset of each on, one partition behind the other.
+
+        Those that have any get equal parts of the limit; where they are more than that, the first of them get one each.
+        """
         ...
 
     async def join_group(self, group: str, member: UUID, topics: Sequence[str], *, lease: timedelta) -> Membership:

@@ -7,13 +7,12 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import uuid4
 
-from headrace.buses.stored.reading import Reading
 from headrace.model.errors import BusUnavailableError, StoreUnavailableError
-from headrace.model.message_log import Membership, Partition, Share, Stored
+from headrace.model.message_log import Membership, Partition, Share
 from headrace.ports.bus import Delivery, SubscriptionOptions
 from headrace.ports.message_log import MessageLog
 from headrace.ports.notifier import Notifier
@@ -22,6 +21,14 @@ from headrace.ports.notifier import Notifier
 LOG = "log"
 #: Hints that bring nothing lead to a new join this part of the lease after the last one: others are hinted as well.
 STALE_PART = 0.02
+
+
+@dataclass(slots=True)
+class Reading:
+    """A partition that is read: `next` is the next offset."""
+
+    share: Share
+    next: int
 
 
 @contextmanager
@@ -44,6 +51,7 @@ class StoreSubscription:
         self._log, self._options = log, options
         self._lease, self._poll = lease, poll.total_seconds()
         self._member = uuid4()
+        #: What it reads; that which was read last comes last.
         self._reading: dict[Partition, Reading] = {}
         self._paused: set[Partition] = set()
         #: Partitions that are given up, and the task that does so.
@@ -51,7 +59,6 @@ class StoreSubscription:
         self._leaving: asyncio.Task[None] | None = None
         #: Of what is asked and told of shares one thing at a time: no old answer brings back what was given up.
         self._talk = asyncio.Lock()
-        self._turn = 0
         self._hinted = asyncio.Event()
         #: A hint brought nothing since the last join.
         self._stale = False
@@ -124,28 +131,19 @@ class StoreSubscription:
         return found
 
     async def _read(self, limit: int) -> list[Delivery]:
-        """Read partitions that have more than was read, another one first each time."""
-        places = [place for place in self._reading if place not in self._paused | self._ending]
-        if not places:
+        """Read on, first where was not read for the longest time."""
+        asked = {place: one for place, one in self._reading.items() if place not in self._paused | self._ending}
+        if not asked:
             return []
-        backlog = await self._log.log_backlog(self._options.group)
-        places = [place for place in places if backlog.get(place, 0) > self._reading[place].unfinished]
-        if not places:
-            return []
-        self._turn += 1
-        first = self._turn % len(places)
-        places = (places[first:] + places[:first])[:limit]
-        each, starts = limit // len(places), [self._reading[place].next for place in places]
-        read = await asyncio.gather(*(
-            self._log.read_messages(place, offset=start, limit=each)
-            for place, start in zip(places, starts, strict=True)
-        ))  # fmt: skip
-        # All at once: who is cancelled on the way has read nothing.
-        found: list[Stored] = []
-        for place, stored in zip(places, read, strict=True):
-            self._reading[place].go_on(stored)
-            found += stored
-        return [Delivery(one.message, one.partition, one.offset) for one in found]
+        starts = {place: reading.next for place, reading in asked.items()}
+        stored = await self._log.read_messages(starts, limit=limit)
+        found = [Delivery(one.message, one.partition, one.offset) for one in stored]
+        # What was lost meanwhile is another's, or begins anew.
+        found = [delivery for delivery in found if self._reading.get(delivery.place) is asked[delivery.place]]
+        for place, end in {delivery.place: delivery.offset + 1 for delivery in found}.items():
+            self._reading[place] = self._reading.pop(place)
+            self._reading[place].next = end
+        return found
 
     async def _join(self) -> None:
         """Renew the membership, begin with new partitions and give up those that others are to have.
@@ -180,7 +178,7 @@ class StoreSubscription:
         ])  # fmt: skip
         for place, share in shares.items():
             if place not in self._reading:
-                self._reading[place] = Reading(share)
+                self._reading[place] = Reading(share, share.offset)
                 self._look_at = -math.inf
         return membership
 
@@ -235,10 +233,6 @@ class StoreSubscription:
         if not done:
             return
         places = {(share.topic, share.partition): share for share in done}
-        for place, share in places.items():
-            # Before the answer, which may get lost: to read once too often does no harm.
-            if place in self._reading:
-                self._reading[place].done(share.offset)
         kept = set(await self._log.commit_offsets(self._options.group, self._member, done))
         self._lose([place for place in places if place in self._reading and place not in kept])
 

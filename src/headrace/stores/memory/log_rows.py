@@ -25,6 +25,10 @@ class Lane:
         """The offset of the next message."""
         return self.first + len(self.kept)
 
+    def behind(self, offset: int) -> int:
+        """Return how many messages there are from an offset on."""
+        return self.end - max(offset, self.first)
+
     def read(self, offset: int, limit: int) -> list[tuple[int, Message]]:
         """Return messages from an offset on."""
         start = max(0, offset - self.first)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import islice
 from uuid import UUID
 
 from headrace.model.errors import ConflictError
@@ -50,12 +51,21 @@ class MemoryMessageLog:
             self._notifier.hint(LOG)
 
     @atomic
-    async def read_messages(self, place: Partition, *, offset: int, limit: int) -> list[Stored]:
-        """Return messages of a partition."""
-        topic, partition = place
-        lanes = self._topics.get(topic, [])
-        found = lanes[partition].read(offset, limit) if partition < len(lanes) else []
-        return [Stored(partition, number, message) for number, message in found]
+    async def read_messages(self, starts: Mapping[Partition, int], *, limit: int) -> list[Stored]:
+        """Return messages of partitions, equal parts of those that have any."""
+        lanes = {place: self._lane(place) for place in starts}
+        waiting = [place for place, start in starts.items() if lanes[place].behind(start) > 0][:limit]
+        each = limit // max(len(waiting), 1)
+        return [
+            Stored(place[1], number, message)
+            for place in waiting
+            for number, message in lanes[place].read(starts[place], each)
+        ]
+
+    def _lane(self, place: Partition) -> Lane:
+        """Return a partition; one that does not exist is empty."""
+        topic, number = place
+        return next(islice(self._topics.get(topic, ()), number, None), Lane())
 
     @atomic
     async def join_group(self, group: str, member: UUID, topics: Sequence[str], *, lease: timedelta) -> Membership:
@@ -105,7 +115,7 @@ class MemoryMessageLog:
 
     def _behind(self, row: Group) -> dict[Partition, int]:
         lanes = {(topic, number): self._topics[topic][number] for topic, number in row.places}
-        return {name: lanes[name].end - max(place.offset, lanes[name].first) for name, place in row.places.items()}
+        return {name: lanes[name].behind(place.offset) for name, place in row.places.items()}
 
     @atomic
     async def log_groups(self) -> list[GroupView]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -19,8 +19,6 @@ from headrace.stores.postgres.terms import fetch_under
 
 #: About so many bytes of messages go with one statement.
 BYTES_PER_STATEMENT = 32 * 1024 * 1024
-#: A topic by its number, and a partition of it.
-_Place = tuple[int, int]
 
 
 class PostgresMessageLog:
@@ -32,6 +30,8 @@ class PostgresMessageLog:
 
     def __init__(self, database: Database, notifier: PostgresNotifier) -> None:
         self._database, self._notifier = database, notifier
+        #: The number of partitions of topics that were seen: as long as there is a log nothing changes it.
+        self._known: dict[str, int] = {}
 
     async def append_messages(self, messages: Sequence[Message], *, partitions: int) -> None:
         """Store messages in one transaction, in this order, and hint; new topics get so many partitions.
@@ -40,14 +40,19 @@ class PostgresMessageLog:
         a partition become visible in their order, and who asks for those behind the last it saw misses nothing.
         """
         if messages:
-            await self._database.run(partial(_append, messages=messages, partitions=partitions))
+            append = partial(_append, messages=messages, partitions=partitions, known=self._known)
+            # Topics of a database that was restored, or whose making was given up, are looked at before any lock.
+            while not await self._database.run(append):
+                self._known.clear()
             self._notifier.hint("log")
 
-    async def read_messages(self, place: Partition, *, offset: int, limit: int) -> list[Stored]:
-        """Return messages of a partition from `offset` on."""
-        topic, number = place
-        rows = await self._database.fetch("read_messages", topic=topic, partition=number, position=offset, limit=limit)
-        return [Stored(number, row["position"], _message(topic, row)) for row in rows]
+    async def read_messages(self, starts: Mapping[Partition, int], *, limit: int) -> list[Stored]:
+        """Return messages of partitions from an offset of each on, equal parts of those that have any."""
+        topics, partitions = _columns(list(starts), 2)
+        rows = await self._database.fetch(
+            "read_messages", topics=topics, partitions=partitions, positions=list(starts.values()), limit=limit
+        )
+        return [Stored(row["partition"], row["position"], _message(row)) for row in rows]
 
     async def join_group(self, group: str, member: UUID, topics: Sequence[str], *, lease: timedelta) -> Membership:
         """Join a group or stay in it, and take a fair part of the partitions that are free."""
@@ -111,12 +116,46 @@ class PostgresMessageLog:
         return len(await fetch_under(self._database, term, "prune_messages", retention=older_than, limit=limit))
 
 
-async def _append(tx: Transaction, *, messages: Sequence[Message], partitions: int) -> None:
-    topics = await _known_topics(tx, {message.topic for message in messages}, partitions)
-    places = [(topics[m.topic]["id"], partition_of(m.key, topics[m.topic]["partitions"])) for m in messages]
-    nexts = await _lock(tx, set(places))
+async def _append(tx: Transaction, *, messages: Sequence[Message], partitions: int, known: dict[str, int]) -> bool:
+    """Store messages; False, and nothing is stored, if topics are not what they are known as: the log was made anew."""
+    topics = await _known_topics(tx, {message.topic for message in messages}, partitions, known)
+    places = [(message.topic, partition_of(message.key, topics[message.topic])) for message in messages]
+    held = await _lock(tx, set(places))
+    if any(place not in held or held[place]["partitions"] != topics[place[0]] for place in places):
+        return False
+    known.update(topics)
+    await _insert(tx, messages, [held[place] for place in places])
+    return True
+
+
+async def _known_topics(tx: Transaction, names: set[str], partitions: int, known: dict[str, int]) -> dict[str, int]:
+    """Return how many partitions topics have; those that are missing are made, or waited for while others make them."""
+    topics = {name: known[name] for name in names & known.keys()}
+    topics |= await _found(tx, names - topics.keys())
+    if missing := names - topics.keys():
+        await tx.fetch("make_log_topics", names=list(missing), partitions=partitions)
+        topics |= await _found(tx, missing)
+    return topics
+
+
+async def _found(tx: Transaction, names: set[str]) -> dict[str, int]:
+    rows = await tx.fetch("list_log_topics", names=list(names), prefixes=[]) if names else []
+    return {row["name"]: row["partitions"] for row in rows}
+
+
+async def _lock(tx: Transaction, places: set[Partition]) -> dict[Partition, Row]:
+    """Lock partitions to the end of the transaction; return their rows, with their next offsets."""
+    topics, numbers = _columns(list(places), 2)
+    rows = await tx.fetch("lock_log_partitions", topics=topics, numbers=numbers)
+    return {(row["topic"], row["partition"]): row for row in rows}
+
+
+async def _insert(tx: Transaction, messages: Sequence[Message], lanes: Sequence[Row]) -> None:
+    """Insert messages, each behind the last of its partition, which is locked."""
+    nexts = {(lane["topic_id"], lane["partition"]): lane["next"] for lane in lanes}
     rows = []
-    for place, message in zip(places, messages, strict=True):
+    for message, lane in zip(messages, lanes, strict=True):
+        place = (lane["topic_id"], lane["partition"])
         rows.append((*place, nexts[place], message.key.encode(), message.value, json.dumps(message.headers)))
         nexts[place] += 1
     moved = dict(zip(("moved_topics", "moved_partitions"), _columns(list(nexts), 2), strict=True))
@@ -124,23 +163,6 @@ async def _append(tx: Transaction, *, messages: Sequence[Message], partitions: i
         names = ("topic_ids", "partitions", "positions", "keys", "values", "headers")
         values = dict(zip(names, _columns(some, len(names)), strict=True))
         await tx.fetch("append_messages", **values, **moved, nexts=list(nexts.values()))
-
-
-async def _known_topics(tx: Transaction, names: set[str], partitions: int) -> dict[str, Row]:
-    """Return topics by name; those that are missing are made, or waited for while others make them."""
-    found = await tx.fetch("list_log_topics", names=list(names), prefixes=[])
-    missing = names.difference(row["name"] for row in found)
-    if missing:
-        await tx.fetch("make_log_topics", names=list(missing), partitions=partitions)
-        found = await tx.fetch("list_log_topics", names=list(names), prefixes=[])
-    return {row["name"]: row for row in found}
-
-
-async def _lock(tx: Transaction, places: set[_Place]) -> dict[_Place, int]:
-    """Lock partitions to the end of the transaction; return their next offsets."""
-    topic_ids, partitions = _columns(list(places), 2)
-    rows = await tx.fetch("lock_log_partitions", topic_ids=topic_ids, partitions=partitions)
-    return {(row["topic_id"], row["partition"]): row["next"] for row in rows}
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[list[Any]]:
@@ -161,9 +183,9 @@ def _slices(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     yield some
 
 
-def _message(topic: str, row: Row) -> Message:
+def _message(row: Row) -> Message:
     headers = tuple((name, value) for name, value in json.loads(row["headers"]))
-    return Message(topic, row["key"].decode(), row["value"], headers)
+    return Message(row["topic"], row["key"].decode(), row["value"], headers)
 
 
 async def _join(tx: Transaction, *, group: str, member: UUID, topics: Sequence[str], lease: timedelta) -> Membership:
