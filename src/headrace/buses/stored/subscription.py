@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from headrace.ports.notifier import Notifier
 #: The topic of hints that there are new messages, or partitions to be had.
 LOG = "log"
 #: Hints that bring nothing lead to a new join this part of the lease after the last one: others are hinted as well.
-STALE_PART = 0.02
+STALE_PART = 0.1
 
 
 @dataclass(slots=True)
@@ -112,7 +113,7 @@ class StoreSubscription:
             return
 
     async def _look(self, limit: int) -> list[Delivery]:
-        """Read, unless there was nothing a moment ago and no hint came since."""
+        """Read, unless all was read a moment ago and no hint came since."""
         hinted = self._hinted.is_set()
         self._hinted.clear()
         if not hinted and _now() < self._look_at:
@@ -125,7 +126,7 @@ class StoreSubscription:
             self._stale = False
             await self._join()
             found = await self._read(limit)
-        self._look_at = _now() + (0 if found else self._poll)
+        self._look_at = _now() + (0 if _may_be_more(found, limit) else self._poll)
         if self._stale:
             self._look_at = min(self._look_at, join_at)
         return found
@@ -258,6 +259,12 @@ class StoreSubscription:
                 self._reading.clear()
                 await self._note(done)
             await self._log.give_up(self._options.group, self._member)
+
+
+def _may_be_more(found: Sequence[Delivery], limit: int) -> bool:
+    """Whether a partition gave all that it could of equal parts of the limit, so that more may lie behind."""
+    read = Counter(delivery.place for delivery in found)
+    return any(count >= limit // len(read) for count in read.values())
 
 
 def _now() -> float:
