@@ -115,6 +115,7 @@ ROUTES: dict[str, Route] = {
     "ScheduleStore.run_schedule": Route("clock"),
     "ScheduleStore.set_schedule_paused": Route("clock"),
     "abandon_batches.sql": Route(LEADER),
+    "accept_events.sql": Route("emit"),
     "admit_jobs.sql": Route(CAPPED, 3),
     "append_items.sql": Route("stream", 3),
     "cancel_batch.sql": Route("cancel"),
@@ -227,7 +228,6 @@ RUNS = {
     "cancel_run.sql", "cancel_run_jobs.sql", "end_cancelled_runs.sql", "finish_nodes.sql", "hold_runs.sql",
     "hold_snapshots.sql", "insert_run.sql", "insert_workflow.sql", "park_jobs.sql", "prune_runs.sql",
     "prune_signals.sql", "prune_snapshots.sql", "save_nodes.sql", "set_workflow_active.sql", "settle_jobs.sql",
-    "store_signal.sql", "wake_jobs.sql",
 }  # fmt: skip
 RUN_SCRIPTS = {
     "cancel_run.lua", "note_changes.lua", "prune_runs.lua", "prune_signals.lua", "put_status.lua", "save_nodes.lua",
@@ -237,11 +237,10 @@ RUN_SCRIPTS = {
 #: The store's own bus, and what paused work waits for: `test_event_kills` kills relays, agents, the callback service,
 #: workers and servers, and counts every event and effect.
 EVENTS = {
-    "add_arrived.sql", "append_messages.sql", "commit_offsets.sql", "count_arrived.sql", "drop_log_members.sql",
-    "drop_unexpected.sql", "due_handles.sql", "due_wakes.sql", "end_handles.sql", "forget_log_group.sql",
-    "forget_log_shares.sql", "give_up_shares.sql", "hold_handle.sql", "hold_old_handles.sql", "leave_group.sql",
+    "append_messages.sql", "commit_offsets.sql", "drop_log_members.sql", "due_handles.sql", "due_wakes.sql",
+    "forget_log_group.sql", "forget_log_shares.sql", "give_up_shares.sql", "hold_old_handles.sql", "leave_group.sql",
     "lock_handle.sql", "lock_log_partitions.sql", "lock_token.sql", "make_log_shares.sql", "make_log_topics.sql",
-    "mark_woken.sql", "note_event.sql", "open_handle.sql", "prune_handles.sql", "prune_messages.sql",
+    "mark_woken.sql", "prune_handles.sql", "prune_messages.sql",
     "renew_log_member.sql", "take_log_shares.sql",
 }  # fmt: skip
 #: Feeds and API tokens: no job depends on them; `tests/integration/test_feed_deaths.py` kills those that append,

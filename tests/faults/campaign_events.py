@@ -32,11 +32,11 @@ CONSUMER = "campaign"
 
 
 async def emit(client: Client) -> None:
-    """Insert events, alone, in a transaction and with an effect; take them out; count what the log has of them."""
+    """Insert events, alone, in a transaction and with effects; take them out; count what the log has of them."""
     events = app.event_stores
     key, random = f"emit-{client.token}", Random(client.token)
-    *ids, dead, job_id = [UUID(int=random.getrandbits(128), version=4) for _ in range(6)]
-    given, outside, caused = [_event(own, key) for own in ids[:2]], _event(ids[2], key), _event(ids[3], key)
+    *ids, dead, job_id = [UUID(int=random.getrandbits(128), version=4) for _ in range(7)]
+    *given, outside, caused, alone = [_event(own, key) for own in ids]
     await events.outbox.insert_events([*given, _message(dead, key)])
     connection = await asyncpg.connect(client.settings.queue.url)
     try:
@@ -45,6 +45,7 @@ async def emit(client: Client) -> None:
         await connection.close()
     job = _job(job_id, client.numbers(1)[0])
     await events.inbox.accept(CONSUMER, client.token, Effect([job], [caused], [(key, "1")]))
+    await events.inbox.accept(CONSUMER, f"{client.token}-alone", Effect(events=[alone]))
     await _relay(events, key)
     client.acknowledge("emit", jobs=[job.id])
     found = await events.outbox.list_events(aggregate_id=key)

@@ -61,9 +61,9 @@ PORTS = {
     ScheduleStore: PostgresScheduleStore, Admission: PostgresAdmission, Limiter: PostgresLimiter,
     Outbox: PostgresOutbox, Inbox: PostgresInbox,
 }  # fmt: skip
-#: `admit_jobs` writes inside a function of the schema.
+#: `admit_jobs` and `insert_events` write inside functions of the schema.
 _WRITES = re.compile(
-    r"\b(INSERT INTO|UPDATE|DELETE FROM|FOR SHARE|pg_notify|CREATE|LOCK|CALL|admit_jobs)\b", re.IGNORECASE
+    r"\b(INSERT INTO|UPDATE|DELETE FROM|FOR SHARE|pg_notify|CREATE|LOCK|CALL|admit_jobs|insert_events)\b", re.IGNORECASE
 )
 
 

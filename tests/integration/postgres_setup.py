@@ -9,11 +9,12 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import pytest
 
 from headrace.model.job import Claim, ClaimedJob, Completion, JobSpec, JobState, NewJob
 from headrace.model.session import NewSession, ProcessId
 from headrace.ports.stores import Stores
-from headrace.stores.postgres.database import Database, DatabaseOptions
+from headrace.stores.postgres.database import Database, DatabaseOptions, Transaction
 from headrace.stores.postgres.migrate import apply_to
 from tests.backends.postgres import empty_schema, fresh_schema, new_schema_name, open_test_stores, stores_on
 from tests.backends.server import shared_server
@@ -52,6 +53,25 @@ async def schema_stores(**options: Any) -> AsyncIterator[tuple[str, Stores]]:
     """Open stores by the server's clock and tell the name of their schema."""
     async with empty_schema() as schema, stores_on(schema, None, **options) as stores:
         yield schema, stores
+
+
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which what is sent from now on is added, but for hints; "BEGIN" for a transaction of several."""
+    sent: list[str] = []
+    fetch, run = Transaction.fetch, Database.run
+
+    async def note_fetch(self: Transaction, name: str, /, **values: Any) -> Any:
+        if name != "notify":
+            sent.append(name)
+        return await fetch(self, name, **values)
+
+    async def note_run(self: Database, work: Any) -> Any:
+        sent.append("BEGIN")
+        return await run(self, work)
+
+    monkeypatch.setattr(Transaction, "fetch", note_fetch)
+    monkeypatch.setattr(Database, "run", note_run)
+    return sent
 
 
 async def register(stores: Stores, lease: timedelta = LEASE) -> UUID:

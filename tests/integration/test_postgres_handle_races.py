@@ -18,7 +18,7 @@ from headrace.model.job import JobState, Park
 from headrace.model.resume_handle import HandleState, HandleView, NewHandle, NotedEvent, signal_key
 from headrace.ports.handle_store import HandleStore
 from headrace.ports.stores import Stores
-from tests.integration.postgres_setup import claim, connection, done, enqueue, register, schema_stores
+from tests.integration.postgres_setup import claim, connection, done, enqueue, register, schema_stores, statements
 from tests.integration.test_postgres_lock_order import deadlocks
 from tests.integration.test_postgres_races import lock_waits
 
@@ -74,6 +74,18 @@ async def test_handles_and_events_at_once_never_miss_each_other() -> None:
     assert told == {"resolved": 50}
     assert set(kept) <= {4, 5}
     assert deadlocks() == before
+
+
+async def test_what_comes_with_each_event_is_one_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody waits for it: a handle, its events, and its end with the signal, without a transaction of several."""
+    async with schema_stores() as (_, stores):
+        assert stores.events is not None
+        handles, sent = stores.events.handles, statements(monkeypatch)
+        await handles.note_event(result("c", 0))
+        await handles.register_handle(new("c", 2))
+        await handles.note_event(result("c", 1))
+        assert sent == ["note_event", "register_handle", "note_event"]
+        assert await signal(stores, "c") == "resolved"
 
 
 @pytest.mark.parametrize("handle_first", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import asyncpg
@@ -13,7 +14,7 @@ from headrace.model.errors import ConflictError, InvalidInputError
 from headrace.model.inbox import Effect, Write
 from headrace.model.job import NewJob
 from tests.integration.event_setup import Events, event, events_on
-from tests.integration.postgres_setup import ARGS, SPEC, connection
+from tests.integration.postgres_setup import ARGS, SPEC, connection, statements
 from tests.integration.test_postgres_races import lock_waits
 
 
@@ -163,6 +164,32 @@ async def test_the_later_of_two_does_all_when_the_first_fails(on: Events) -> Non
         await on.ports.inbox.accept("filler", "1", whole(on, write))
     assert await second[0]
     assert (await sacks(on), await on.state()) == (["first"], (1, 0, 0))
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_events_alone_wait_for_whoever_accepts_the_same(on: Events, *, commits: bool) -> None:
+    """One statement, which stores its events where the first one failed, and none where it did not."""
+    fault, alone = None if commits else ValueError("mine"), Effect(events=[event("b"), event("b")])
+    second: list[asyncio.Task[bool]] = []
+
+    async def write(_: Any) -> None:
+        second.append(asyncio.create_task(on.ports.inbox.accept("filler", "1", alone)))
+        await lock_waits(on.schema)
+        if fault is not None:
+            raise fault
+
+    with pytest.raises(ValueError, match="mine") if fault else nullcontext():
+        await on.ports.inbox.accept("filler", "1", whole(on, write))
+    assert await second[0] is not commits
+    assert await on.state() == (1 if commits else 2, 0, 0)
+
+
+async def test_an_effect_of_events_alone_is_one_statement(on: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the round trips of a transaction; nothing, too."""
+    sent = statements(monkeypatch)
+    for effect in (Effect(events=[event("a")]), Effect()):
+        await on.ports.inbox.accept("filler", str(len(sent)), effect)
+    assert sent == ["accept_events", "note_handled"]
 
 
 async def test_who_accepts_the_same_signals_in_another_order_deadlocks_with_nobody(on: Events) -> None:

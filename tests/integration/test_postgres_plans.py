@@ -44,6 +44,9 @@ HOT = {
 #: What ANALYZE notes when all rows were deleted and their pages are still there.
 EMPTIED = """UPDATE pg_class SET relpages = 10, reltuples = 0
   WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'i')"""
+#: How often each index was walked and each table scanned; the server forgets it at times, but in no transaction.
+SCANS = """SELECT c.relname, pg_stat_get_xact_numscans(c.oid) AS scans FROM pg_class AS c
+  WHERE c.relnamespace = to_regnamespace($1) AND c.relkind IN ('r', 'i')"""
 
 
 async def plan(opened: Database, name: str, connection: Any) -> str:
@@ -60,6 +63,18 @@ async def plan(opened: Database, name: str, connection: Any) -> str:
 def used(text: str) -> set[str]:
     """Return the indexes a plan uses."""
     return set(re.findall(r"using (\w+)", text)) | set(re.findall(r"Bitmap Index Scan on (\w+)", text))
+
+
+async def looked_into(connection: Any, schema: str, name: str, values: dict[str, Any]) -> set[str]:
+    """Return the indexes that a statement walks and the tables it scans, also within functions; it is taken back."""
+    query = load_query(name, schema)
+    transaction = connection.transaction()
+    await transaction.start()
+    before = dict(await connection.fetch(SCANS, schema))
+    await connection.fetch(query.numbered, *query.arguments(values))
+    after = dict(await connection.fetch(SCANS, schema))
+    await transaction.rollback()
+    return {name for name, scans in after.items() if scans > before[name]}
 
 
 @pytest.mark.parametrize("name", sorted(HOT))

@@ -13,7 +13,7 @@ from uuid import UUID
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.queries import load_query
 from tests.integration.postgres_setup import database
-from tests.integration.test_postgres_plans import EMPTIED, plan, used
+from tests.integration.test_postgres_plans import EMPTIED, looked_into, plan, used
 
 PARKED = 100_000
 
@@ -89,7 +89,6 @@ async def test_the_end_of_a_node_keeps_to_keys() -> None:
 
 #: What each statement may use to reach the tables that grow.
 WAYS = {
-    "wake_jobs": {"jobs_parked", "jobs_pkey"},
     "park_jobs": {"jobs_pkey"},
     "unsettled_jobs": {"finished_jobs_unsettled"},
     "settle_jobs": {"finished_jobs_pkey"},
@@ -113,7 +112,7 @@ PAGES: dict[str, tuple[dict[str, Any], int]] = {
     "stage_jobs": ({"limit": 1_000, "now": None}, 500),
     "unsettled_jobs": ({"limit": 1_000}, 100),
     "live_nodes": ({"run_id": UUID("cfcd2084-95d5-65ef-66e7-dff9f98764da")}, 3_000),
-    "wake_jobs": ({"key": "k77777", "now": None, "head_starts": [timedelta()] * 10}, 100),
+    "send_signal": ({"key": "k77777", "payload": "1", "now": None, "head_starts": [timedelta()] * 10}, 100),
 }
 
 
@@ -124,11 +123,13 @@ async def test_with_much_parked_each_statement_of_runs_finds_its_rows_by_an_inde
     """
     async with loaded() as (opened, connection):
         plans = {name: await plan(opened, name, connection) for name in WAYS}
+        woke = await looked_into(connection, opened.schema, "send_signal", PAGES["send_signal"][0])
         read = {name: await pages(opened, connection, name, values) for name, (values, _) in PAGES.items()}
     for name, allowed in WAYS.items():
         reached = {index for index in used(plans[name]) if index.startswith(tuple(f"{table}_" for table in TABLES))}
         assert reached <= allowed, plans[name]
         assert not re.search(rf"Seq Scan on ({'|'.join(TABLES)})\b", plans[name]), plans[name]
+    assert woke == {"signals_pkey", "jobs_parked", "jobs_pkey"}
     assert {name: count for name, count in read.items() if count > PAGES[name][1]} == {}
 
 

@@ -7,6 +7,7 @@ from tests.mutants.sql_mutants import STORE, C, Mutant, sql
 
 OUTBOX = "tests/integration/test_postgres_outbox.py"
 INBOX = "tests/integration/test_postgres_inbox.py"
+CALLS = f"{STORE}/migrations/0014_pre_single_calls.sql"
 
 ROLES = (
     Mutant(
@@ -42,7 +43,7 @@ HELD = (
 ONCE = (
     Mutant(
         "an event with its change", "a known event leaves again",
-        (sql("insert_events", "(g.id IN (SELECT id FROM fresh)) IS TRUE", "g.id IS NOT NULL"),),
+        (Edit(CALLS, "(g.id IN (SELECT f.id FROM fresh AS f)) IS TRUE", "g.id IS NOT NULL"),),
         (f"{C}/test_outbox.py::test_a_known_id_changes_nothing",),
     ),
     Mutant(
@@ -71,6 +72,11 @@ HANDLED = (
     Mutant(
         "one effect of a message", "a message is noted again",
         (sql("note_handled", "DO NOTHING", "DO UPDATE SET handled_at = excluded.handled_at"),),
+        (f"{C}/test_inbox.py::test_a_message_is_handled_once_by_each_consumer",),
+    ),
+    Mutant(
+        "one effect of a message", "events are stored whether their message was noted or not",
+        (sql("accept_events", "FROM noted", "FROM (SELECT count(*) FROM noted) AS n"),),
         (f"{C}/test_inbox.py::test_a_message_is_handled_once_by_each_consumer",),
     ),
     Mutant(

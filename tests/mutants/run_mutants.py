@@ -1,6 +1,6 @@
 """The guards of runs of workflows and of parking on PostgreSQL, and for each an edit that takes it away.
 
-Edits are of the `.sql` files; the order in which a signal is stored and looks for whom it wakes is that of the Python.
+Edits are of the `.sql` files; what a signal does is a function of the schema.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ READ = """    SET (remaining, fired, decided) = (
         CASE WHEN max(r.decided) > 0 THEN 2 ELSE (coalesce(max(r.fired), 0) + excluded.fired >= excluded.need
           OR coalesce(max(r.remaining), excluded.total) <= excluded.total - excluded.remaining)::int END
       FROM {schema}.run_joins AS r WHERE r.run_id = excluded.run_id AND r.path = excluded.path)"""
-WOKEN = """return [row["queue"] for row in await tx.fetch("wake_jobs", key=key, head_starts=HEAD_STARTS)]"""
-STORED = """            if not await tx.fetch("store_signal", key=key, payload=payload):
-                return None
-"""
+CALLS = f"{STORE}/migrations/0014_pre_single_calls.sql"
+SLEEPERS = """ARRAY(
+      SELECT p.id FROM {schema}.jobs AS p WHERE p.state = 'parked' AND p.parked_on = signal
+      ORDER BY p.id FOR UPDATE)"""
 
 FENCE = (
     Mutant(
@@ -178,8 +178,8 @@ SIGNALS = (
     Mutant(
         "parking and signals", "a signal looks for sleepers before it holds the key",
         (
-            Edit(f"{STORE}/signal_store.py", STORED, f"            woken = {WOKEN.removeprefix('return ')}\n{STORED}"),
-            Edit(f"{STORE}/signal_store.py", WOKEN, "return woken"),
+            Edit(CALLS, f"ANY({SLEEPERS})", "ANY(sleepers)"),
+            Edit(CALLS, "  gained text[];\nBEGIN\n", f"  gained text[];\n  sleepers uuid[] := {SLEEPERS};\nBEGIN\n"),
         ),
         (f"{RACES}::test_a_signal_waits_for_a_job_that_is_being_parked",),
     ),
@@ -192,13 +192,13 @@ SIGNALS = (
         "parking and signals", "a signal wakes what runs",
         (
             sql("stage_jobs", "SET state = 'ready', parked_on = NULL", "SET state = 'ready'"),
-            sql("wake_jobs", "p.state = 'parked' AND p.parked_on", "p.parked_on"),
+            Edit(CALLS, "p.state = 'parked' AND p.parked_on", "p.parked_on"),
         ),
         at("job_store_park", "test_whichever_comes_first_wakes"),
     ),
     Mutant(
         "parking and signals", "a later signal takes its place",
-        (sql("store_signal", " WHERE s.payload IS NULL", ""),),
+        (Edit(CALLS, " WHERE s.payload IS NULL", ""),),
         at("signal_store", "test_the_first_signal_stands"),
     ),
 )  # fmt: skip

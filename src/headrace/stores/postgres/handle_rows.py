@@ -11,8 +11,6 @@ from typing import Any
 from headrace.model.event import Event
 from headrace.model.resume_handle import HandleState, HandleView, NotedEvent
 
-#: The state of a row that was made for events which came before their handle.
-EARLY = "early"
 #: What is longer is known by a hash: an entry of an index has its bounds, ids of others have none.
 _LONGEST = 200
 
@@ -27,7 +25,7 @@ def handle_view(row: Any) -> HandleView:
 
 
 def noted_values(noted: NotedEvent) -> dict[str, Any]:
-    """Return the parameters of `note_event`, but for the correlation id."""
+    """Return the parameters of `note_event` that are the event's, but for the correlation id."""
     event = noted.event
     return {
         "event_id": _known_as(event.id), "dead": noted.dead, "agent": _known_as(noted.agent),

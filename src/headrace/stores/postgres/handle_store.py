@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from headrace.model.errors import ConflictError, HandleExpiredError, InvalidInputError, NotFoundError
 from headrace.model.names import check_key
@@ -16,14 +15,12 @@ from headrace.model.resume_handle import (
     HandleView,
     NewHandle,
     NotedEvent,
-    expects,
     no_handle,
     same_wait,
-    signal_key,
 )
 from headrace.model.session import LeaderTerm
-from headrace.stores.postgres.database import Database, Transaction
-from headrace.stores.postgres.handle_rows import EARLY, handle_view, noted_event, noted_values
+from headrace.stores.postgres.database import Database, Row, Transaction
+from headrace.stores.postgres.handle_rows import handle_view, noted_event, noted_values
 from headrace.stores.postgres.notifier import PostgresNotifier
 from headrace.stores.postgres.rows import HEAD_STARTS
 from headrace.stores.postgres.terms import hold_term
@@ -38,7 +35,8 @@ class PostgresHandleStore:
 
     Locks: the row of the correlation id, which whoever comes first makes and on which all that happens to it takes
     turns; then the signals of what ends, by key, and the jobs these wake. What runs behind the lock of the row has a
-    snapshot of its own, so it sees what others kept while the lock was waited for.
+    snapshot of its own, so it sees what others kept while the lock was waited for. Noting and registering, for which
+    somebody waits, are functions of the schema and one statement each; statements within them see as much.
     """
 
     def __init__(self, database: Database, notifier: PostgresNotifier) -> None:
@@ -46,14 +44,26 @@ class PostgresHandleStore:
 
     async def register_handle(self, handle: NewHandle) -> HandleView:
         """Store a handle; it may be resolved at once by what came early. Raises ConflictError."""
-        return await self._run(partial(_register, handle=handle))
+        [stored] = await self._call(
+            "register_handle", correlation_id=handle.correlation_id, expect_types=list(handle.expect_types),
+            expect_count=handle.expect_count, request_types=list(handle.request_types), agents=list(handle.agents),
+            token_hash=handle.token_hash, target=handle.target, timeout=handle.timeout,
+        )  # fmt: skip
+        if not same_wait(handle, stored):
+            raise ConflictError(
+                f"The correlation id {handle.correlation_id!r} has a handle that waits for something else "
+                f"({stored.expect_count} of {', '.join(stored.expect_types)}). Use a new correlation id, or wait for "
+                "the same types, count, agents and target."
+            )
+        return stored
 
     async def note_event(self, noted: NotedEvent) -> HandleView | None:
         """Keep an event of a correlation id, once per event id; return the handle, if there is one by now."""
         correlation_id = noted.event.correlation_id
         if correlation_id is None or not _fits(correlation_id):
             return None
-        return await self._run(partial(_note, correlation_id=correlation_id, noted=noted))
+        views = await self._call("note_event", correlation_id=correlation_id, **noted_values(noted))
+        return views[0] if views else None
 
     async def resolve_by_token(self, token_hash: str, payload: str) -> HandleView:
         """End a waiting handle by its token. Raises NotFoundError, ConflictError and HandleExpiredError."""
@@ -112,12 +122,21 @@ class PostgresHandleStore:
 
         return await self._database.run(work)
 
+    async def _call(self, name: str, /, **values: Any) -> list[HandleView]:
+        """Run a statement that may end handles, hint the queues of the jobs it woke, and return what it tells."""
+        views, queues = _told(await self._database.fetch(name, head_starts=HEAD_STARTS, **values))
+        self._hint(queues)
+        return views
+
     async def _run(self, work: Callable[[Transaction], Awaitable[_Answer[T]]]) -> T:
         """Run a transaction and hint the queues of the jobs it woke."""
         answer, queues = await self._database.run(work)
+        self._hint(queues)
+        return answer
+
+    def _hint(self, queues: Sequence[str]) -> None:
         for queue in queues:
             self._notifier.hint(f"queue:{queue}")
-        return answer
 
 
 def _fits(correlation_id: str) -> bool:
@@ -127,61 +146,6 @@ def _fits(correlation_id: str) -> bool:
     except InvalidInputError:
         return False
     return True
-
-
-async def _register(tx: Transaction, *, handle: NewHandle) -> _Answer[HandleView]:
-    correlation_id = handle.correlation_id
-    held = await tx.fetch_one("hold_handle", correlation_id=correlation_id)
-    if held is None or held["state"] != EARLY:
-        stored = await _stored(tx, correlation_id) if held is None else handle_view(held)
-        if not same_wait(handle, stored):
-            raise ConflictError(
-                f"The correlation id {correlation_id!r} has a handle that waits for something else "
-                f"({stored.expect_count} of {', '.join(stored.expect_types)}). Use a new correlation id, or wait for "
-                "the same types, count, agents and target."
-            )
-        return stored, []
-    await tx.fetch(
-        "open_handle", correlation_id=correlation_id, expect_types=list(handle.expect_types),
-        expect_count=handle.expect_count, request_types=list(handle.request_types), agents=list(handle.agents),
-        token_hash=handle.token_hash, target=handle.target, timeout=handle.timeout,
-    )  # fmt: skip
-    await tx.fetch("drop_unexpected", correlation_id=correlation_id)
-    return await _settle(tx, correlation_id)
-
-
-async def _note(tx: Transaction, *, correlation_id: str, noted: NotedEvent) -> _Answer[HandleView | None]:
-    held = await tx.fetch_one("hold_handle", correlation_id=correlation_id)
-    if held is None:
-        return await _stored(tx, correlation_id), []
-    if held["state"] == EARLY:
-        await tx.fetch("note_event", correlation_id=correlation_id, **noted_values(noted))
-        return None, []
-    view = handle_view(held)
-    if expects(view, noted) and await tx.fetch("note_event", correlation_id=correlation_id, **noted_values(noted)):
-        counted = None if noted.dead else await tx.fetch_one("add_arrived", correlation_id=correlation_id)
-        return await _settle(tx, correlation_id) if counted is None else await _end_if_enough(tx, handle_view(counted))
-    return view, []
-
-
-async def _stored(tx: Transaction, correlation_id: str) -> HandleView:
-    row = await tx.fetch_one("get_handle", correlation_id=correlation_id)
-    assert row is not None, "its row is locked"
-    return handle_view(row)
-
-
-async def _settle(tx: Transaction, correlation_id: str) -> _Answer[HandleView]:
-    """Count what has come, and end the handle if that is enough."""
-    row = await tx.fetch_one("count_arrived", correlation_id=correlation_id)
-    assert row is not None, "its row is locked"
-    return await _end_if_enough(tx, handle_view(row))
-
-
-async def _end_if_enough(tx: Transaction, view: HandleView) -> _Answer[HandleView]:
-    if not 0 < view.expect_count <= view.arrived:
-        return view, []
-    [ended], queues = await _end(tx, [view.correlation_id], HandleState.RESOLVED)
-    return ended, queues
 
 
 async def _resolve(tx: Transaction, *, token_hash: str, payload: str) -> _Answer[tuple[HandleView, bool]]:
@@ -229,10 +193,10 @@ async def _end(
     tx: Transaction, correlation_ids: Sequence[str], state: HandleState, payload: str | None = None
 ) -> _Answer[list[HandleView]]:
     """End handles that this transaction holds and that wait; send their signals and wake who is parked on them."""
-    rows = await tx.fetch("end_handles", correlation_ids=list(correlation_ids), state=state, payload=payload)
-    # By key, as whoever parks on several: then they wait for one another instead of deadlocking.
-    keys = sorted(signal_key(row["correlation_id"]) for row in rows)
-    text = json.dumps({"state": state}, separators=(",", ":"))
-    sent = [key for key in keys if await tx.fetch("store_signal", key=key, payload=text)]
-    queues = [row["queue"] for key in sent for row in await tx.fetch("wake_jobs", key=key, head_starts=HEAD_STARTS)]
-    return [handle_view(row) for row in rows], queues
+    values = {"correlation_ids": list(correlation_ids), "state": state, "payload": payload}
+    return _told(await tx.fetch("end_handles", head_starts=HEAD_STARTS, **values))
+
+
+def _told(rows: Sequence[Row]) -> _Answer[list[HandleView]]:
+    """Return the handles that a statement tells, and the queues of the jobs that their ends woke."""
+    return [handle_view(row) for row in rows], [queue for row in rows for queue in row["queues"] or ()]

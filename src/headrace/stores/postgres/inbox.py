@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from hashlib import sha256
-from typing import TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -40,26 +41,46 @@ class PostgresInbox:
         return row is not None and bool(row["handled"])
 
     async def accept(self, consumer: str, message_id: str, effect: Effect) -> bool:
-        """Note that a consumer handled a message, and store the effect, in one transaction; then hint.
+        """Note that a consumer handled a message, and store the effect, all or nothing; then hint.
 
         Each of `effect.writes` is called with the asyncpg connection of the transaction: it must neither commit nor
         roll back, nor keep the connection or settings of it, and do nothing else that cannot be undone, for after a
         deadlock or a failed serialization all is rolled back and done again. Anything else it raises passes unchanged.
         """
 
+        note = {"consumer": consumer, "message_id": _kept(message_id)}
+        alone = _alone(effect)
+        if alone is not None:
+            return await self._accept_alone(note, alone)
+
         async def work(tx: Transaction) -> set[str] | None:
-            if not await tx.fetch("note_handled", consumer=consumer, message_id=_kept(message_id)):
-                return None
-            return await _store(tx, effect)
+            return await _store(tx, effect) if await tx.fetch("note_handled", **note) else None
 
         topics = await _unchanged(self._database, work)
         for topic in sorted(topics or ()):
             self._notifier.hint(topic)
         return topics is not None
 
+    async def _accept_alone(self, note: dict[str, str], events: dict[str, list[Any]]) -> bool:
+        """Store a note and the events of one statement, or of none, without the round trips of a transaction."""
+        if not events:
+            return bool(await self._database.fetch("note_handled", **note))
+        first = bool(await self._database.fetch("accept_events", **note, **events))
+        if first:
+            self._notifier.hint(EVENTS)
+        return first
+
     async def prune_inbox(self, *, older_than: timedelta, limit: int, term: LeaderTerm | None = None) -> int:
         """Remove up to `limit` notes that are older."""
         return len(await fetch_under(self._database, term, "prune_inbox", retention=older_than, limit=limit))
+
+
+def _alone(effect: Effect) -> dict[str, list[Any]] | None:
+    """Return the events of an effect as one statement takes them, empty for none; None: it takes a transaction."""
+    if effect.jobs or effect.signals or effect.writes:
+        return None
+    groups = list(islice(event_rows.slices(effect.events), 2))
+    return None if len(groups) > 1 else groups[0] if groups else {}
 
 
 async def _store(tx: Transaction, effect: Effect) -> set[str]:
@@ -70,8 +91,8 @@ async def _store(tx: Transaction, effect: Effect) -> set[str]:
     queues = {job.spec.queue for job in effect.jobs}
     # In the order of keys: who sends the same ones waits instead of deadlocking.
     for key, payload in sorted(effect.signals):
-        if await tx.fetch("store_signal", key=key, payload=payload):
-            queues |= {row["queue"] for row in await tx.fetch("wake_jobs", key=key, head_starts=HEAD_STARTS)}
+        [row] = await tx.fetch("send_signal", key=key, payload=payload, head_starts=HEAD_STARTS)
+        queues |= set(row["queues"] or ())
     await _write(tx, effect.writes)
     return {f"queue:{queue}" for queue in queues} | ({EVENTS} if effect.events else set())
 

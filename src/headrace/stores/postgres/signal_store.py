@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from headrace.model.session import LeaderTerm
-from headrace.stores.postgres.database import Database, Transaction
+from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.notifier import PostgresNotifier
 from headrace.stores.postgres.rows import HEAD_STARTS
 from headrace.stores.postgres.terms import fetch_under
@@ -18,17 +18,11 @@ class PostgresSignalStore:
         self._database, self._notifier = database, notifier
 
     async def send_signal(self, key: str, payload: str) -> bool:
-        """Store a signal once per key and wake whoever is parked on it, in one transaction; then hint."""
-
-        async def work(tx: Transaction) -> list[str] | None:
-            if not await tx.fetch("store_signal", key=key, payload=payload):
-                return None
-            return [row["queue"] for row in await tx.fetch("wake_jobs", key=key, head_starts=HEAD_STARTS)]
-
-        queues = await self._database.run(work)
-        for queue in queues or ():
+        """Store a signal once per key and wake whoever is parked on it, in one statement; then hint."""
+        [row] = await self._database.fetch("send_signal", key=key, payload=payload, head_starts=HEAD_STARTS)
+        for queue in row["queues"] or ():
             self._notifier.hint(f"queue:{queue}")
-        return queues is not None
+        return row["queues"] is not None
 
     async def read_signal(self, key: str) -> str | None:
         """Return the signal of a key, if it has come."""

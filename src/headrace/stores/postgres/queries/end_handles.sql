@@ -1,9 +1,5 @@
--- End handles that wait: of result, time, cancel and token the first that gets here. Their signals follow in the same
--- transaction.
--- Locks: the rows, held before. Index: primary key.
-UPDATE {schema}.flow_resume_handles AS h
-SET state = %(state)s, ended_at = c.now, wake_at = CASE WHEN h.target <> '' THEN c.now END,
-  payload = %(payload)s::text::json
-FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) AS c
-WHERE h.correlation_id = ANY(%(correlation_ids)s::text[]) AND h.state = 'waiting'
-RETURNING h.*
+-- End those of some held handles that wait, send their signals and wake who is parked on them: see the function in
+-- schema.sql.
+-- Locks: the rows, held before; then those of send_signal, in the order of the keys. Index: primary key.
+SELECT (e.handle).*, e.queues FROM {schema}.end_handles(%(correlation_ids)s::text[], %(state)s::text,
+  %(payload)s::text::json, %(head_starts)s::interval[], %(now)s::timestamptz) AS e

@@ -1,7 +1,7 @@
--- Keep an event of a correlation id; no row: it is known. Run after hold_handle.
--- Locks: the new row, under that of the handle. Index: primary key.
-INSERT INTO {schema}.resume_events (correlation_id, event_id, dead, agent, type, cause, noted_at, noted)
-VALUES (%(correlation_id)s, %(event_id)s, %(dead)s, %(agent)s, %(type)s, %(cause)s,
-  coalesce(%(now)s::timestamptz, clock_timestamp()), %(noted)s::text::json)
-ON CONFLICT (correlation_id, event_id, dead, agent) DO NOTHING
-RETURNING seq
+-- Keep an event of a correlation id and return its handle, which it may end: see the function in schema.sql. No row: there
+-- is no handle yet.
+-- Locks: the row of the correlation id, which whoever comes first makes; then those of send_signal.
+-- Index: primary keys, resume_events_dead.
+SELECT (n.handle).*, n.queues FROM {schema}.note_event(%(correlation_id)s::text, %(event_id)s::text, %(dead)s::boolean,
+  %(agent)s::text, %(type)s::text, %(cause)s::text, %(noted)s::text::json, %(head_starts)s::interval[],
+  %(now)s::timestamptz) AS n
