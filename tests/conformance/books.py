@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.budget import Budget, BudgetView
-from headrace.model.calls import CallState, CallView, NewCall, Opening, Origin, Settlement, Verdict
+from headrace.model.calls import CallState, CallView, NewCall, Opening, Origin, Settlement, SpooledPart, Verdict
 from headrace.model.llm import Answer, StoredAnswer
 from headrace.model.quota import Estimate
 from headrace.model.spend import SpendGroup, SpendRow
@@ -41,6 +41,11 @@ def ask(word: object = "hello", **facts: Any) -> NewCall:
 def answer(text: str = "world") -> StoredAnswer:
     """Return an answer as a provider gave it."""
     return StoredAnswer("openai", Answer(text=text, usage=USED, model="small-2026", request_id="req-1"))
+
+
+def parts(call: UUID, start: int, *texts: str) -> list[SpooledPart]:
+    """Return parts of a call's answer, numbered from `start`."""
+    return [SpooledPart(call, number, text) for number, text in enumerate(texts, start)]
 
 
 class Books(Scenario):

@@ -13,7 +13,7 @@ from headrace.model.calls import CallState, Opening, Origin, Purpose, Settlement
 from headrace.model.ids import uuid7
 from headrace.model.quota import Estimate
 from headrace.model.usage import Usage
-from tests.conformance.books import ESTIMATE, USED, Books, answer, ask, key
+from tests.conformance.books import ESTIMATE, USED, Books, answer, ask, key, parts
 from tests.conformance.scenario import LEASE, SECOND
 
 OPENED = Opening(Verdict.OPENED)
@@ -53,7 +53,7 @@ async def test_a_live_call_holds_its_key(books: Books) -> None:
     """While an equal call of a living session is under way, in any state, no other is opened, by nobody."""
     session, rival = await books.worker(), await books.worker()
     prepared = await books.open(session, "x", send=False)
-    for step in (None, books.calls.send_calls([prepared.id]), books.calls.spool_items(prepared.id, 0, ["a"])):
+    for step in (None, books.calls.send_calls([prepared.id]), books.calls.spool_items(parts(prepared.id, 0, "a"))):
         if step is not None:
             await step
         assert await books.verdict(rival, ask("x")) is Verdict.HELD

@@ -11,7 +11,7 @@ from headrace.model.llm import Answer, StoredAnswer
 from headrace.model.quota import Estimate
 from headrace.model.spend import SpendGroup
 from headrace.model.usage import Usage
-from tests.conformance.books import UNPRICED, USED, Books, answer, ask, key
+from tests.conformance.books import UNPRICED, USED, Books, answer, ask, key, parts
 from tests.conformance.scenario import LEASE, MINUTE
 
 MOST = Usage(input_tokens=100, output_tokens=50, cost_nano=1_000)
@@ -54,7 +54,7 @@ async def test_any_text_is_kept(books: Books) -> None:
         assert await books.settle(call, answer=given) == given
         assert (await books.try_open(session, ask(word))).answer == given
     call = await books.open(session, "parts")
-    await books.calls.spool_items(call.id, 0, texts)
+    await books.calls.spool_items(parts(call.id, 0, *texts))
     books.clock.advance(LEASE)
     assert (await books.try_open(await books.worker(), ask("parts"))).spooled == tuple(texts)
 
@@ -263,7 +263,7 @@ async def test_the_reaper_ends_calls_of_dead_sessions(books: Books) -> None:
     """Sent calls become orphaned at their estimate, prepared ones are removed, those of the living stay."""
     dead, alive = await books.worker(lease=LEASE), await books.worker(lease=10 * LEASE)
     sent, received = await books.open(dead, "a"), await books.open(dead, "b", estimate=Estimate(10, 20, None))
-    await books.calls.spool_items(received.id, 0, ["1"])
+    await books.calls.spool_items(parts(received.id, 0, "1"))
     await books.open(dead, "c", send=False)
     live = await books.open(alive, "d")
     assert await books.calls.reap_calls(limit=10) == 0

@@ -9,7 +9,7 @@ from headrace.model.calls import CallState, NewCall, Opening, Settlement, Verdic
 from headrace.model.spend import SPEND_RETENTION, SpendGroup
 from headrace.model.stats import Pruned, Retention
 from headrace.model.usage import Usage
-from tests.conformance.books import USED, Books, answer, ask
+from tests.conformance.books import USED, Books, answer, ask, parts
 from tests.conformance.scenario import DAY, LEASE, SECOND
 
 KEEP = Retention(answers=40 * DAY)
@@ -31,8 +31,8 @@ async def begun(books: Books, word: object = "hello") -> NewCall:
 async def test_what_was_spooled_is_there_for_the_next_call(books: Books) -> None:
     """Parts of an answer that was cut off are returned in order, and the ledger says that some came."""
     call = await begun(books)
-    await books.calls.spool_items(call.id, 0, ["a", "b"])
-    await books.calls.spool_items(call.id, 2, ["c"])
+    await books.calls.spool_items(parts(call.id, 0, "a", "b"))
+    await books.calls.spool_items(parts(call.id, 2, "c"))
     assert (await books.ledger())[call.id] is CallState.RECEIVED
 
     assert await resumed(books) == ("a", "b", "c")
@@ -42,11 +42,11 @@ async def test_what_was_spooled_is_there_for_the_next_call(books: Books) -> None
 async def test_parts_add_up_over_calls(books: Books) -> None:
     """A call that goes on where another one was cut off is itself gone on with."""
     call = await begun(books)
-    await books.calls.spool_items(call.id, 0, ["a"])
+    await books.calls.spool_items(parts(call.id, 0, "a"))
     books.clock.advance(LEASE)
     second = ask()
     assert (await books.try_open(await books.worker(lease=LEASE), second)).spooled == ("a",)
-    await books.calls.spool_items(second.id, 1, ["b"])
+    await books.calls.spool_items(parts(second.id, 1, "b"))
 
     assert await resumed(books) == ("a", "b")
 
@@ -55,7 +55,7 @@ async def test_a_number_is_written_once(books: Books) -> None:
     """Spooling again after a lost answer changes nothing."""
     call = await begun(books)
     for items in (["a", "b"], ["x", "y", "c"]):
-        await books.calls.spool_items(call.id, 0, items)
+        await books.calls.spool_items(parts(call.id, 0, *items))
 
     assert await resumed(books) == ("a", "b", "c")
 
@@ -63,12 +63,12 @@ async def test_a_number_is_written_once(books: Books) -> None:
 async def test_what_lies_behind_a_gap_is_forgotten(books: Books) -> None:
     """Parts behind one that is missing are of no use: they are dropped, and their numbers are free again."""
     call = await begun(books)
-    await books.calls.spool_items(call.id, 0, ["a"])
-    await books.calls.spool_items(call.id, 2, ["lost"])
+    await books.calls.spool_items(parts(call.id, 0, "a"))
+    await books.calls.spool_items(parts(call.id, 2, "lost"))
     books.clock.advance(LEASE)
     second = ask()
     assert (await books.try_open(await books.worker(lease=LEASE), second)).spooled == ("a",)
-    await books.calls.spool_items(second.id, 1, ["b", "c"])
+    await books.calls.spool_items(parts(second.id, 1, "b", "c"))
 
     assert await resumed(books) == ("a", "b", "c")
 
@@ -76,22 +76,41 @@ async def test_what_lies_behind_a_gap_is_forgotten(books: Books) -> None:
 async def test_keys_do_not_mix(books: Books) -> None:
     """Each key has parts of its own."""
     first, second = await begun(books, "x"), await begun(books, "y")
-    await books.calls.spool_items(first.id, 0, ["x"])
-    await books.calls.spool_items(second.id, 0, ["y"])
+    await books.calls.spool_items(parts(first.id, 0, "x"))
+    await books.calls.spool_items(parts(second.id, 0, "y"))
     books.clock.advance(LEASE)
 
     openings = await books.calls.open_calls(await books.worker(), [ask("y"), ask("z"), ask("x")])
     assert openings == [Opening(Verdict.OPENED, spooled=spooled) for spooled in (("y",), (), ("x",))]
 
 
+async def test_parts_of_many_calls_are_stored_together(books: Books) -> None:
+    """Parts of many calls come in one list, in any order; those of calls that are not live spoil no others."""
+    session = await books.worker(lease=LEASE)
+    ended, *calls = [await books.open(session, word) for word in ("ended", *range(30))]
+    await books.settle(ended)
+    known = [part for call in reversed(calls) for part in parts(call.id, 0, f"{call.key}-0", f"{call.key}-1")]
+    unknown, late = parts(uuid4(), 0, "unknown"), parts(ended.id, 0, "late")
+    await books.calls.spool_items([*unknown, *known[::2], *late, *known[1::2]])
+    await books.calls.spool_items([])
+    states = await books.ledger()
+    assert {states[call.id] for call in calls} == {CallState.RECEIVED}
+    books.clock.advance(LEASE)
+
+    session = await books.worker()
+    openings = await books.calls.open_calls(session, [ask(word) for word in range(30)])
+    assert [each.spooled for each in openings] == [(f"{call.key}-0", f"{call.key}-1") for call in calls]
+    assert (await books.try_open(session, ask("ended", fresh=True))).spooled == ()
+
+
 async def test_only_a_live_call_spools(books: Books) -> None:
     """A call that was given up stores nothing: another one may be under way under its key."""
     lost = await begun(books)
-    await books.calls.spool_items(lost.id, 0, ["a"])
+    await books.calls.spool_items(parts(lost.id, 0, "a"))
     books.clock.advance(LEASE)
     await books.try_open(await books.worker(lease=LEASE), ask())
-    await books.calls.spool_items(lost.id, 1, ["late"])
-    await books.calls.spool_items(uuid4(), 0, ["unknown"])
+    await books.calls.spool_items(parts(lost.id, 1, "late"))
+    await books.calls.spool_items(parts(uuid4(), 0, "unknown"))
 
     assert (await books.ledger())[lost.id] is CallState.ORPHANED
     assert await resumed(books) == ("a",)
@@ -103,7 +122,7 @@ async def test_an_answer_clears_what_was_spooled(books: Books) -> None:
     for given, left in [(None, ("a",)), (answer(), ())]:
         word = str(given)
         call = await books.open(session, word)
-        await books.calls.spool_items(call.id, 0, ["a"])
+        await books.calls.spool_items(parts(call.id, 0, "a"))
         await books.settle(call, answer=given)
         assert (await books.try_open(session, ask(word, fresh=True))).spooled == left
 
@@ -111,7 +130,7 @@ async def test_an_answer_clears_what_was_spooled(books: Books) -> None:
 async def test_a_call_that_is_opened_again_hears_of_its_parts(books: Books) -> None:
     """After a lost answer what is spooled is told again."""
     call = await begun(books)
-    await books.calls.spool_items(call.id, 0, ["a"])
+    await books.calls.spool_items(parts(call.id, 0, "a"))
     books.clock.advance(LEASE)
     session, second = await books.worker(), ask()
     openings = [await books.try_open(session, second) for _ in range(2)]
@@ -145,9 +164,9 @@ async def test_ended_calls_are_kept_as_long_as_answers(books: Books) -> None:
 async def test_what_is_spooled_is_kept_as_long_as_answers(books: Books) -> None:
     """Parts that nobody went on with are removed when an answer would be."""
     call = await books.open(await books.worker(lease=100 * DAY))
-    await books.calls.spool_items(call.id, 0, ["a", "b"])
+    await books.calls.spool_items(parts(call.id, 0, "a", "b"))
     books.clock.advance(20 * DAY)
-    await books.calls.spool_items(call.id, 2, ["c"])
+    await books.calls.spool_items(parts(call.id, 2, "c"))
     await books.settle(call, answer=None, usage=Usage())
     books.clock.advance(20 * DAY - SECOND)
     assert (await prune(books)).removed["spool"] == 0

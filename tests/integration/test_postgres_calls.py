@@ -19,7 +19,7 @@ from headrace.model.spend import SpendGroup
 from headrace.ports.stores import Stores
 from headrace.stores.postgres import call_store
 from headrace.stores.postgres.queries import load_query
-from tests.conformance.books import USED, answer, ask
+from tests.conformance.books import USED, answer, ask, parts
 from tests.integration.postgres_setup import connection, register, schema_stores
 from tests.integration.test_postgres_lock_order import COUNT, cross
 from tests.integration.test_postgres_races import lock_waits
@@ -184,6 +184,23 @@ async def test_settlers_lock_calls_and_sums_in_one_order() -> None:
         await cross(schema, sums, scope, lambda direction: settle(lists[direction][::direction]))
 
 
+async def test_spoolers_lock_calls_in_one_order() -> None:
+    """Parts of the same calls in opposite orders are stored one after another; each number is written once."""
+    async with schema_stores() as (schema, stores):
+        session = await register(stores)
+        calls = [ask(word) for word in range(COUNT)]
+        await verdicts(stores, session, *calls)
+
+        async def spool(direction: int) -> object:
+            some = [part for call in calls[::direction] for part in parts(call.id, 0, f"{direction}")]
+            return await ledger(stores).spool_items(some)
+
+        middle = sorted(call.id for call in calls)[COUNT // 2]
+        await cross(schema, 'SELECT FROM "{schema}".calls WHERE id = $1 FOR UPDATE', middle, spool)
+        spooled = {opening.spooled for opening in await ledger(stores).open_calls(session, calls)}
+        assert spooled in ({("1",)}, {("-1",)})
+
+
 async def test_a_large_ledger_slows_nothing_down() -> None:
     """Plans that were made on empty tables reach calls, sums and answers by their keys once there are 100,000 calls."""
     async with schema_stores() as (schema, stores):
@@ -195,7 +212,7 @@ async def test_a_large_ledger_slows_nothing_down() -> None:
             calls = [ask(uuid4(), most_in_flight=100, most_per_day=10**6) for _ in range(5)]
             assert set(await verdicts(stores, session, *calls)) == {Verdict.OPENED}
             await ledger(stores).send_calls([call.id for call in calls])
-            await ledger(stores).spool_items(calls[0].id, 0, ["a"])
+            await ledger(stores).spool_items([part for call in calls for part in parts(call.id, 0, "a")])
             await ledger(stores).settle_calls([Settlement(call=call, answer=answer(), usage=USED) for call in calls])
             assert await ledger(stores).reap_calls(limit=10) == 0
 

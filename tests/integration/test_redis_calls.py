@@ -30,7 +30,7 @@ from headrace.stores.redis.namespace import Namespace
 from headrace.testing.clock import FakeClock
 from tests.backends.redis import new_prefix, stores_on
 from tests.backends.valkey import ValkeyServer
-from tests.conformance.books import ESTIMATE, UNPRICED, USED, Books, answer, ask
+from tests.conformance.books import ESTIMATE, UNPRICED, USED, Books, answer, ask, parts
 from tests.conformance.scenario import DAY, LEASE, MINUTE, SECOND
 from tests.integration.test_redis_failover import TAKEOVER, sentinels
 from tests.integration.test_redis_pressure import limit_memory
@@ -112,7 +112,9 @@ class Hand:
     async def spool(self) -> None:
         """Store parts of an answer."""
         if self.calls:
-            await self.books.calls.spool_items(self.random.choice(self.calls).id, self.random.randint(0, 2), ["a", "b"])
+            chosen = self.random.choices(self.calls, k=2)
+            some = [part for call in chosen for part in parts(call.id, self.random.randint(0, 2), "a", "b")]
+            await self.books.calls.spool_items(some)
 
     async def settle(self) -> None:
         """Settle calls, known and unknown ones, some of them twice."""
@@ -382,13 +384,13 @@ async def test_many_parts_are_spooled_in_parts(
     monkeypatch.setattr(call_store, "_MANY", 4)
     monkeypatch.setattr(call_store, "_BYTES", 100)
     call = await books.open(await books.worker(lease=LEASE))
-    parts = [*(str(n) for n in range(10)), *("x" * 60 for _ in range(4)), "y" * 500]
+    texts = [*(str(n) for n in range(10)), *("x" * 60 for _ in range(4)), "y" * 500]
     scripts.clear()
-    await books.calls.spool_items(call.id, 0, parts[:12])
-    await books.calls.spool_items(call.id, 12, parts[12:])
+    await books.calls.spool_items(parts(call.id, 0, *texts[:12]))
+    await books.calls.spool_items(parts(call.id, 12, *texts[12:]))
     assert len(scripts) == 7
     books.clock.advance(LEASE)
-    assert (await books.try_open(await books.worker(), ask())).spooled == tuple(parts)
+    assert (await books.try_open(await books.worker(), ask())).spooled == tuple(texts)
 
 
 async def test_the_dead_are_reaped_in_parts(books: Books, scripts: list[str]) -> None:
@@ -439,7 +441,7 @@ async def test_a_full_server_refuses_new_calls_and_keeps_what_was_paid(own_serve
             await stores.calls.settle_calls([Settlement(call=call, answer=large, usage=USED)])
         with pytest.raises(StoreFullError):
             await stores.calls.open_calls(session, [ask("new")])
-        await stores.calls.spool_items(calls[8].id, 0, ["part"])
+        await stores.calls.spool_items(parts(calls[8].id, 0, "part"))
         assert await stores.calls.settle_calls([Settlement(call=calls[9], answer=large, usage=USED)]) == [large]
         assert await stores.calls.reap_calls(limit=10) == 1
         assert await stores.memo.load_answer(calls[9].key) == large
@@ -478,7 +480,7 @@ async def test_no_verb_of_the_ledger_does_anything_after_a_reset(own_server: Val
         verbs = [
             stores.calls.open_calls(session, [call]),
             stores.calls.send_calls([call.id]),
-            stores.calls.spool_items(call.id, 0, ["a"]),
+            stores.calls.spool_items(parts(call.id, 0, "a")),
             stores.calls.settle_calls([settlement]),
             stores.calls.reap_calls(limit=10),
             stores.budgets.set_budget("day", Budget(1)),

@@ -21,7 +21,7 @@ from headrace.stores.redis.connection import Server
 from headrace.stores.redis.scripts import load_script
 from headrace.testing.clock import FakeClock
 from tests.backends.redis import stores_on
-from tests.conformance.books import Books, ask
+from tests.conformance.books import Books, ask, parts
 from tests.conformance.scenario import ARGS, DAY, MINUTE, SECOND, SPEC, Scenario
 
 SCRIPTS = sorted(path.name.removesuffix(".lua") for path in (
@@ -184,7 +184,7 @@ async def test_nothing_is_left_of_calls_that_are_gone(site: RedisSite, server: S
             await books.open(dead, f"lost {send}", send=send, tenant="acme")
         streamed, late, failed = [await books.open(session, word, run_id=uuid4()) for word in ("a", "b", "c")]
         for call in (streamed, failed):
-            await books.calls.spool_items(call.id, 0, ["part", "another"])
+            await books.calls.spool_items(parts(call.id, 0, "part", "another"))
         await books.orphan(late, error="timeout")
         for call in (streamed, late, ask("unknown")):
             await books.settle(call)

@@ -37,8 +37,8 @@ FLIGHT = (
     ),
     Mutant(
         "single flight", "a number is written twice",
-        (lua("spool_items", "call('HSETNX', spool_key(row.key), number, ARGV[index]) == 1",
-             "call('HSET', spool_key(row.key), number, ARGV[index])"),),
+        (lua("spool_items", "call('HSETNX', spool_key(row.key), number, ARGV[index + 2]) == 1",
+             "call('HSET', spool_key(row.key), number, ARGV[index + 2])"),),
         at("call_store_spool", "test_a_number_is_written_once"),
     ),
     Mutant(

@@ -411,8 +411,8 @@ LEDGER = (
     ),
     Mutant(
         "paid once", "a call that was given up goes on spooling",
-        (sql("spool_items", "WHERE c.id = %(call)s AND c.state IN ('prepared', 'sent', 'received') FOR",
-             "WHERE c.id = %(call)s FOR"),
+        (sql("spool_items", "= ANY(%(calls)s::uuid[]) AND c.state IN ('prepared', 'sent', 'received')",
+             "= ANY(%(calls)s::uuid[])"),
          sql("spool_items", "l.state <> 'received'", "l.state = 'sent'")),
         (f"{C}/test_call_store_spool.py::test_only_a_live_call_spools",),
     ),

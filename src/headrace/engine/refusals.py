@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from headrace.model.calls import NewCall, Opening, Settlement, Verdict
+from headrace.model.calls import NewCall, Opening, Settlement, SpooledPart, Verdict
 from headrace.model.llm import StoredAnswer
 from headrace.model.quota import Estimate
 from headrace.ports.call_store import CallStore
@@ -61,9 +61,9 @@ class WatchedCalls:
         """Record calls as sent; see the port."""
         return await self._inner.send_calls(calls)
 
-    async def spool_items(self, call: UUID, start: int, items: Sequence[str]) -> None:
-        """Store parts of an answer; see the port."""
-        await self._inner.spool_items(call, start, items)
+    async def spool_items(self, parts: Sequence[SpooledPart]) -> None:
+        """Store parts of answers; see the port."""
+        await self._inner.spool_items(parts)
 
     async def settle_calls(self, settlements: Sequence[Settlement]) -> list[StoredAnswer | None]:
         """Record how calls ended; see the port."""

@@ -25,7 +25,6 @@ from headrace.llm.ledger import Ledger
 from headrace.llm.pace import Paces
 from headrace.llm.quota import Quotas, QuotaWait, Reservation
 from headrace.llm.sizes import Sizes
-from headrace.llm.spool import Spool
 from headrace.llm.switches import MemoUse
 from headrace.llm.waiting import BudgetLooks, MustWaitError, Patience
 from headrace.model.calls import NewCall, Opening, Settlement, Verdict
@@ -281,7 +280,7 @@ class Caller:
 
     async def _stream(self, ask: Ask, bill: Bill, watcher: Watcher) -> Answer:
         """The whole answer, its parts spooled and told of as they come."""
-        spool = Spool(self._means.ledger, bill.call)
+        spool = self._means.ledger.spool(bill.call)
         try:
             async with aclosing(self.provider.stream(ask.request)) as parts:
                 async for part in parts:
@@ -294,5 +293,5 @@ class Caller:
             await asyncio.shield(spool.flush())
             raise
         finally:
-            await spool.close()
+            spool.close()
         raise BadOutputError("the stream ended without an answer", provider=self.provider.name)

@@ -18,7 +18,8 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from headrace.llm.coalescing import Coalescer
-from headrace.model.calls import CallState, NewCall, Opening, Settlement, Verdict
+from headrace.llm.spool import Spool, Spooler
+from headrace.model.calls import CallState, NewCall, Opening, Settlement, SpooledPart, Verdict
 from headrace.model.errors import HeadraceError, StoreUnavailableError
 from headrace.model.llm import StoredAnswer
 from headrace.ports.call_store import CallStore
@@ -105,9 +106,9 @@ class Ledger:
             raise StoreUnavailableError(_PUT_OFF)
         return future.result()
 
-    async def spool(self, call: NewCall, start: int, parts: Sequence[str]) -> None:
-        """Store parts of a streamed answer."""
-        await self._store.spool_items(call.id, start, parts)
+    def spool(self, call: NewCall) -> Spool:
+        """Return what stores the parts of a call's streamed answer, together with those of others."""
+        return Spool(call.id, self._desk.spooler)
 
     async def _give_up(self, call: NewCall, opening: asyncio.Future[Opening]) -> None:
         try:
@@ -137,6 +138,7 @@ class _Desk:
         self.opening: Coalescer[NewCall, Opening] = Coalescer(self._open)
         self.sending: Coalescer[UUID, bool] = Coalescer(self._send)
         self.settling: Coalescer[Settlement, StoredAnswer | None] = Coalescer(self._settle)
+        self.spooler = Spooler(self._spool)
         self._behind: set[asyncio.Task[None]] = set()
         self._late: dict[str, asyncio.Future[Any]] = {}
 
@@ -162,7 +164,8 @@ class _Desk:
         """Wait until all of it is done; what is not done in time is given up."""
         if self._behind:
             await asyncio.wait(self._behind, timeout=longest.total_seconds())
-        if lost := await self.settling.drain(longest):
+        lost, _ = await asyncio.gather(self.settling.drain(longest), self.spooler.drain(longest))
+        if lost:
             LOG.error("%d ends of model calls, with their answers, could not be stored: the store is away", lost)
 
     async def _open(self, calls: list[NewCall]) -> Sequence[Opening]:
@@ -174,6 +177,11 @@ class _Desk:
     async def _send(self, calls: list[UUID]) -> Sequence[bool]:
         sent = await _again(lambda: self._store.send_calls(calls), _AGAIN_AFTER)
         return [call in sent for call in calls]
+
+    async def _spool(self, parts: list[SpooledPart]) -> Sequence[None]:
+        # Lost parts would leave a gap in every answer that is on its way, and what lies behind a gap is of no use.
+        await _again(lambda: self._store.spool_items(parts), _AGAIN_AFTER)
+        return [None] * len(parts)
 
     async def _settle(self, settlements: list[Settlement]) -> Sequence[StoredAnswer | None]:
         try:

@@ -141,6 +141,16 @@ class Opening:
     scope: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SpooledPart:
+    """A part of a call's streamed answer."""
+
+    call: UUID
+    #: from 0, without gaps
+    number: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """How a call ended."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from headrace.model.calls import NewCall, Opening, Settlement
+from headrace.model.calls import NewCall, Opening, Settlement, SpooledPart
 from headrace.model.llm import StoredAnswer
 
 
@@ -46,11 +46,12 @@ class CallStore(Protocol):
         """
         ...
 
-    async def spool_items(self, call: UUID, start: int, items: Sequence[str]) -> None:
-        """Store parts of a streamed answer, numbered from `start`, under the call's key; the call becomes received.
+    async def spool_items(self, parts: Sequence[SpooledPart]) -> None:
+        """Store parts of streamed answers under the keys of their calls; these calls become received.
 
         Equal numbers under one key are written once. They are kept until a call under the key is settled with an
-        answer, or they are pruned. Of a call that is not live nothing is stored: another one may be under way.
+        answer, or they are pruned. Of a call that is not live nothing is stored, as another one may be under way; that
+        is no matter of the other calls'.
         """
         ...
 

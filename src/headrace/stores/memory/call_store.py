@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from headrace.model.calls import LIVE, CallState, NewCall, Opening, Settlement, Verdict
+from headrace.model.calls import LIVE, CallState, NewCall, Opening, Settlement, SpooledPart, Verdict
 from headrace.model.llm import StoredAnswer
 from headrace.stores.memory.ledger import NOTHING, Call, Ending, Part, day_of
 from headrace.stores.memory.memo_retention import DatedMemoStore
@@ -73,15 +73,13 @@ class MemoryCallStore:
         return frozenset(call.new.id for call in live)
 
     @atomic
-    async def spool_items(self, call: UUID, start: int, items: Sequence[str]) -> None:
-        """Store parts of an answer."""
-        row = self._state.ledger.live.get(call)
-        if row is None:
-            return
-        row.state = CallState.RECEIVED
-        parts = self._state.ledger.spool.setdefault(row.new.key, {})
-        for number, text in enumerate(items, start):
-            parts.setdefault(number, Part(text, self._state.now()))
+    async def spool_items(self, parts: Sequence[SpooledPart]) -> None:
+        """Store parts of answers."""
+        ledger, now = self._state.ledger, self._state.now()
+        for part in parts:
+            if (row := ledger.live.get(part.call)) is not None:
+                row.state = CallState.RECEIVED
+                ledger.spool.setdefault(row.new.key, {}).setdefault(part.number, Part(part.text, now))
 
     @atomic
     async def settle_calls(self, settlements: Sequence[Settlement]) -> list[StoredAnswer | None]:

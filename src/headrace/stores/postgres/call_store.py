@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
-from headrace.model.calls import NewCall, Opening, Settlement, Verdict
+from headrace.model.calls import NewCall, Opening, Settlement, SpooledPart, Verdict
 from headrace.model.llm import StoredAnswer
 from headrace.stores.postgres.database import Database, Row
 
@@ -42,9 +42,15 @@ class PostgresCallStore:
         rows = await self._hot.fetch("send_calls", ids=list(calls)) if calls else []
         return frozenset(row["id"] for row in rows)
 
-    async def spool_items(self, call: UUID, start: int, items: Sequence[str]) -> None:
-        """Store parts of an answer."""
-        await self._hot.fetch("spool_items", call=call, start=start, items=[json.dumps(item) for item in items])
+    async def spool_items(self, parts: Sequence[SpooledPart]) -> None:
+        """Store parts of answers."""
+        for some in _slices(parts):
+            await self._hot.fetch(
+                "spool_items",
+                calls=[part.call for part in some],
+                numbers=[part.number for part in some],
+                items=[json.dumps(part.text) for part in some],
+            )
 
     async def settle_calls(self, settlements: Sequence[Settlement]) -> list[StoredAnswer | None]:
         """Record how calls ended, with their answers and costs."""

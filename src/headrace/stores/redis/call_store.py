@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 from uuid import UUID
 
-from headrace.model.calls import NewCall, Opening, Settlement, Verdict
+from headrace.model.calls import NewCall, Opening, Settlement, SpooledPart, Verdict
 from headrace.model.llm import StoredAnswer
 from headrace.stores.redis.ledger_rows import encode_call, encode_settlement
 from headrace.stores.redis.namespace import Namespace
 from headrace.stores.redis.rows import parse_id
+
+T = TypeVar("T")
 
 #: Calls of one script, and bytes of texts, so that it is short.
 _SLICE, _BYTES = 100, 4 * 1024 * 1024
@@ -40,12 +43,11 @@ class RedisCallStore:
             sent += await self._namespace.run("send_calls", *(each.hex for each in calls[start : start + _MANY]))
         return frozenset(map(parse_id, sent))
 
-    async def spool_items(self, call: UUID, start: int, items: Sequence[str]) -> None:
-        """Store parts of an answer."""
-        # As JSON, in ASCII: a model may answer with characters that have no UTF-8.
-        for words in _parts([json.dumps(item) for item in items]) or [[]]:
-            await self._namespace.run("spool_items", call.hex, start, *words)
-            start += len(words)
+    async def spool_items(self, parts: Sequence[SpooledPart]) -> None:
+        """Store parts of answers."""
+        for some in _spool_parts(parts):
+            words = [word for part, text in some for word in (part.call.hex, part.number, text)]
+            await self._namespace.run("spool_items", *words)
 
     async def settle_calls(self, settlements: Sequence[Settlement]) -> list[StoredAnswer | None]:
         """Record how calls ended, with their answers and costs."""
@@ -85,29 +87,27 @@ def _decoded(told: str | int) -> StoredAnswer | None:
     return StoredAnswer.decode(told) if isinstance(told, str) else None
 
 
-def _parts(items: Sequence[str]) -> list[list[str]]:
-    """Return texts in parts that one script takes."""
-    parts: list[list[str]] = []
-    room = 0
-    for item in items:
-        if not parts or len(parts[-1]) == _MANY or room < len(item):
-            parts.append([])
-            room = _BYTES
-        parts[-1].append(item)
-        room -= len(item)
-    return parts
+def _spool_parts(parts: Sequence[SpooledPart]) -> Iterator[list[tuple[SpooledPart, str]]]:
+    """Yield parts of answers with their texts, as many as one script takes."""
+    # As JSON, in ASCII: a model may answer with characters that have no UTF-8.
+    return _in_parts(((part, json.dumps(part.text)) for part in parts), _MANY)
 
 
 def _settlement_parts(settlements: Sequence[Settlement]) -> Iterator[list[tuple[Settlement, str]]]:
-    """Yield settlements with their answers as texts, empty where there is none, in parts that one script takes."""
-    part: list[tuple[Settlement, str]] = []
+    """Yield settlements with their answers as texts, empty where there is none, as many as one script takes."""
+    texts = ("" if each.answer is None else each.answer.encode() for each in settlements)
+    return _in_parts(zip(settlements, texts, strict=True), _SLICE)
+
+
+def _in_parts(pairs: Iterable[tuple[T, str]], most: int) -> Iterator[list[tuple[T, str]]]:
+    """Yield pairs of something and its text, `most` and `_BYTES` at a time; a longer text comes alone."""
+    part: list[tuple[T, str]] = []
     size = 0
-    for settlement in settlements:
-        text = "" if settlement.answer is None else settlement.answer.encode()
-        if part and (len(part) == _SLICE or size + len(text) > _BYTES):
+    for pair in pairs:
+        if part and (len(part) == most or size + len(pair[1]) > _BYTES):
             yield part
             part, size = [], 0
-        part.append((settlement, text))
-        size += len(text)
+        part.append(pair)
+        size += len(pair[1])
     if part:
         yield part

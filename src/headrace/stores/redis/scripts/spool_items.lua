@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Store parts of a streamed answer under the key of its live call, each number once; the call becomes received.
--- Arguments: id, number of the first, parts. Keys: call, spool. Complexity: O(N log M).
+-- Store parts of streamed answers under the keys of their live calls, each number once; these calls become received.
+-- Arguments: id of the call, number and text of each part, in turn. Keys: call, spool. Complexity: O(N log M).
 -- include ledger, spooling
-local row = read_call(ARGV[2])
-if row and is_live(row.state) then
-  call('HSET', call_key(ARGV[2]), 'state', 'received')
-  for index = 4, #ARGV do
-    local number = text(ARGV[3] + index - 4)
-    if call('HSETNX', spool_key(row.key), number, ARGV[index]) == 1 then
+for index = 2, #ARGV, 3 do
+  local id, number = ARGV[index], ARGV[index + 1]
+  local row = read_call(id)
+  if row and is_live(row.state) then
+    call('HSET', call_key(id), 'state', 'received')
+    if call('HSETNX', spool_key(row.key), number, ARGV[index + 2]) == 1 then
       call('ZADD', ROOT .. 'spool', NOW_TEXT, row.key .. ' ' .. number)
     end
   end
