@@ -3,8 +3,9 @@
 Run ``python -m benchmarks.details [--seconds 300] [--clients 20] [--workers 2 | --apart] [--fail 0.1]``. It starts a
 PostgreSQL of its own (fsync on), a scripted provider in a process of its own (0.4 s to the first token, 100 tokens/s
 per stream, no quota), and the service: with its worker in one process; with ``--workers``, and so many workers beside
-it; or, with ``--apart``, as service, worker, relay, agents (``--agents``, of ``--parts`` at once each) and callback
-service over PostgreSQL, a Redis server for limits and a broker of the Kafka protocol. So many clients each ask for a
+it, which leave the writing to ``--agents``, if there are any, of ``--parts`` at once each; or, with ``--apart``, as
+service, worker, relay, agents and callback service over PostgreSQL, a Redis server for limits and a broker of the Kafka
+protocol. So many clients each ask for a
 batch of 10 to 50 items, follow its events to the end, and ask for the next. Of the calls that fail, with ``--fail``,
 a fourth each is a 429, a 500, a stream that breaks, and one that hangs until the deadline of a call.
 Needs what the tests need: `make setup`.
@@ -72,12 +73,16 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=50)
     parser.add_argument("--apart", action="store_true", help="each thing in a process of its own, over Redis and Kafka")
     parser.add_argument("--workers", type=int, default=0, help="workers beside the service, which has none then")
-    parser.add_argument("--agents", type=int, default=2, help="with --apart: processes of agents")
+    parser.add_argument("--agents", type=int, help="processes of agents; default: 2 with --apart, else workers write")
     parser.add_argument("--parts", type=int, default=256, help="parts that each agent writes at once")
     parser.add_argument("--fail", type=float, default=0.0, help="share of the provider's calls that fail")
     parser.add_argument("--latency", default="0.4,100")
     parser.add_argument("--short", action="store_true", help="items of about 45 tokens, where the script has 65")
     options = parser.parse_args()
+    if options.agents is None and options.apart:
+        options.agents = 2
+    if options.agents and not (options.apart or options.workers):
+        parser.error("--agents goes with --workers or --apart: a service with its worker in one process writes itself")
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="hrdetails", dir="/tmp"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -99,6 +104,8 @@ def _line(stack: ExitStack, folder: Path, options: argparse.Namespace) -> Detail
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     told = {"HEADRACE_LLM_TIMEOUT": CALL_DEADLINE, "HEADRACE_DETAILS_AGENT_CONCURRENCY": str(options.parts)}
+    if options.agents and not options.apart:
+        told["HEADRACE_WORKER_AGENTS_ENABLED"] = "false"
     line = DetailsLine(postgres, provider, folder, port, processes=_processes(options), told=told)
     if options.apart:
         line.redis, line.broker = ValkeyServer(), KafkaBroker(durable=True)
@@ -108,12 +115,12 @@ def _line(stack: ExitStack, folder: Path, options: argparse.Namespace) -> Detail
 
 
 def _processes(options: argparse.Namespace) -> dict[str, Sequence[str]]:
+    agents = {f"agent {number}": APART["agent"] for number in range(options.agents or 0)}
     if options.apart:
-        others = {name: words for name, words in APART.items() if "agent" not in name}
-        return others | {f"agent {number}": APART["agent"] for number in range(options.agents)}
+        return {name: words for name, words in APART.items() if "agent" not in name} | agents
     if options.workers:
         workers = {f"worker {number}": APART["worker"] for number in range(options.workers)}
-        return {"service": APART["service"]} | workers
+        return {"service": APART["service"]} | workers | agents
     return dict(TOGETHER)
 
 
