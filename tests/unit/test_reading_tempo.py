@@ -12,7 +12,7 @@ from headrace.providers.reading_tempo import FREE, LONGEST, ReadingTempo
 
 @pytest.mark.parametrize(
     ("streams", "seconds"),
-    [(0, 0.0), (FREE, 0.0), (FREE + 40, LONGEST / 4), (FREE + 60, LONGEST / 2), (FREE + 5_000, LONGEST)],
+    [(0, 0.0), (FREE, 0.0), (FREE + 20, LONGEST / 4), (FREE + 30, LONGEST / 2), (FREE + 5_000, LONGEST)],
 )
 async def test_the_more_streams_the_longer_they_pause(streams: int, seconds: float) -> None:
     """A few are read as they come; however many there are, a pause stays short, and ends at an instant of all."""
