@@ -535,3 +535,28 @@ async def test_what_is_not_kept_any_more_is_passed_over(world: World) -> None:
     await bus.publish(say("a3"))
     await reader.read_until("a3")
     assert (reader.seen, reader.lost) == (["a1", "a3"], [])
+
+
+@pytest.mark.parametrize(("partitions", "limit", "reads"), [(1, 9, 1), (1, 2, 3), (2, 4, 2), (4, 2, 3)])
+async def test_is_read_again_at_once_only_where_more_may_lie(
+    world: World, monkeypatch: pytest.MonkeyPatch, partitions: int, limit: int, reads: int
+) -> None:
+    """Neither a hint nor the poll is waited for behind a full part of the limit; a short one was all there was."""
+    keys = [next(key for key in "abcdefghijklmnop" if partition_of(key, partitions) == n) for n in range(partitions)]
+    values = [f"{key}{number}" for key in keys for number in range(4 // partitions if partitions < 4 else 1)]
+    bus = world.bus(partitions=partitions, lease=HOUR, poll=HOUR)
+    await bus.publish(say(*values))
+    reader = await world.join(bus)
+    asked: list[int] = []
+    read = type(world.log).read_messages
+
+    async def counted(log: Any, starts: Any, *, limit: int) -> list[Stored]:
+        found: list[Stored] = await read(log, starts, limit=limit)
+        asked.append(len(found))
+        return found
+
+    monkeypatch.setattr(type(world.log), "read_messages", counted)
+    while len(reader.seen) < len(values):
+        assert await reader.read(limit=limit, timeout=0.01)
+    await reader.read(limit=limit, timeout=0.01)
+    assert (sorted(reader.seen), len(asked)) == (sorted(values), reads)

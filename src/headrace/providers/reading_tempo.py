@@ -1,7 +1,7 @@
 """How often streams are read: the more are open, the more is taken from each at once.
 
 A model writes in small pieces, and each piece that is read on its own wakes the process. Of a few streams every piece
-is read as it comes; of more than sixty the pieces of a tenth of a second are read together, so that reading leaves
+is read as it comes; from sixty-six on the pieces of a tenth of a second are read together, so that reading leaves
 the process time for everything else.
 
 All pauses end at common instants: what calls that were made side by side have written by then is there at once, and is
@@ -15,7 +15,8 @@ import contextlib
 import math
 from collections.abc import Iterator
 
-#: So many streams are read as they come; each further one lets all pause so much longer, up to the longest pause.
+#: So many streams are read as they come; each further one lets all pause so much longer, up to the longest pause, in
+#: steps of which each is twice the one before.
 FREE, SECONDS_EACH, LONGEST = 16, 0.002, 0.1
 
 

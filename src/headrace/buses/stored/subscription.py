@@ -13,7 +13,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 from headrace.model.errors import BusUnavailableError, StoreUnavailableError
-from headrace.model.message_log import Membership, Partition, Share
+from headrace.model.message_log import Membership, Partition, Share, Stored
 from headrace.ports.bus import Delivery, SubscriptionOptions
 from headrace.ports.message_log import MessageLog
 from headrace.ports.notifier import Notifier
@@ -118,6 +118,8 @@ class StoreSubscription:
         self._hinted.clear()
         if not hinted and _now() < self._look_at:
             return []
+        # Before the read: what is to be looked at sooner says so meanwhile.
+        self._look_at = _now() + self._poll
         found = await self._read(limit)
         # A hint that brought nothing may be of a new topic, or of somebody who left.
         self._stale = not found and (hinted or self._stale)
@@ -126,7 +128,6 @@ class StoreSubscription:
             self._stale = False
             await self._join()
             found = await self._read(limit)
-        self._look_at = _now() + (0 if _may_be_more(found, limit) else self._poll)
         if self._stale:
             self._look_at = min(self._look_at, join_at)
         return found
@@ -138,6 +139,8 @@ class StoreSubscription:
             return []
         starts = {place: reading.next for place, reading in asked.items()}
         stored = await self._log.read_messages(starts, limit=limit)
+        if _may_be_more(stored, limit):
+            self._look_at = -math.inf
         found = [Delivery(one.message, one.partition, one.offset) for one in stored]
         # What was lost meanwhile is another's, or begins anew.
         found = [delivery for delivery in found if self._reading.get(delivery.place) is asked[delivery.place]]
@@ -261,9 +264,9 @@ class StoreSubscription:
             await self._log.give_up(self._options.group, self._member)
 
 
-def _may_be_more(found: Sequence[Delivery], limit: int) -> bool:
+def _may_be_more(stored: Sequence[Stored], limit: int) -> bool:
     """Whether a partition gave all that it could of equal parts of the limit, so that more may lie behind."""
-    read = Counter(delivery.place for delivery in found)
+    read = Counter((one.message.topic, one.partition) for one in stored)
     return any(count >= limit // len(read) for count in read.values())
 
 

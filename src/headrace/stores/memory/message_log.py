@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from itertools import islice
 from uuid import UUID
 
 from headrace.model.errors import ConflictError
@@ -65,7 +64,8 @@ class MemoryMessageLog:
     def _lane(self, place: Partition) -> Lane:
         """Return a partition; one that does not exist is empty."""
         topic, number = place
-        return next(islice(self._topics.get(topic, ()), number, None), Lane())
+        lanes = self._topics.get(topic, ())
+        return lanes[number] if number < len(lanes) else Lane()
 
     @atomic
     async def join_group(self, group: str, member: UUID, topics: Sequence[str], *, lease: timedelta) -> Membership:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from headrace.model.errors import ConflictError
+from headrace.model.errors import ConflictError, StoreUnavailableError
 from headrace.model.event import Message
 from headrace.model.message_log import GroupView, Membership, Partition, Share, Stored, deal, partition_of, still_read
 from headrace.model.session import LeaderTerm
@@ -19,6 +19,10 @@ from headrace.stores.postgres.terms import fetch_under
 
 #: About so many bytes of messages go with one statement.
 BYTES_PER_STATEMENT = 32 * 1024 * 1024
+_TORN = (
+    "Topics of the message log have other partitions than they say. Restore the tables log_topics and log_partitions "
+    "together, from one backup."
+)
 
 
 class PostgresMessageLog:
@@ -41,9 +45,11 @@ class PostgresMessageLog:
         """
         if messages:
             append = partial(_append, messages=messages, partitions=partitions, known=self._known)
-            # Topics of a database that was restored, or whose making was given up, are looked at before any lock.
-            while not await self._database.run(append):
+            if not await self._database.run(append):
+                # Of a database that was restored, or their making was given up: they are looked at before any lock.
                 self._known.clear()
+                if not await self._database.run(append):
+                    raise StoreUnavailableError(_TORN)
             self._notifier.hint("log")
 
     async def read_messages(self, starts: Mapping[Partition, int], *, limit: int) -> list[Stored]:
