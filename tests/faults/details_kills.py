@@ -17,7 +17,7 @@ from tests.faults.details_line import DetailsLine
 from tests.faults.details_load import Load, Outcome, generate, store_figures
 from tests.waiting import wait_until
 
-_LONGEST = timedelta(seconds=90)
+_LONGEST = timedelta(seconds=180)
 
 
 @dataclass

@@ -166,7 +166,7 @@ class Campaign:
             enough = self.report.flowed[name] >= due and len(self._load.committed) - begin >= due
             return enough and self.report.kills[name] > 0
 
-        await wait_until(flowed, timedelta(seconds=60), message=f"events to flow before {name} is killed")
+        await wait_until(flowed, timedelta(seconds=180), message=f"events to flow before {name} is killed")
 
     async def _kill(self, name: str) -> None:
         self._flows.answer(name)

@@ -18,7 +18,7 @@ def test_every_verb_and_statement_that_writes_has_a_boundary() -> None:
 FIFTH = slice(None, None, 5)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "part", [pytest.param(FIFTH, id="a-fifth"), pytest.param(slice(None), id="all", marks=pytest.mark.slow)]
 )

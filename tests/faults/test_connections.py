@@ -53,7 +53,7 @@ async def cut_answers(site: Site, cuts: int) -> None:
 
 @CRASHING_EVERY_STORE
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_five_hundred_answers_cut_off_after_the_commit(fragile_site: Site) -> None:
     """Nothing is lost or doubled, and no submit is refused, where the word of a commit never arrives."""
     await cut_answers(fragile_site, 500)
@@ -145,7 +145,7 @@ async def end_connections(site: Site, times: int) -> None:
 
 @CRASHING_EVERY_STORE
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_three_hundred_connections_ended_at_random(fragile_site: Site) -> None:
     """An operator, or a failover, that ends connections costs nobody a job, and no connection stays behind."""
     await end_connections(fragile_site, 300)
@@ -283,7 +283,7 @@ async def use_up_connections(store: str, folder: Path, seconds: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("store", ["postgres", "redis"])
 async def test_connections_used_up_for_a_minute(store: str, tmp_path: Path) -> None:
     """Without connections workers stop in time and wait, submitters try again; all go on once there are some."""

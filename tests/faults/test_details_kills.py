@@ -59,7 +59,7 @@ def _check(report: Report) -> None:
     assert report.figures["resumed"], describe(report)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("line", [("0.2,200,4", FEW)], indirect=True)
 async def test_each_process_is_killed_once_while_batches_are_made(line: DetailsLine) -> None:
     """Agent, callback service, service, worker, relay and the servers: every batch is whole, no name is doubled."""

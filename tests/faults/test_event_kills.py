@@ -38,7 +38,7 @@ def line(request: pytest.FixtureRequest) -> Iterator[Line]:
         yield Line(postgres, redis, broker, folder)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("line", ["kafka"], indirect=True)
 async def test_each_process_is_killed_once_under_load(line: Line) -> None:
     """Broker, relay, agent, callback service, Redis and PostgreSQL: a short campaign over real servers of all three."""

@@ -68,7 +68,7 @@ async def check(relays: Relays, per_key: int) -> int:
     return sum(len(ids) - len(set(ids)) for ids in came.values())
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "place", [pytest.param(READ, id="with a batch in hand", marks=pytest.mark.slow), pytest.param(SENT, id="sent")]
 )
@@ -98,7 +98,7 @@ async def test_a_relay_that_was_frozen_beyond_its_term_brings_nothing_into_disor
     assert (0 < again <= 3 * BATCH) if place == SENT else again == 0
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
 async def test_a_relay_that_dies_between_sending_and_marking_sends_at_most_its_batch_again(
     relays: Relays, kills: int

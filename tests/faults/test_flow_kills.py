@@ -13,7 +13,7 @@ from tests.faults.flow_kills import run_all
 from tests.faults.site import Site
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @ON_EVERY_STORE_SLOWLY
 async def test_flows_come_to_the_same_when_a_worker_dies(site: Site, tmp_path: Path) -> None:
     """Two workers, one of which is killed with jobs under way: another takes them over, and nothing is different."""

@@ -13,7 +13,7 @@ from tests.faults.flow_llm_kills import describe, run
 from tests.faults.site import Site
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("level", [pytest.param(Level.WORKFLOW, marks=pytest.mark.slow), Level.NODE])
 async def test_items_of_nodes_that_ask_are_paid_once(site: Site, tmp_path: Path, level: Level) -> None:
     """3 nodes of 20 items and 3 kills: only what was in flight at a kill is asked again, and that is listed."""

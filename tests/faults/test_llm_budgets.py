@@ -15,7 +15,7 @@ SHORT = {("postgres", "dollars per batch")}
 ALL = [(store, scenario) for store in ("postgres", "redis") for scenario in SCENARIOS]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("site", "scenario"),
     [pytest.param(*one, marks=() if one in SHORT else pytest.mark.slow) for one in ALL],

@@ -12,7 +12,7 @@ from tests.faults.llm_kills import describe, run
 from tests.faults.site import Site
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @ON_EVERY_STORE_SLOWLY
 async def test_killed_callers_pay_twice_only_for_what_was_in_flight(site: Site, tmp_path: Path) -> None:
     """A dozen kills: every answer is right, each call paid twice is listed, and a second run costs nothing."""

@@ -66,7 +66,7 @@ async def assert_convicted_alone(app: App, poison: JobHandle[None]) -> None:
     assert kinds == [("crashed", "worker_lost")] * 2 + [("crashed", "executor_crashed")] * 2 + [("failed", "poison")]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("suspects", [8, pytest.param(NEIGHBOURS, marks=pytest.mark.slow)])
 async def test_a_job_that_eats_memory_is_convicted_alone(bound: Bound, site: Site, app: App, suspects: int) -> None:
     """It takes its worker along twice, then dies alone three times: a dead letter. All 63 neighbours succeed.

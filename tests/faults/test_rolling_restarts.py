@@ -84,7 +84,7 @@ def fails_once(row: Mapping[str, Any]) -> bool:
     return bool(row["task"].endswith("flaky"))
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("restarts", [4, pytest.param(20, marks=pytest.mark.slow)])
 async def test_rolling_restarts_charge_nobody(fragile_site: Site, restarts: int) -> None:
     """Each worker ends its jobs or releases them, uncharged, and exits with 0; nothing is lost or run beside itself."""

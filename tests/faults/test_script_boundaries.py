@@ -17,7 +17,7 @@ def test_every_script_that_writes_has_a_boundary() -> None:
     assert set(SCRIPT_ROUTES) == set(writing_scripts()) - EXEMPT_SCRIPTS
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 async def test_a_kill_around_a_few_scripts_loses_and_doubles_nothing(fragile_redis: Site) -> None:
     """kill -9 before and after what claims, records and closes: what was begun is ended once."""
     assert await visited(fragile_redis, boundaries(FEW), Action.KILL, lanes=3) == set()

@@ -32,7 +32,7 @@ SAFELY = {"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "2s", "HEADRACE_WORKER_HEARTBEAT_
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_a_hundred_short_freezes_cost_nothing(site: Site, app: App) -> None:
     """A worker frozen a hundred times, each for up to half its lease, keeps it: no job is run twice."""
     lengths = random.Random(3)

@@ -14,7 +14,7 @@ from tests.faults.site import Site
 from tests.faults.workflow_kills import LEVELS, run_asking, run_graphs
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("level", LEVELS)
 @ON_EVERY_STORE
 async def test_runs_end_as_they_have_to_whoever_dies(site: Site, tmp_path: Path, level: str) -> None:
@@ -36,7 +36,7 @@ async def test_a_thousand_graphs(site: Site, tmp_path: Path, level: str) -> None
     assert report.wrong == {}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("level", [pytest.param(LEVELS[0], marks=pytest.mark.slow), *LEVELS[1:]])
 @ON_EVERY_STORE_SLOWLY
 async def test_nodes_that_call_a_model_are_paid_once(site: Site, tmp_path: Path, level: str) -> None:

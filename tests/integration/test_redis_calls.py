@@ -497,7 +497,7 @@ async def test_no_verb_of_the_ledger_does_anything_after_a_reset(own_server: Val
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 async def test_a_failover_under_way_neither_pays_nor_counts_twice() -> None:
     """The primary dies with a call in flight: on its successor the key is held, and the call is settled once."""
     with ExitStack() as stack:
