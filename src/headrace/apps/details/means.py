@@ -75,13 +75,9 @@ class Means:
         self._books.move_to_end(name)
         return self._books[name]
 
-    async def items(self, batch_id: str, after: int = 0) -> list[dict[str, Any]]:
-        """Return the items that a batch has delivered so far, in their order; `after`: behind a number of its feed."""
-        return (await self.delivered(batch_id, after)).items
-
-    async def item_entries(self, batch_id: str, after: int = 0) -> list[FeedEntry]:
-        """Return the entries of these items: the key of each is the place that it fills."""
-        return (await self.delivered(batch_id, after)).entries
+    async def items(self, batch_id: str) -> list[dict[str, Any]]:
+        """Return the items that a batch has delivered so far, in their order."""
+        return (await self.delivered(batch_id)).items
 
     async def delivered(self, batch_id: str, after: int = 0) -> Delivered:
         """Return what a batch has delivered so far; `after`: behind a number of its feed."""

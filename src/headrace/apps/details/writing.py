@@ -172,8 +172,8 @@ class _Writer:
 
     async def _stored(self) -> list[dict[str, Any]]:
         """Return the items that stand in the places of this part, whoever put them there."""
-        entries = await self.means.item_entries(self.part.batch_id, max(0, self.first - 1))
-        return [plain_item(entry.data) for entry in entries if entry.key in self.places]
+        delivered = await self.means.delivered(self.part.batch_id, max(0, self.first - 1))
+        return [plain_item(entry.data) for entry in delivered.entries if entry.key in self.places]
 
 
 class _Call:
