@@ -12,6 +12,8 @@ SPREAD := --dist loadfile --no-loadscope-reorder
 CHECKED := src tests tools benchmarks examples
 
 export PYTHON
+# Where it is set, as in many images of containers, each process of the tests would compile Headrace anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup runtime demo bench prefect growth test test-all faults simulate check lint types layers sql lua words docs reference fix requirements clean
 

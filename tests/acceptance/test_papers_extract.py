@@ -64,6 +64,7 @@ def test_two_commands_at_the_same_moment_share_one_batch() -> None:
         assert sorted(here.calls().values()) == [1] * 12
 
 
+@pytest.mark.slow
 def test_added_documents_are_appended_and_a_changed_template_extracts_anew() -> None:
     """The same command asks only for added documents; another template makes another run."""
     with place(4) as here:
@@ -136,6 +137,7 @@ def test_unreadable_files_are_rows_with_reasons_and_duplicates_are_asked_for_onc
         assert "No documents selected" in told
 
 
+@pytest.mark.slow
 def test_an_estimate_spends_nothing_and_a_pilot_is_part_of_the_run() -> None:
     """Estimates ask and submit nothing; the pilot's answers are not bought again; run.json tells how it was done."""
     with place(8) as here:
@@ -151,6 +153,7 @@ def test_an_estimate_spends_nothing_and_a_pilot_is_part_of_the_run() -> None:
         assert here.extract("--estimate")["calls"] == 0
 
 
+@pytest.mark.slow
 def test_dual_extraction_asks_twice_and_lists_what_differs() -> None:
     """Two wordings are two calls a document, a disagreement has two candidates, and another second model is refused."""
     with place(3) as here:
@@ -174,6 +177,7 @@ def test_dual_extraction_asks_twice_and_lists_what_differs() -> None:
         assert "--dual must be 'prompts'" in told
 
 
+@pytest.mark.slow
 def test_a_pilot_is_compared_with_known_values() -> None:
     """Accuracy by field is told and written; a fault of the sheet is told before anything is asked."""
     with place(3) as here:

@@ -131,8 +131,8 @@ async def long(client: Client) -> None:
 
 
 async def slow(client: Client) -> None:
-    """Enqueue jobs that run for a second."""
-    jobs = await asyncio.gather(*(mark.enqueue(new_number(), pause=1.0) for _ in range(6)))
+    """Enqueue jobs that run for three seconds."""
+    jobs = await asyncio.gather(*(mark.enqueue(new_number(), pause=3.0) for _ in range(6)))
     client.acknowledge("slow", jobs=[job.id for job in jobs])
 
 

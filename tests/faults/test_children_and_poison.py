@@ -9,12 +9,12 @@ from headrace import App
 from headrace.model.errors import JobFailedError
 from headrace.model.job import JobState
 from tests.faults.checker import check
-from tests.faults.conftest import ON_EVERY_STORE
+from tests.faults.conftest import ON_EVERY_STORE_SLOWLY
 from tests.faults.site import RECOVERY, RECOVERY_HERE, Site
 from tests.faults.tasks import effect_in_thread, hold_in_child, kill_worker, steps, steps_in_child, steps_in_child_async
 from tests.waiting import wait_until
 
-pytestmark = ON_EVERY_STORE
+pytestmark = ON_EVERY_STORE_SLOWLY
 
 
 async def test_a_killed_worker_costs_no_checkpoint(site: Site, app: App) -> None:

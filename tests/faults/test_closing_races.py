@@ -15,12 +15,12 @@ from headrace.model.batch import BatchOutcome, BatchState
 from headrace.model.job import Claim, Completion, JobState
 from headrace.model.session import NewSession, ProcessId
 from tests.faults.checker import check
-from tests.faults.conftest import ON_EVERY_STORE
+from tests.faults.conftest import ON_EVERY_STORE_SLOWLY
 from tests.faults.site import RECOVERY, Site
 from tests.faults.tasks import effect, report, stuck, wait_at
 from tests.waiting import wait_until
 
-pytestmark = ON_EVERY_STORE
+pytestmark = ON_EVERY_STORE_SLOWLY
 
 
 async def gap(app: App, batch_id: Any) -> timedelta:

@@ -38,7 +38,7 @@ def start(run: Campaign, number: int) -> Actor:
 async def roll(run: Campaign, restarts: int) -> None:
     """Replace workers in turn, each while it runs a slow job if it is one that gets them."""
     workers = [await start(run, number).started() for number in range(WORKERS)]
-    run.load(4, pause=0.1)
+    run.load(2, pause=0.1)
     for number in range(restarts):
         former, replacement = workers.pop(0), start(run, WORKERS + number)
         workers.append(await replacement.started())

@@ -23,8 +23,8 @@ from tests.waiting import wait_until
 pytestmark = ON_EVERY_STORE_SLOWLY
 #: Leases that a stall lasts.
 LEASES = 5
-#: Seconds of a stall that another worker is to start in: five leases, and what its start takes on a busy machine.
-STALL = LEASES * 2.0
+#: Seconds of a stall: five leases, in which another worker takes the job over, and a busy machine.
+STALL = LEASES * 1.6
 #: A worker that is to lose its lease soon.
 QUICKLY = {"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "1s", "HEADRACE_WORKER_HEARTBEAT_INTERVAL": "300ms"}
 #: A worker that is to keep it, also on a busy machine.
@@ -90,10 +90,13 @@ async def stall(
     site: Site, app: App, task: Task[..., int], argument: float
 ) -> tuple[WorkerProcess, WorkerProcess, UUID]:
     """Let a worker stall inside a C call, see its job run elsewhere meanwhile, and wait until the call has ended."""
+    # The other one is ready, and takes nothing before the victim has the job.
+    [other] = site.start_workers(1, environ={"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "1m"})
+    other.signal(signal.SIGSTOP)
     victim = site.start_worker("--concurrency", "1", environ=QUICKLY).wait_until_started()
     job = await task.enqueue(argument)
     await wait_until(started(site))
-    [other] = site.start_workers(1, environ={"HEADRACE_QUEUE_VISIBILITY_TIMEOUT": "1m"})
+    other.signal(signal.SIGCONT)
     assert await job.result(RECOVERY) == 2
     elsewhere = [line["number"] for line in site.effects("effect")]
     assert elsewhere == [2], "the call was over before the job ran elsewhere"

@@ -16,7 +16,7 @@ from tests.faults.workflow_kills import LEVELS, run_asking, run_graphs
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("level", LEVELS)
-@ON_EVERY_STORE
+@ON_EVERY_STORE_SLOWLY
 async def test_runs_end_as_they_have_to_whoever_dies(site: Site, tmp_path: Path, level: str) -> None:
     """Some graphs, and some kills: states and outputs are those of an interpreter."""
     report = await run_graphs(site, tmp_path, level, graphs=25)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaError
 
 from headrace.buses.kafka import KafkaBus
-from headrace.buses.kafka.config import ENVELOPE_BYTES
+from headrace.buses.kafka.config import ENVELOPE_BYTES, PUBLISH_SECONDS
 from headrace.event_settings import EventSettings, KafkaSettings
 from headrace.model.errors import BusUnavailableError
 from headrace.model.event import MAX_EVENT_BYTES, Message
@@ -21,6 +21,7 @@ from tests.backends.kafka import KafkaBroker, kafka_broker, kafka_settings, shar
 from tests.backends.kafka_mock import METADATA, PRODUCE, mock_cluster
 from tests.backends.valkey import free_port
 from tests.integration.kafka_reading import new_topic, numbered, numbers, reading
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -262,13 +263,19 @@ async def test_a_topic_without_leader_keeps_no_other_back() -> None:
             seconds.append(time.monotonic() - began)
             assert all((answer or "").startswith(LATER) for answer in answers[:4])
             assert answers[4:] == [None] * len(batch[4:])
-        assert (seconds[0] < 8, seconds[1] < 4, seconds[2] < 4) == (True, True, True)
+        assert max(seconds[1:]) < seconds[0] < PUBLISH_SECONDS
         cluster.set_leader("stuck", 0, 1)
-        assert await bus.publish(stuck) == [None] * 4
+        # As the relay does it: a machine that is busy may need longer than a topic that was stuck is waited for.
+        await wait_until(lambda: taken(bus, stuck))
         async with reading(EventSettings(kafka=KafkaSettings(cluster.servers)), "stuck") as reader:
             await reader.read_count(4)
         await bus.close()
     assert numbers(reader.got) == [0, 1, 2, 3]
+
+
+async def taken(bus: KafkaBus, messages: Sequence[Message]) -> bool:
+    """Publish once more and return whether all are kept."""
+    return await bus.publish(messages) == [None] * len(messages)
 
 
 async def test_a_topic_that_cannot_be_made_for_now_keeps_no_other_back() -> None:

@@ -82,7 +82,7 @@ class LongRedis(WithRedis):
     """The same, for the long run."""
 
 
-QUICK = settings(max_examples=40, stateful_step_count=40, database=None, print_blob=True)
+QUICK = settings(max_examples=20, stateful_step_count=40, database=None, print_blob=True)
 LONG = settings(max_examples=200, stateful_step_count=60, database=None, print_blob=True)
 QuickPostgres.TestCase.settings = QuickRedis.TestCase.settings = QUICK
 LongPostgres.TestCase.settings = LongRedis.TestCase.settings = LONG

@@ -10,11 +10,16 @@ from tests.mutants.children import expect_noticed, expect_whole
 from tests.mutants.graph_mutants import MUTANTS
 from tests.mutants.sql_mutants import Mutant
 
+#: Mutants for every run; all others run with the long tests.
+EVERY_RUN = {"each join waits for all", "ports are not heeded"}
 #: Errors that say that the edit broke the module.
 BROKEN = ("builtins.SyntaxError", "builtins.NameError", "builtins.ImportError")
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant",
+    [pytest.param(one, id=one.name, marks=() if one.name in EVERY_RUN else pytest.mark.slow) for one in MUTANTS],
+)
 def test_a_broken_rule_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
     """By a test that fails, and not because the module cannot be imported."""
     expect_noticed(mutant, tmp_path, broken=BROKEN, store=None)
@@ -23,3 +28,8 @@ def test_a_broken_rule_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
 def test_the_whole_package_passes(tmp_path: Path) -> None:
     """The same tests pass against a copy with every rule in place."""
     expect_whole(MUTANTS, tmp_path, store=None)
+
+
+def test_the_mutants_of_every_run_are_there() -> None:
+    """No name in the choice for every run is out of date."""
+    assert {mutant.name for mutant in MUTANTS} >= EVERY_RUN

@@ -26,17 +26,9 @@ BROKEN = (
 )  # fmt: skip
 #: Mutants for every run, a few that cost little; all others run with the long tests.
 EVERY_RUN = {
-    "complete_jobs without the attempt",
     "a dead session claims",
     "a batch closes with work left",
-    "caps are not looked at",
-    "units are kept for nobody",
-    "a live call does not hold its key",
-    "calls of one list do not see one another",
     "a settled call is settled again",
-    "each arrival after the decision decides again",
-    "effects of all kinds reach it",
-    "a job is settled again",
     "a signal wakes what runs",
     "an entry is appended though its key is there",
 }

@@ -1,11 +1,11 @@
-"""Seeds in blocks: files of tests are spread over processes, so the 600 seeds of `make test` lie in two files."""
+"""Seeds in blocks: files of tests are spread over processes, so the 300 seeds of `make test` lie in two files."""
 
 from __future__ import annotations
 
 from headrace.testing.simulation import run_seeds
 
-SEEDS = 600
-BLOCK = 100
+SEEDS = 300
+BLOCK = 50
 
 FIRST_SEEDS = range(1, SEEDS + 1, BLOCK)
 

@@ -206,14 +206,21 @@ def test_an_element_comes_with_the_chunk_that_closes_it() -> None:
 
 
 def test_a_long_streamed_answer_costs_little() -> None:
-    """50 items of 13 kB in 3,400 chunks take at most 5 ms of processor time, and the first comes within 3 % of it."""
+    """50 items of 13 kB in 3,400 chunks take about 5 ms of processor time, and the first comes within 3 % of them.
+
+    Machines differ: what is measured with is a count of the letters of the text.
+    """
     items = [
         {"name": f"Frost Keep {n}", "style": "cold", "text": 'of "ice" ' + "x" * 190, "size": n} for n in range(50)
     ]
     text = json.dumps({"items": items})
     chunks = [text[begin : begin + 4] for begin in range(0, len(text), 4)]
-    costs, first = [], len(chunks)
+    costs, letters, first = [], [], len(chunks)
     for _ in range(5):
+        begin, counts = time.process_time(), dict[str, int]()
+        for letter in text:
+            counts[letter] = counts.get(letter, 0) + 1
+        letters.append(time.process_time() - begin)
         scanner, found = ElementScanner(), 0
         begin = time.process_time()
         for number, chunk in enumerate(chunks):
@@ -223,7 +230,7 @@ def test_a_long_streamed_answer_costs_little() -> None:
         assert found == 50
 
     assert first <= 0.03 * len(chunks)
-    assert min(costs) <= 0.005
+    assert min(costs) <= 5 * min(letters)
 
 
 def test_a_long_element_costs_time_in_proportion() -> None:

@@ -24,7 +24,7 @@ class Long(Core):
     """The same, for the long run."""
 
 
-Quick.TestCase.settings = settings(max_examples=200, stateful_step_count=50, database=None, print_blob=True)
+Quick.TestCase.settings = settings(max_examples=70, stateful_step_count=50, database=None, print_blob=True)
 Long.TestCase.settings = settings(max_examples=1_000, stateful_step_count=60, database=None, print_blob=True)
 
 
