@@ -140,7 +140,7 @@ async def test_a_server_that_never_answers_holds_up_the_first_connection_only(pa
     finally:
         silent.close()
     assert 2 <= took[0] < 4
-    assert took[1] < took[0] / 2
+    assert took[1] < 1
 
 
 def test_a_session_that_may_not_write_is_refused() -> None:

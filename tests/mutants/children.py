@@ -16,6 +16,7 @@ import pytest
 from tests.backends import server, valkey
 from tests.mutants.child import REPORT
 from tests.mutants.mutated import Edit, mutated_package
+from tests.mutants.simulation_mutants import Mutant as SimulationMutant
 from tests.mutants.sql_mutants import Mutant
 
 CHECKOUT = Path(__file__).parents[2]
@@ -55,10 +56,16 @@ def run_tests(
     return Child(told["passed"], told["failed"], ended.stdout)
 
 
-def params(mutants: Sequence[Mutant], every_run: Collection[str]) -> list[object]:
-    """Return mutants as parameters of a test; those that are not for every run are slow."""
+def params(mutants: Sequence[Mutant | SimulationMutant], every_run: Collection[str]) -> list[object]:
+    """Return mutants as parameters of a test; those that are not for every run are slow.
+
+    Raises AssertionError where two share a name, or a name of the choice is nobody's.
+    """
+    names = {mutant.name for mutant in mutants}
+    assert len(names) == len(mutants)
+    assert names.issuperset(every_run), f"there are no such mutants: {set(every_run) - names}"
     marks = {mutant.name: () if mutant.name in every_run else pytest.mark.slow for mutant in mutants}
-    return [pytest.param(mutant, id=f"{mutant.guard}: {mutant.name}", marks=marks[mutant.name]) for mutant in mutants]
+    return [pytest.param(mutant, id=str(mutant), marks=marks[mutant.name]) for mutant in mutants]
 
 
 def choices(mutants: Sequence[Mutant], every_run: Collection[str]) -> list[object]:

@@ -25,6 +25,9 @@ class Mutant:
     #: The simulated world that finds it.
     world: str = "jobs"
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def mutant(name: str, *edits: tuple[str, str, str], by: str | tuple[str, ...], world: str = "jobs") -> Mutant:
     """Return a mutant; an edit is (file, exact old text, new text)."""

@@ -30,6 +30,9 @@ class Mutant:
     edits: tuple[Edit, ...]
     tests: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return f"{self.guard}: {self.name}"
+
 
 def sql(name: str, old: str, new: str) -> Edit:
     """Return an edit of a statement."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.children import expect_noticed, expect_whole
+from tests.mutants.children import expect_noticed, expect_whole, params
 from tests.mutants.graph_mutants import MUTANTS
 from tests.mutants.sql_mutants import Mutant
 
@@ -16,10 +16,7 @@ EVERY_RUN = {"each join waits for all", "ports are not heeded"}
 BROKEN = ("builtins.SyntaxError", "builtins.NameError", "builtins.ImportError")
 
 
-@pytest.mark.parametrize(
-    "mutant",
-    [pytest.param(one, id=one.name, marks=() if one.name in EVERY_RUN else pytest.mark.slow) for one in MUTANTS],
-)
+@pytest.mark.parametrize("mutant", params(MUTANTS, EVERY_RUN))
 def test_a_broken_rule_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
     """By a test that fails, and not because the module cannot be imported."""
     expect_noticed(mutant, tmp_path, broken=BROKEN, store=None)
@@ -28,8 +25,3 @@ def test_a_broken_rule_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
 def test_the_whole_package_passes(tmp_path: Path) -> None:
     """The same tests pass against a copy with every rule in place."""
     expect_whole(MUTANTS, tmp_path, store=None)
-
-
-def test_the_mutants_of_every_run_are_there() -> None:
-    """No name in the choice for every run is out of date."""
-    assert {mutant.name for mutant in MUTANTS} >= EVERY_RUN

@@ -44,10 +44,3 @@ def test_a_missing_guard_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
 def test_the_whole_package_passes(mutants: Sequence[Mutant], tmp_path: Path) -> None:
     """The same tests pass against a copy with every guard in place."""
     expect_whole(mutants, tmp_path, store="redis")
-
-
-def test_the_mutants_of_every_run_are_there() -> None:
-    """No name in the choice for every run is out of date, and no two mutants share one."""
-    names = {mutant.name for mutant in MUTANTS}
-    assert len(names) == len(MUTANTS)
-    assert names >= EVERY_RUN

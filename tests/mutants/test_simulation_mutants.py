@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.mutants.children import params
 from tests.mutants.mutated import import_path, mutated_package
 from tests.mutants.pause_mutants import PAUSE_MUTANTS
 from tests.mutants.simulation_mutants import MOST_SEEDS, MUTANTS, Mutant
@@ -49,9 +50,7 @@ def check_found(mutant: Mutant, folder: Path, first: int) -> int:
     return int(failure["seed"]) - first + 1
 
 
-@pytest.mark.parametrize(
-    "mutant", [pytest.param(one, id=one.name, marks=() if one.name in EVERY_RUN else pytest.mark.slow) for one in ALL]
-)
+@pytest.mark.parametrize("mutant", params(ALL, EVERY_RUN))
 def test_a_missing_guard_is_found(mutant: Mutant, tmp_path: Path) -> None:
     """Without the guard an invariant breaks within 500 seeds; `-rP` shows in which."""
     print(f"seed {check_found(mutant, tmp_path, first=1)} finds {mutant.name}")
@@ -63,8 +62,3 @@ def test_a_missing_guard_is_found(mutant: Mutant, tmp_path: Path) -> None:
 def test_finding_it_is_no_luck(mutant: Mutant, tmp_path: Path, first: int) -> None:
     """Other seeds find it as well."""
     check_found(mutant, tmp_path, first)
-
-
-def test_the_mutants_of_every_run_are_there() -> None:
-    """No name in the choice for every run is out of date."""
-    assert {mutant.name for mutant in ALL} >= EVERY_RUN

@@ -98,7 +98,7 @@ def test_messages_are_normalised_by_the_documented_rule(message: str, normal: st
 
 @pytest.mark.parametrize("piece", ["a", "a-", ".", "'\\", "a/", "1.", "+", "http:", "'a", "0x", "a@", "\\", "4-", " "])
 def test_no_message_takes_long(piece: str) -> None:
-    """Text made to make patterns go back again and again is normalised in milliseconds, not in minutes."""
+    """Text made to make patterns go back again and again is normalised in milliseconds."""
     begun = process_time()
     normalise_message(piece * LOOKED_AT)
-    assert process_time() - begun < 5
+    assert process_time() - begun < 0.2

@@ -127,7 +127,7 @@ async def test_papers_wait_until_a_worker_comes(papers: App) -> None:
         assert await closed(client, task, "error") == {"total": 1, "success": 0, "failed": 1, "percent": 100}
 
 
-async def test_a_submit_is_quick(papers: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_submit_opens_no_document(papers: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand documents are taken without one of them being opened; how long it takes is printed."""
     folder = papers.settings.papers.documents
     assert folder is not None
