@@ -7,9 +7,10 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,8 @@ from tests.faults.event_load import Load
 from tests.faults.event_suspensions import Suspensions
 from tests.waiting import wait_until
 
+#: Seconds between two looks at the effects, and how many of them are noted.
+_LOOK_SECONDS, _NOTED = 0.2, 50
 #: The relay is the last: who takes over from it waits for the end of its term, and meanwhile nothing would flow.
 VICTIMS = ("agent", "callback", "redis", "broker", "postgres", "relay")
 
@@ -60,6 +63,8 @@ class Report:
     #: Processes that ended without being killed, with the end of what they said.
     ended: dict[str, str] = field(default_factory=dict)
     dead_letters: int = 0
+    #: How many effects there were at each look, some seconds apart: whether the line was slow, or stood still.
+    effects: list[int] = field(default_factory=list)
 
     @property
     def clean(self) -> bool:
@@ -86,6 +91,8 @@ class Plan:
     asks: int
     #: Seconds between two events of a key.
     pause: float
+    #: Events that may be without an effect until more are written.
+    ahead: int
     victims: Sequence[str] = VICTIMS
     #: Writers that commit late keep their transactions open for up to so long.
     open_seconds: float = 4.0
@@ -114,6 +121,8 @@ class Campaign:
         async with AsyncExitStack() as stack:
             stack.callback(self._line.end)
             await self._start(stack)
+            watching = asyncio.create_task(self._watch())
+            stack.callback(watching.cancel)
             await self._flows.suspend()
             self._mark("flows suspended")
             await self._kill_under_load()
@@ -151,9 +160,21 @@ class Campaign:
             await self._flow(name)
             await self._kill(name)
         load.ended.set()
+        load.room.set()
         await writing
         self.report.events = len(load.committed)
         self._mark("written")
+
+    async def _watch(self) -> None:
+        """Note the effects as they come, and let the writers wait while they are too far ahead of them."""
+        for look in count():
+            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                effects = await self._line.rows("effects")
+                behind = len(self._load.committed) - effects
+                (self._load.room.clear if behind >= self._plan.ahead else self._load.room.set)()
+                if look % _NOTED == 0:
+                    self.report.effects.append(effects)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _flow(self, name: str) -> None:
         """Wait until events were written and had effects since the last kill, and some have none yet."""
@@ -201,11 +222,11 @@ async def _count(line: Line, app: App, load: Load, report: Report) -> None:
     await connection.close()
     times = Counter(row["event_id"] for row in effects)
     report.lost = sum(times[event_id] == 0 for event_id in load.committed.values())
-    report.doubled = sum(count > 1 for count in times.values())
+    report.doubled = sum(found > 1 for found in times.values())
     report.ghosts = sum(event_id in times for event_id in load.rolled_back)
     report.late, report.late_missed = len(load.late), sum(event_id not in times for event_id in load.late)
     answers = Counter((row["key"], row["seq"]) for row in heard)
-    report.doubled += sum(count > 1 for count in answers.values())
+    report.doubled += sum(found > 1 for found in answers.values())
     for table, rows in (("effects", effects), ("heard", heard)):
         report.disordered += [f"{table} of {key}: {found[:9]}" for key, found in _disorder(rows)]
     report.wrong = _wrong(finished, report.asked)

@@ -24,6 +24,9 @@ class Load:
         self._line, self._app = line, app
         #: Set when nothing more is to be written.
         self.ended = asyncio.Event()
+        #: Set while more may be written: who is faster than the line would only make it longer.
+        self.room = asyncio.Event()
+        self.room.set()
         #: Id by key and number, of events that were committed.
         self.committed: dict[tuple[str, int], str] = {}
         self.rolled_back: list[str] = []
@@ -35,6 +38,7 @@ class Load:
     async def write(self, key: str, pause: float) -> None:
         """Emit events of a key, one after another, until the end; an answer that is lost is asked for again."""
         for seq in count():
+            await self.room.wait()
             if self.ended.is_set():
                 return
             made = self._make(key, seq)

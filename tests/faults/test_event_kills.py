@@ -42,7 +42,7 @@ def line(request: pytest.FixtureRequest) -> Iterator[Line]:
 @pytest.mark.parametrize("line", ["kafka"], indirect=True)
 async def test_each_process_is_killed_once_under_load(line: Line) -> None:
     """Broker, relay, agent, callback service, Redis and PostgreSQL: a short campaign over real servers of all three."""
-    report = await Campaign(line, Plan(keys=8, between=3, asks=30, pause=0.1, longest=400.0)).run()
+    report = await Campaign(line, Plan(keys=8, between=3, asks=30, pause=0.1, ahead=100, longest=400.0)).run()
     print(json.dumps(describe(report)))
     assert report.clean, describe(report)
     assert set(report.kills) == set(VICTIMS)
@@ -56,7 +56,7 @@ async def test_each_process_is_killed_once_under_more_load(line: Line, seed: int
     """The same in other orders, longer, with suspended flows of Prefect, and on the bus of the store."""
     victims = [name for name in VICTIMS if name != "broker" or line.broker is not None]
     Random(seed).shuffle(victims)
-    plan = Plan(20, 60, asks=300, pause=0.04, victims=victims, open_seconds=20.0, longest=400.0)
+    plan = Plan(20, 60, asks=300, pause=0.04, ahead=2_000, victims=victims, open_seconds=20.0, longest=400.0)
     with serving(line):
         report = await Campaign(line, plan).run()
     print(json.dumps(describe(report)))
