@@ -20,6 +20,7 @@ from headrace.model.provider_errors import (
     RateLimitedError,
 )
 from headrace.model.usage import Usage
+from headrace.providers import chat_stream
 from headrace.providers.bounds import LARGEST_ANSWER
 from headrace.providers.chat import Reader
 from headrace.providers.chat_stream import AnswerStream
@@ -66,6 +67,58 @@ def test_it_does_not_matter_where_bytes_are_cut(places: list[int]) -> None:
     assert text == answer.text == "Grüße, Welt 🌍"
     assert answer.usage == Usage(input_tokens=7, output_tokens=3, calls=1)
     assert (answer.finish_reason, answer.model, answer.request_id) == (FinishReason.STOP, "m-1", "req_1")
+
+
+@given(
+    st.lists(
+        st.text(max_size=4) | st.sampled_from(["ab", 'a"b', "\\n", "\n", "\0", "\ud83c", "\udf0d", "é"]), max_size=12
+    ),
+    st.booleans(),
+    st.sampled_from([b"\n\n", b"\r\n\r\n", b"\n", b"\n\n\n"]),
+    st.sampled_from(
+        [b"", b": wait\n\n", delta("Ab", index=1), delta(None), delta("No", refusal="No."), b"data: {x\n\n"]
+    ),
+    st.lists(st.integers(0, 3_000), max_size=6),
+)
+def test_alike_events_say_what_each_would_say(
+    texts: list[str], escaped: bool, gap: bytes, other: bytes, places: list[int]
+) -> None:
+    """Whatever their texts are, what stands between them, and where bytes are cut: as if each had a padding."""
+
+    def written(text: str, pad: str) -> bytes:
+        body = {"id": pad, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}
+        return b"data: " + json.dumps(body, ensure_ascii=escaped).encode("utf-8", "surrogatepass") + gap
+
+    def told(padded: bool) -> Any:
+        events = [written(text, str(number) if padded else "") for number, text in enumerate(texts)]
+        events.insert(len(events) // 2, other)
+        raw = b"".join([*events, delta(None, "stop"), DONE])
+        edges = sorted({0, len(raw), *(place for place in places if place < len(raw))})
+        try:
+            text, answer = read(*(raw[start:end] for start, end in itertools.pairwise(edges)))
+        except ProviderError as error:
+            return type(error)
+        return text, answer.text, answer.finish_reason
+
+    assert told(padded=False) == told(padded=True)
+
+
+def test_alike_events_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run of them none is read but the first; one whose word stands elsewhere in it teaches nothing."""
+    looked: list[bytes] = []
+    read_quickly = chat_stream._read_quickly
+
+    def noting(line: bytes) -> Any:
+        looked.append(line)
+        return read_quickly(line)
+
+    monkeypatch.setattr(chat_stream, "_read_quickly", noting)
+    stream = AnswerStream("openai", Reader("openai"))
+
+    ambiguous = event(choices=[{"delta": {"content": "word"}, "said": "word"}])
+    words = ["Ab", ' "c": ', "\n", "δ", *["d"] * 50]
+    assert stream.feed(ambiguous + b"".join(delta(word) for word in words)) == "".join(["word", *words])
+    assert len(looked) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from headrace.model.llm import Answer
 from headrace.model.provider_errors import BadOutputError, ProviderUnavailableError
+from headrace.providers.alike import AlikeEvents
 from headrace.providers.bounds import LARGEST_ANSWER, too_large
 from headrace.providers.chat import Reader, finish_reason
 from headrace.providers.faults import sort_fault
@@ -19,6 +20,8 @@ from headrace.providers.texts import clean_text, split_half
 from headrace.providers.usage import UNKNOWN_USAGE, read_usage
 
 _DONE = "[DONE]"
+#: Before the JSON of an event.
+_DATA = b"data: "
 #: What streams begin with, and no JSON does.
 _EVENTS = (b"data:", b"event:", b":")
 #: What a line costs in memory beside its text: an event of a million short ones is long.
@@ -39,6 +42,7 @@ class AnswerStream:
         self._pending_size = 0
         self._parts: list[str] = []
         self._size = 0
+        self._alike = AlikeEvents(_DATA)
         #: Of a character that two events share.
         self._half = ""
         self._usage = UNKNOWN_USAGE
@@ -50,15 +54,23 @@ class AnswerStream:
 
     def feed(self, data: bytes) -> str:
         """Take bytes; return the text that they complete, perhaps none."""
-        known = len(self._parts)
-        *lines, rest = data.split(b"\n")
-        if lines and self._line:
-            self._line += lines[0]
-            lines[0], self._line = bytes(self._line), bytearray()
-        self._line += rest
-        for line in lines:
+        known, at = len(self._parts), 0
+        while True:
+            if self._alike.is_known and not (self._line or self._pending or self.is_done):
+                # What they say beside their text was taken in with the one that was read.
+                text, at = self._alike.read(data, at)
+                if text:
+                    self._take_text(text)
+            end = data.find(b"\n", at)
+            if end < 0:
+                break
+            line, at = data[at:end], end + 1
+            if self._line:
+                line = bytes(self._line + line)
+                self._line.clear()
             if line or self._pending:
                 self._take_line(line)
+        self._line += data[at:]
         if len(self._line) + self._pending_size > LARGEST_ANSWER:
             raise too_large()
         return "".join(self._parts[known:])
@@ -90,7 +102,10 @@ class AnswerStream:
 
     def _take_line(self, line: bytes) -> None:
         if not self._pending and not self.is_done and (body := _read_quickly(line)) is not None:
+            known = len(self._parts)
             self._take_event(body)
+            if self._reason is None and len(self._parts) == known + 1:
+                self._alike.learn(line, body)
             return
         try:
             text = line.decode("utf-8").rstrip("\r")
@@ -149,8 +164,6 @@ class AnswerStream:
                 self._take_text(text)
         if self._reason is not None:
             self._end_text()
-        if self._size > LARGEST_ANSWER:
-            raise too_large()
 
     def _take_text(self, text: str) -> None:
         if self._half or not text.isascii():
@@ -158,6 +171,8 @@ class AnswerStream:
         if text:
             self._parts.append(clean_text(text))
             self._size += len(text)
+            if self._size > LARGEST_ANSWER:
+                raise too_large()
 
     def _end_text(self) -> None:
         if self._half:
@@ -204,10 +219,10 @@ def _read_quickly(line: bytes) -> Any:
 
     A second reader, for speed: what only Python's takes, such as half of a surrogate pair, is left to that.
     """
-    if not line.startswith(b"data: {"):
+    if not line.startswith(_DATA + b"{"):
         return None
     try:
-        return from_json(line[6:])
+        return from_json(line[len(_DATA) :])
     except ValueError:
         return None
 

@@ -155,21 +155,25 @@ class OpenAIProvider:
         raise failure
 
     async def _stream(self, body: Mapping[str, Any], progress: Progress) -> AsyncGenerator[TextPart | Answer, None]:
-        deadline = asyncio.get_running_loop().time() + self._settings.timeout.total_seconds()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.timeout.total_seconds()
         async with self._incoming({**body, "stream_options": {"include_usage": True}}, progress, deadline) as incoming:
             # Servers that know no streams answer as if none was asked for, and so do some with their errors.
             is_whole = incoming.headers.get("content-type", "").lower().startswith("application/json")
             reading = (WholeAnswer if is_whole else AnswerStream)(self._name, self._reader(incoming))
-            while not reading.is_done:
-                # Not round the loop: while the text is used elsewhere, nobody may be cancelled here.
-                async with asyncio.timeout_at(deadline):
+            # Not a timeout round the loop: while the text is used elsewhere, nobody may be cancelled here.
+            expiry = loop.call_at(deadline, incoming.expire)
+            try:
+                while not reading.is_done:
                     data = await anext(incoming.chunks, None)
-                if data is None:
-                    break
-                if text := reading.feed(data):
-                    yield TextPart(text)
-                if not reading.is_done:
-                    await incoming.tempo.pause()
+                    if data is None:
+                        break
+                    if text := reading.feed(data):
+                        yield TextPart(text)
+                    if not reading.is_done:
+                        await incoming.tempo.pause()
+            finally:
+                expiry.cancel()
         answer = reading.finish()
         if is_whole and answer.text:
             yield TextPart(answer.text)

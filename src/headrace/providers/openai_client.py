@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -18,7 +19,7 @@ from headrace.providers.bounded import bound_response
 from headrace.providers.bounds import LARGEST_ANSWER, LARGEST_ERROR, LARGEST_TRANSFER
 from headrace.providers.fault import Fault, FaultError, Progress, UnreachableError
 from headrace.providers.reading_tempo import ReadingTempo
-from headrace.providers.transport import Connections, Transport, pieces, progress_of_call
+from headrace.providers.transport import Connections, Transport, expire, pieces, progress_of_call
 
 #: The SDK wants a key even where the server wants none.
 _NO_KEY = "none"
@@ -49,6 +50,8 @@ class Incoming:
     chunks: AsyncIterator[bytes]
     headers: Mapping[str, str]
     tempo: ReadingTempo
+    #: Lets reading on raise TimeoutError.
+    expire: Callable[[], None]
 
 
 class SdkClient:
@@ -100,7 +103,7 @@ class SdkClient:
             is_stream = headers.get("content-type", "").startswith("text/event-stream")
             chunks = _chunks(response, most=LARGEST_TRANSFER if is_stream else LARGEST_ANSWER)
             with self._tempo.counted():
-                yield Incoming(chunks, headers, self._tempo)
+                yield Incoming(chunks, headers, self._tempo, partial(expire, response))
             await _read_end(chunks)
         finally:
             response.close()

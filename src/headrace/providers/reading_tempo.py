@@ -21,10 +21,12 @@ FREE, SECONDS_EACH, LONGEST = 16, 0.002, 0.1
 
 
 class ReadingTempo:
-    """The pauses of the streams of one client."""
+    """The pauses of the streams of one client, on its event loop."""
 
     def __init__(self) -> None:
         self._open = 0
+        #: Instants that are waited for, by their number and how far they lie apart.
+        self._instants: dict[tuple[float, float], asyncio.Event] = {}
 
     @property
     def seconds(self) -> float:
@@ -50,13 +52,25 @@ class ReadingTempo:
     async def pause(self) -> None:
         """Pause until the next common instant; of few streams not at all."""
         if seconds := self.seconds:
-            await asyncio.sleep(_left(asyncio.get_running_loop().time(), seconds))
+            await self._instant(seconds).wait()
+
+    def _instant(self, seconds: float) -> asyncio.Event:
+        """Return the next of the instants that lie so many seconds apart: one timer wakes all who wait for it."""
+        loop = asyncio.get_running_loop()
+        instant = _next(loop.time(), seconds)
+        if instant not in self._instants:
+            self._instants[instant] = asyncio.Event()
+            loop.call_at(instant[0] * seconds, self._come, instant)
+        return self._instants[instant]
+
+    def _come(self, instant: tuple[float, float]) -> None:
+        self._instants.pop(instant).set()
 
 
-def _left(now: float, seconds: float) -> float:
-    """Return the time from now until the next instant of those that lie so many seconds apart.
+def _next(now: float, seconds: float) -> tuple[float, float]:
+    """Return the next instant of those that lie so many seconds apart: its number, and how far they lie apart.
 
-    >>> _left(7.75, 0.5), _left(8.0, 0.5)
-    (0.25, 0.5)
+    >>> _next(7.75, 0.5), _next(8.0, 0.5)
+    ((16.0, 0.5), (17.0, 0.5))
     """
-    return seconds - now % seconds
+    return now // seconds + 1, seconds

@@ -34,6 +34,10 @@ _LARGE_BODY = 1_048_576
 progress_of_call: ContextVar[Progress | None] = ContextVar("headrace_progress_of_call", default=None)
 
 
+class OutOfTimeError(TimeoutError):
+    """The deadline of a call has passed while its answer was read."""
+
+
 class Connections:
     """Connections to one server for one event loop, as many at once as there are calls; the deadline is the caller's.
 
@@ -97,6 +101,11 @@ async def pieces(response: aiohttp.ClientResponse, *, most: int | None = None) -
             finally:
                 if held is not None and not held.is_closing():
                     held.resume_reading()
+
+
+def expire(response: aiohttp.ClientResponse) -> None:
+    """Let whoever reads an answer now, or next, get OutOfTimeError: one timer for a call, not one for each piece."""
+    response.content.set_exception(OutOfTimeError())
 
 
 async def _next_piece(content: aiohttp.StreamReader) -> bytes:
@@ -188,5 +197,7 @@ def _sorted() -> Iterator[None]:
         raise httpx2.ConnectError(str(error)) from error
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, aiohttp.ClientResponseError) as error:
         raise httpx2.RemoteProtocolError(str(error)) from error
+    except OutOfTimeError:
+        raise
     except (aiohttp.ClientError, OSError) as error:
         raise httpx2.ReadError(str(error)) from error
