@@ -29,7 +29,7 @@ FLOOD, FLOOD_GAP = 4, 0.002
 FLOOD_SPACING, SPACING, CREDIT = 0.01, 0.0025, 0.08
 MANY_TOPICS = 1_000
 #: Hints of feeds leave together, so often at most: there are many feeds, and a hint each would be a call each.
-FEEDS, FEEDS_SPACING = hint_topic(""), 0.01
+FEEDS, FEEDS_SPACING = hint_topic(""), 0.02
 #: How often the listening connection is asked whether it still lives, and how long it may take to answer.
 CHECK_EVERY, CHECK_TIMEOUT = 10.0, 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0

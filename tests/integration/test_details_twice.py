@@ -94,8 +94,7 @@ async def test_two_coordinators_at_once_make_one_batch(
     mode: str, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where one was frozen and its successor has begun: as many items as were asked for, and one end."""
-    way = "run" if mode == "normal" else "run_single"
-    run = getattr(Coordinator, way)
+    run = Coordinator.run
 
     async def twice(self: Coordinator) -> Any:
         context = replace(self.context, _used=set(), emitted=[])
@@ -105,7 +104,7 @@ async def test_two_coordinators_at_once_make_one_batch(
             raise ended[0]
         return ended[0]
 
-    monkeypatch.setattr(Coordinator, way, twice)
+    monkeypatch.setattr(Coordinator, "run", twice)
     async with details_on(store, tmp_path) as world:
         await world.details.set_mode(mode)
         batch_id, entries = await world.make(count=12)

@@ -68,7 +68,7 @@ class Coordinator:
         return Order(self.request.first_count, self.plan["asked_at"], time.time)
 
     async def run(self) -> dict[str, Any]:
-        """Make the batch by parts over the bus; here, as far as the mode changes before they have answered."""
+        """Make the batch by parts over the bus; here as far as the mode is another before they have answered."""
         departures = waves(self.request.type, self.plan["sizes"])
         last, places = departures[-1], places_of(self.batch_id, departures)
         if await self._begins_here():
@@ -88,12 +88,6 @@ class Coordinator:
         if self.tally.silent and await self.context.step("rest", partial(becomes_single, self.means.app)):
             await self.means.stop_parts(self.batch_id)
             await self._write_rest(last.start + len(last.parts), places)
-        return await self._end()
-
-    async def run_single(self) -> dict[str, Any]:
-        """Make the batch here by one large call, or by several one after another."""
-        await self._accept()
-        await self._write_all(self.request.count)
         return await self._end()
 
     async def _begins_here(self) -> bool:

@@ -6,7 +6,6 @@ from its first line whenever it is woken, and comes to the same: the plan travel
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace import Context
@@ -14,7 +13,6 @@ from headrace.apps.details.abandoned import register_sweep
 from headrace.apps.details.coordinating import Coordinator
 from headrace.apps.details.ending import end_early
 from headrace.apps.details.means import Means
-from headrace.apps.details.mode import SINGLE, read_mode
 from headrace.apps.details.names import (
     AGGREGATE,
     FLOW_TASK,
@@ -29,7 +27,6 @@ from headrace.apps.details.priorities import priority_class
 from headrace.apps.details.request import parse_request
 from headrace.apps.details.trigger import register_trigger
 from headrace.model.backoff import Backoff
-from headrace.model.payload import hash_text
 
 if TYPE_CHECKING:
     from headrace import App
@@ -49,12 +46,10 @@ def register_tasks(app: App, means: Means) -> Task[..., Any]:
 
     @app.task(name=INTAKE_TASK, queue=INTAKE_QUEUE, retry=RETRY)
     async def details_intake(request: dict[str, Any], plan: dict[str, Any], ctx: Context) -> str:
-        """Let a request begin, in the mode of this moment, and return the id of its flow's job."""
-        batch_id, mode = str(ctx.job_id), await read_mode(app)
+        """Let a request begin, and return the id of its flow's job."""
+        batch_id = str(ctx.job_id)
         call = flow.options(key=batch_id, priority=priority_class(request["priority"]))
-        job = call.new_job((), {"batch_id": batch_id, "request": request, "plan": plan, "mode": mode})
-        # An earlier try of this job may have enqueued it before the mode changed: that one is it.
-        return str(await app.runtime.client.enqueue(replace(job, body_hash=hash_text(FLOW_TASK, batch_id))))
+        return str((await call.enqueue(batch_id=batch_id, request=request, plan=plan)).id)
 
     return details_intake
 
@@ -62,12 +57,12 @@ def register_tasks(app: App, means: Means) -> Task[..., Any]:
 def _flow(app: App, means: Means, subtask: Task[..., Any]) -> Task[..., Any]:
     @app.task(name=FLOW_TASK, queue=FLOWS_QUEUE, retry=RETRY, timeout=TIMEOUT)
     async def genesis_detail_batch_flow(
-        batch_id: str, request: dict[str, Any], plan: dict[str, Any], mode: str, ctx: Context
+        batch_id: str, request: dict[str, Any], plan: dict[str, Any], ctx: Context
     ) -> dict[str, Any]:
         """See to a batch until it has ended."""
         coordinator = Coordinator(means, subtask, ctx, batch_id, parse_request(request), plan)
         try:
-            return await (coordinator.run_single() if mode == SINGLE else coordinator.run())
+            return await coordinator.run()
         except Exception:
             if ctx.last_try:
                 await end_early(means, {"request": request, "plan": plan}, batch_id, "failed")
