@@ -157,7 +157,6 @@ async def test_parts_that_answered_before_the_wait_expired_are_on_the_bill(
 
     monkeypatch.setattr("headrace.apps.details.agents.write", some)
     monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("100ms", max_attempts=100))
-    monkeypatch.setattr(silence, "PATIENCE", timedelta(0))
     async with details_on("memory", tmp_path) as world:
         batch_id = (await world.details.submit({"type": "skill", "count": 12})).batch_id
 
@@ -165,6 +164,8 @@ async def test_parts_that_answered_before_the_wait_expired_are_on_the_bill(
             return bool(await world.details.means.answers(batch_id))
 
         await wait_until(answered)
+        # Not before: the job of every minute runs by itself too.
+        monkeypatch.setattr(silence, "PATIENCE", timedelta(0))
         await world.give_up(batch_id)
         ending = (await world.entries(batch_id))[-1].data
         assert (ending["status"], ending["dead_letters"]) == ("partial", 1)
@@ -177,12 +178,13 @@ async def test_parts_that_have_not_gone_out_are_not_silent(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long a pause, the queue or a closed pool holds them up: the batch is made when it can be."""
-    monkeypatch.setattr(silence, "PATIENCE", timedelta(0))
     async with details_on(store, tmp_path) as world:
         batch_id = await held(world, SUBTASKS_QUEUE)
         await wait_until(lambda: silence.waits(world.app))
-        await world.sweep()
-        assert [handle.correlation_id for handle in await silence.waits(world.app)] == [batch_id]
+        with monkeypatch.context() as impatient:
+            impatient.setattr(silence, "PATIENCE", timedelta(0))
+            await world.sweep()
+            assert [handle.correlation_id for handle in await silence.waits(world.app)] == [batch_id]
         await world.app.resume(SUBTASKS_QUEUE)
         ending = (await world.entries(batch_id))[-1].data
         assert (ending["status"], ending["dead_letters"]) == ("completed", 0)

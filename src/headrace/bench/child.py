@@ -5,23 +5,21 @@ Its own process, so that what one contender imports, allocates and leaves behind
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
 from importlib import import_module
 
 from headrace.bench.catalogue import CONTENDERS, WORKLOADS
 from headrace.bench.contenders.base import Contender, UnsupportedError
+from headrace.bench.ending import run_in_order
 from headrace.bench.order import Answer, Order
 
 
 def main() -> None:
     """Carry out one order."""
-    # So that the blocks that end workers are left in order.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     order = Order.from_json(sys.stdin.read())
     try:
-        answer = Answer(figures=asyncio.run(measure(order)))
+        # The blocks that end workers are left in order.
+        answer = Answer(figures=run_in_order(measure(order)))
     except UnsupportedError as error:
         answer = Answer(missing=str(error))
     except Exception as error:  # whatever a job system raises is its result

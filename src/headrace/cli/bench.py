@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.exits import Exit
+from headrace.bench.ending import left_in_order, run_in_order
 from headrace.cli.output import console, json_option, print_json, print_table, print_text
 from headrace.model.errors import ConfigError, InvalidInputError
 
@@ -93,7 +91,7 @@ def bench(as_json: bool, **options: Any) -> int:
     asked = BenchOptions(**{**options, "url": options["url"] or _url_of_all_commands()})
     _check_places(asked)
     with ExitStack() as stack:
-        _leave_in_order(stack)
+        stack.enter_context(left_in_order())
         plan = _plan(asked, stack)
         report = _measure(plan, asked, stack, shown=not as_json and sys.stderr.isatty())
     if asked.out is not None:
@@ -129,12 +127,6 @@ def _without_secrets(url: str) -> str:
     return f"{scheme}://…" if found else "a text without ://"
 
 
-def _leave_in_order(stack: ExitStack) -> None:
-    """Let SIGTERM end the servers and remove their files, as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(Exit.TERMINATED))
-    stack.callback(signal.signal, signal.SIGTERM, before)
-
-
 def _plan(asked: BenchOptions, stack: ExitStack) -> Plan:
     from headrace.bench.plan import QUICK, Sizes, chosen_contenders, chosen_workloads
     from headrace.bench.redis_server import RedisServer, check_empty, own_redis
@@ -160,7 +152,7 @@ def _measure(plan: Plan, asked: BenchOptions, stack: ExitStack, *, shown: bool) 
 
     server = stack.enter_context(own_server()) if asked.url is None else BenchServer(asked.url)
     told = _progress(stack, shown=shown)
-    settings, run = asyncio.run(_carry_out(plan, server, asked, told))
+    settings, run = run_in_order(_carry_out(plan, server, asked, told))
     notes = [f"the server may lose commits: {weak}" for weak in weaknesses(settings)]
     if asked.quick:
         notes.append("a quick run is too short to be quoted")

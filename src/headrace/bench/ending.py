@@ -1,0 +1,57 @@
+"""SIGTERM ends a measurement in order: servers are stopped, and files removed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: How a process ends that SIGTERM ended, as a shell tells it.
+TERMINATED = 128 + signal.SIGTERM
+
+
+@contextmanager
+def left_in_order() -> Iterator[None]:
+    """Let SIGTERM raise SystemExit within the block, as Ctrl-C raises KeyboardInterrupt."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_in_order(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end; SIGTERM cancels it, and raises SystemExit once it has ended.
+
+    As `asyncio.run` does for Ctrl-C: raised wherever the event loop stands, it would be lost what the loop was about to
+    wake, and what is to be ended in order would wait for it without end.
+    """
+    is_told = False
+
+    async def run() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def cancel(number: int, frame: FrameType | None) -> None:
+            nonlocal is_told
+            if task is not None and not is_told:  # a second one does not cut short how it ends
+                is_told = True
+                loop.call_soon_threadsafe(task.cancel)
+
+        before = signal.signal(signal.SIGTERM, cancel)
+        try:
+            return await work
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError:
+        if is_told:
+            sys.exit(TERMINATED)
+        raise
