@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from headrace.providers.fault import Progress
-from headrace.providers.transport import Connections, Transport, progress_of_call
+from headrace.providers.transport import Connections, OutOfTimeError, Transport, expire, pieces, progress_of_call
 from tests.integration.raw_endpoint import Exchange, Handler, RawEndpoint, raw_endpoint
 from tests.waiting import wait_until
 
@@ -81,6 +81,37 @@ async def test_what_came_before_a_cut_is_given() -> None:
                 got += part
                 await asyncio.sleep(0.05)
     assert got == b"first and last"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_an_answer_that_is_here_does_not_expire(whole: bool) -> None:
+    """Whoever is slow to take it gets all of it; one that waits for the server is told."""
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.start()
+        await exchange.send(b"first")
+        if not whole:
+            await asyncio.Event().wait()
+        exchange.writer.close()
+
+    async with raw_endpoint(answer) as endpoint:
+        connections = Connections(endpoint.settings.base_url, use_proxies=False)
+        response = await connections.request("POST", f"{endpoint.settings.base_url}/chat", [], b"{}")
+        try:
+            if whole:
+                await wait_until(response.content.is_eof)
+            parts = pieces(response)
+            got = [] if whole else [await anext(parts)]
+            expire(response)
+            if whole:
+                assert [part async for part in parts] == [b"first"]
+            else:
+                with pytest.raises(OutOfTimeError):
+                    got.append(await anext(parts))
+                assert got == [b"first"]
+        finally:
+            response.close()
+            await connections.aclose()
 
 
 @pytest.mark.parametrize("size", [1, 3_000_000])

@@ -21,6 +21,7 @@ from headrace.model.provider_errors import (
 )
 from headrace.model.usage import Usage
 from headrace.providers import chat_stream
+from headrace.providers.alike import MOST_TRIES, AlikeEvents
 from headrace.providers.bounds import LARGEST_ANSWER
 from headrace.providers.chat import Reader
 from headrace.providers.chat_stream import AnswerStream
@@ -103,22 +104,85 @@ def test_alike_events_say_what_each_would_say(
     assert told(padded=False) == told(padded=True)
 
 
-def test_alike_events_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a run of them none is read but the first; one whose word stands elsewhere in it teaches nothing."""
-    looked: list[bytes] = []
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The events that were read on their own."""
+    lines: list[bytes] = []
     read_quickly = chat_stream._read_quickly
 
     def noting(line: bytes) -> Any:
-        looked.append(line)
+        if line.strip():
+            lines.append(line)
         return read_quickly(line)
 
     monkeypatch.setattr(chat_stream, "_read_quickly", noting)
-    stream = AnswerStream("openai", Reader("openai"))
+    return lines
 
+
+@pytest.mark.parametrize("gap", [b"\n\n", b"\r\n\r\n"], ids=["lf", "crlf"])
+def test_alike_events_are_taken_together(looked: list[bytes], gap: bytes) -> None:
+    """Of a run of them none is read but the first; one whose word stands elsewhere in it teaches nothing."""
+    stream = AnswerStream("openai", Reader("openai"))
     ambiguous = event(choices=[{"delta": {"content": "word"}, "said": "word"}])
-    words = ["Ab", ' "c": ', "\n", "δ", *["d"] * 50]
-    assert stream.feed(ambiguous + b"".join(delta(word) for word in words)) == "".join(["word", *words])
-    assert len(looked) == 2
+    words = [*[" "] * 30, "Ab", ' "c": ', "\n", "δ", *["d"] * 50]
+    raw = ambiguous + b"".join(delta(word) for word in words)
+    assert stream.feed(raw.replace(b"\n\n", gap)) == "".join(["word", *words])
+    assert len(looked) == 32, "what cannot teach costs no try"
+
+
+def test_another_form_is_learnt_where_the_known_one_ends(looked: list[bytes]) -> None:
+    """Some servers count the seconds in each event: of every second one is read."""
+    stream = AnswerStream("openai", Reader("openai"))
+    seconds = (event(created=second, choices=[{"delta": {"content": "a"}}]) * 40 for second in range(8))
+    assert stream.feed(b"".join(seconds)) == "a" * 320
+    assert len(looked) == 8
+
+
+def test_a_run_of_alike_events_may_be_cut_anywhere() -> None:
+    """In their texts, in what stands around them, and between them."""
+    words = ["One", "two", ' "3"', "\\", "\n", "δ🌍", "end"]
+    raw = b"".join([*map(delta, words), delta(None, "stop"), DONE])
+    for place in range(len(raw)):
+        assert read(raw[:place], raw[place:])[0] == "".join(words), place
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [('a\\', ',"b'), ("a\\", "nb"), ("a\\u00", "41"), ('x","y', "z"), ('x",["', '"],"z'), ("a\tb", "")]
+)  # fmt: skip
+def test_texts_that_are_whole_only_together_are_broken(one: str, other: str) -> None:
+    """What no event says alone, its neighbour does not help to say."""
+    broken = [delta("TEXT").replace(b"TEXT", text.encode()) for text in (one, other)]
+    with pytest.raises(BadOutputError):
+        read(delta("An") + delta(" elf") + b"".join(broken) + delta("!") + delta(None, "stop") + DONE)
+
+
+def test_nothing_is_taken_behind_the_end_or_within_an_event() -> None:
+    """However much it looks like what came before."""
+    assert read(delta("a") * 3 + DONE + delta("b") * 3)[0] == "aaa"
+    half, rest = delta("c").replace(b', "model"', b',\ndata: "model"').split(b"\n", 1)
+    assert read(delta("a") * 3 + half + b"\n", rest + delta("b") * 3 + DONE, delta(None, "stop"))[0] == "aaacbbb"
+    with pytest.raises(BadOutputError):
+        read(delta("a") * 3 + half + b"\n", delta("b") * 3, delta(None, "stop") + DONE)
+
+
+@pytest.mark.parametrize("between", [b": still here\n\n", b"event: message\n", b"\n"])
+@pytest.mark.parametrize("written", [delta("a"), delta("a")[:-1]], ids=["apart", "close"])
+def test_events_that_do_not_stand_back_to_back_take_linear_time(
+    written: bytes, between: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that came is looked through for a run a few times at most."""
+    looked = 0
+    read_run = AlikeEvents.read
+
+    def noting(events: AlikeEvents, data: bytes, at: int) -> tuple[str, int]:
+        nonlocal looked
+        looked += (len(data) - at) * data.startswith(events._before, at)
+        return read_run(events, data, at)
+
+    monkeypatch.setattr(AlikeEvents, "read", noting)
+    raw = (written + between) * 1_000 + delta("a", "") * 1_000
+    text, _ = read(raw + delta(None, "stop") + DONE)
+    assert text == "a" * 2_000 and looked <= (MOST_TRIES + 1) * len(raw)
 
 
 @pytest.mark.parametrize(

@@ -26,3 +26,18 @@ async def test_the_more_streams_the_longer_they_pause(streams: int, seconds: flo
         if seconds:
             assert asyncio.get_running_loop().time() // seconds > before // seconds
     assert tempo.seconds == 0.0
+
+
+async def test_a_loop_that_wakes_too_early_wakes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop does, by up to a millisecond: the next pause ends at the next instant all the same."""
+    loop, tempo, early = asyncio.get_running_loop(), ReadingTempo(), 0.02
+    call_at = loop.call_at
+    monkeypatch.setattr(loop, "call_at", lambda when, *given: call_at(when - early, *given))
+    with ExitStack() as opened:
+        for _ in range(FREE + 5_000):
+            opened.enter_context(tempo.counted())
+        ends = []
+        for _ in range(3):
+            await tempo.pause()
+            ends.append((loop.time() + early) // LONGEST)
+    assert len(set(ends)) == 3

@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-#: So many events are looked at for the form: those of some servers have a number or a padding of their own.
+#: The form is looked for in so many events at most: those of some servers have a number or a padding of their own, or
+#: do not stand back to back.
 MOST_TRIES = 20
 
 
@@ -36,27 +37,30 @@ class AlikeEvents:
 
         "" and the place itself: what stands there is to be read as any other event.
         """
-        if not self.is_known or not data.startswith(self._before, at):
+        if not data.startswith(self._before, at):
             return "", at
         *texts, last = data[at + len(self._before) :].split(self._behind + self._before)
         text, found, rest = last.partition(self._behind)
         if found:
             texts.append(text)
-        said = _read(b'["%s"]' % b'","'.join(texts)) if texts else []
-        if said is None or len(said) != len(texts):
+        try:
+            said = "".join([from_json(b'"%s"' % text) for text in texts])
+        except ValueError:
             # There was another among them. Whoever reads them one by one finds it.
             self.is_known = False
             return "", at
-        return "".join(said), len(data) - (len(rest) if found else len(self._before) + len(last))
+        # All that came was looked through: where whole lines stand behind so little, that would be done for each.
+        self.is_known = len(texts) > 1 or b"\n" not in (rest if found else last)
+        return said, len(data) - (len(rest) if found else len(self._before) + len(last))
 
     def learn(self, line: bytes, body: dict[str, Any]) -> None:
         """Learn the form from an event that was read and had a text, `body`, if that is all that may change in it."""
-        if self.is_known or self._tries == MOST_TRIES:
+        if self._tries == MOST_TRIES or (self.is_known and line.startswith(self._before)):
             return
-        self._tries += 1
         text = body["choices"][0]["delta"].get("content")
         if not (isinstance(text, str) and text.isascii() and text.isalnum()):
             return
+        self._tries += 1
         before, _, behind = line.rpartition(b'"%s"' % text.encode("ascii"))
         before, behind, other = before + b'"', b'"' + behind, f"{text}0"
         # The same word may stand elsewhere in it: the text, and nothing but the text, has to follow the change.

@@ -27,6 +27,8 @@ class ReadingTempo:
         self._open = 0
         #: Instants that are waited for, by their number and how far they lie apart.
         self._instants: dict[tuple[float, float], asyncio.Event] = {}
+        #: The one that came last: some loops wake a moment too early, when it would be the next once more.
+        self._came: tuple[float, float] | None = None
 
     @property
     def seconds(self) -> float:
@@ -58,12 +60,15 @@ class ReadingTempo:
         """Return the next of the instants that lie so many seconds apart: one timer wakes all who wait for it."""
         loop = asyncio.get_running_loop()
         instant = _next(loop.time(), seconds)
+        if instant == self._came:
+            instant = instant[0] + 1, seconds
         if instant not in self._instants:
             self._instants[instant] = asyncio.Event()
             loop.call_at(instant[0] * seconds, self._come, instant)
         return self._instants[instant]
 
     def _come(self, instant: tuple[float, float]) -> None:
+        self._came = instant
         self._instants.pop(instant).set()
 
 

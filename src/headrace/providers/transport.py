@@ -88,7 +88,10 @@ class Connections:
 
 
 async def pieces(response: aiohttp.ClientResponse, *, most: int | None = None) -> AsyncIterator[bytes]:
-    """Yield the body of an answer as it comes. Raises httpx2.TransportError, and BadOutputError beyond `most` bytes."""
+    """Yield the body of an answer as it comes.
+
+    Raises httpx2.TransportError, BadOutputError beyond `most` bytes, and OutOfTimeError once it has expired.
+    """
     size = 0
     with _sorted():
         while piece := await _next_piece(response.content):
@@ -104,8 +107,12 @@ async def pieces(response: aiohttp.ClientResponse, *, most: int | None = None) -
 
 
 def expire(response: aiohttp.ClientResponse) -> None:
-    """Let whoever reads an answer now, or next, get OutOfTimeError: one timer for a call, not one for each piece."""
-    response.content.set_exception(OutOfTimeError())
+    """Let whoever reads an answer now, or next, get OutOfTimeError: one timer for a call, not one for each piece.
+
+    Unless all of it is here: then nobody waits for the server any more.
+    """
+    if not response.content.is_eof():
+        response.content.set_exception(OutOfTimeError())
 
 
 async def _next_piece(content: aiohttp.StreamReader) -> bytes:
