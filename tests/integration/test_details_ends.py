@@ -276,3 +276,33 @@ async def test_a_flow_that_is_enqueued_late_is_made_in_the_new_mode(
         entries = await world.entries(batch_id)
         assert (entries[-1].data["status"], len(names_of(entries))) == ("completed", 3)
         assert not any((await world.app.runtime.stores.inspect.live_jobs(SUBTASKS_QUEUE)).values())
+
+
+async def test_parts_of_a_coordinator_that_died_wait_in_no_closed_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It died before it waited for them, and the mode changed: its successor makes the batch, whatever the mode is."""
+    send, write_here, died = Coordinator._send, Coordinator._write_here, list[str]()
+
+    async def sending(self: Coordinator, *given: Any) -> None:
+        await self.means.app.pause(SUBTASKS_QUEUE, reason=REASON)
+        await send(self, *given)
+        died.append("before it waited")
+        raise ConnectionError("as planned")
+
+    async def writing(self: Coordinator, *given: Any) -> Any:
+        if len(died) == 1:
+            await self.means.app.resume(SUBTASKS_QUEUE)
+            died.append("before it wrote")
+            raise ConnectionError("as planned")
+        return await write_here(self, *given)
+
+    monkeypatch.setattr(Coordinator, "_send", sending)
+    monkeypatch.setattr(Coordinator, "_write_here", writing)
+    async with details_on("memory", tmp_path) as world:
+        batch_id, entries = await world.make(count=12)
+        assert died == ["before it waited", "before it wrote"]
+        assert (entries[-1].data["status"], entries[-1].data["calls"]) == ("completed", 1)
+        parts = await world.app.runtime.stores.inspect.list_jobs(task="details_subtask", limit=10)
+        assert [job.state.value for job in parts] == ["cancelled"] * 2
+        assert {entry.data["subtask_id"] for entry in entries if entry.type == "item"} == {f"{batch_id}:0"}

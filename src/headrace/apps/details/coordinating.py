@@ -68,11 +68,11 @@ class Coordinator:
         return Order(self.request.first_count, self.plan["asked_at"], time.time)
 
     async def run(self) -> dict[str, Any]:
-        """Make the batch by parts over the bus; here as far as the mode is another before they have answered."""
+        """Make the batch by parts over the bus; in single-call mode what these have not brought is made here."""
         departures = waves(self.request.type, self.plan["sizes"])
         last, places = departures[-1], places_of(self.batch_id, departures)
-        if await self._begins_here():
-            await self._write_rest(departures[0].start, places)
+        if await self._is_made_here():
+            await self._write_rest(0, places)
             return await self._end()
         for departure in departures:
             if not self.tally.silent:
@@ -86,12 +86,14 @@ class Coordinator:
             last = top_up(self.request, missing, last)
             await self._go(last)
         if self.tally.silent and await self.context.step("rest", partial(becomes_single, self.means.app)):
-            await self.means.stop_parts(self.batch_id)
             await self._write_rest(last.start + len(last.parts), places)
         return await self._end()
 
-    async def _begins_here(self) -> bool:
-        """Accept the batch; whether the mode changed before its first parts went out: said once, it stays so."""
+    async def _is_made_here(self) -> bool:
+        """Accept the batch; whether it is made here, for the mode changed before its parts went out: said once for all.
+
+        Names that are taken are looked for with it, since parts most likely go out.
+        """
         if await self._has_gone(self.batch_id):
             return False
         # Side by side: each is a way to the store and back.
@@ -101,25 +103,22 @@ class Coordinator:
         return (single or self.context.attempt > 1) and bool(await self.context.step("here", lambda: single))
 
     async def _write_rest(self, start: int, places: Sequence[str]) -> None:
-        """Write here what is missing, as parts from number `start` on."""
+        """Write here what is missing, as parts from number `start` on; those that have not gone out do not go."""
+        await self.means.stop_parts(self.batch_id)
         left = await self._empty(places)
         left = await self.context.step("left", lambda: left)
-        await self._write_all(len(left), start, [places[number] for number in left])
-
-    async def _write_all(self, count: int, start: int = 0, places: Sequence[str] = ()) -> None:
-        """Write so many items here, into these places, or into those of the parts themselves."""
-        sizes, name = even_sizes(count, LARGEST) if count else (), "rest-" if places else ""
+        sizes, rest = even_sizes(len(left), LARGEST) if left else (), [places[number] for number in left]
         for index, size in enumerate(sizes):
             asked = Slice(
                 subtask_id=subtask_id(self.batch_id, start + index), type=self.request.type, count=size,
                 style=self.request.style, batch_index=index, batches=len(sizes),
             )  # fmt: skip
             # Kept, so that the same is asked after a death: what was answered is not paid for again.
-            avoid = await self.context.step(f"{name}avoid-{index}", self._avoid)
-            own, places = tuple(places[:size]), places[size:]
+            avoid = await self.context.step(f"avoid-{index}", self._avoid)
+            own, rest = tuple(rest[:size]), rest[size:]
             write_here = partial(self._write_here, asked, tuple(avoid), own)
             try:
-                told = await self.context.step(f"{name}part-{index}", write_here)
+                told = await self.context.step(f"part-{index}", write_here)
             except ProviderError:
                 if not self.context.last_try:
                     raise
