@@ -126,7 +126,7 @@ class Campaign:
         raise AssertionError(f"{names} died {_TRIES} times, and not once between an item and its event")
 
     async def _continued(self, before: int) -> bool:
-        """Whether a part that was cut off is gone on with, once all batches that were under way have ended."""
+        """Whether a part is gone on with that was cut off: said when one is, or when its batch must have ended."""
         due = len(self._outcome.journeys) + 2 * self._load.clients
 
         def told() -> bool:

@@ -170,8 +170,8 @@ class Campaign:
         for look in count():
             with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 effects = await self._line.rows("effects")
-                behind = len(self._load.committed) - effects
-                (self._load.room.clear if behind >= self._plan.ahead else self._load.room.set)()
+                far_ahead = len(self._load.committed) - effects >= self._plan.ahead
+                (self._load.room.clear if far_ahead and not self._load.ended.is_set() else self._load.room.set)()
                 if look % _NOTED == 0:
                     self.report.effects.append(effects)
             await asyncio.sleep(_LOOK_SECONDS)

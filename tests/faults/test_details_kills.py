@@ -65,7 +65,7 @@ async def test_each_process_is_killed_once_while_batches_are_made(line: DetailsL
     """Agent, callback service, service, worker, relay and the servers: every batch is whole, no name is doubled."""
     # At once those whose place stays taken for seconds: partitions until the end of a session, the relay's its term.
     victims = [("agent", "callback", "relay"), ("service",), ("worker", "redis"), ("broker",), ("postgres",)]
-    _check(await Campaign(line, Load(clients=4, seconds=200, most=15, spread=0.3), victims, each=1).run())
+    _check(await Campaign(line, Load(clients=4, seconds=400, most=15, spread=0.3), victims, each=1).run())
 
 
 @pytest.mark.slow

@@ -147,7 +147,7 @@ def test_a_run_of_alike_events_may_be_cut_anywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [('a\\', ',"b'), ("a\\", "nb"), ("a\\u00", "41"), ('x","y', "z"), ('x",["', '"],"z'), ("a\tb", "")]
+    ("one", "other"), [('a\\', ',"b'), ("a\\", "nb"), ("a\\u00", "41"), ('x","y', "z"), ('x",["', '"],"z'), ("\t", "")]
 )  # fmt: skip
 def test_texts_that_are_whole_only_together_are_broken(one: str, other: str) -> None:
     """What no event says alone, its neighbour does not help to say."""
