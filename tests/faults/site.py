@@ -143,8 +143,9 @@ class Site:
     def effects(self, event: str) -> list[dict[str, Any]]:
         """Return the lines of the log of one kind."""
         log = self.root / "effects"
-        lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-        return [line for line in lines if line["event"] == event]
+        # The last one may be half written yet.
+        *whole, _ = log.read_text().split("\n") if log.exists() else [""]
+        return [line for line in map(json.loads, whole) if line["event"] == event]
 
     def counts(self, event: str) -> Counter[int]:
         """Return how often each number had an effect."""

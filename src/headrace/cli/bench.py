@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.bench.ending import left_in_order, run_in_order
 from headrace.cli.output import console, json_option, print_json, print_table, print_text
 from headrace.model.errors import ConfigError, InvalidInputError
 
@@ -88,6 +87,8 @@ def bench(as_json: bool, **options: Any) -> int:
       headrace bench --only drain --peers none --json
       headrace bench --only drain,enqueue --peers pgqueuer --out report.md
     """
+    from headrace.bench.ending import left_in_order
+
     asked = BenchOptions(**{**options, "url": options["url"] or _url_of_all_commands()})
     _check_places(asked)
     with ExitStack() as stack:
@@ -147,6 +148,7 @@ def _plan(asked: BenchOptions, stack: ExitStack) -> Plan:
 
 
 def _measure(plan: Plan, asked: BenchOptions, stack: ExitStack, *, shown: bool) -> dict[str, Any]:
+    from headrace.bench.ending import run_in_order
     from headrace.bench.report import make_report
     from headrace.bench.server import BenchServer, own_server, weaknesses
 
