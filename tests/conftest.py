@@ -62,6 +62,9 @@ def _clear_environment() -> None:
 # At import, not in a fixture: modules under test may read both when they are imported.
 _clear_environment()
 sys.addaudithook(_guard)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background by a shell: programs under test would not hear Ctrl-C either.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
