@@ -2,8 +2,9 @@
 
 Own subscribers hear at once. To other processes a hint leaves at once, except in a flood: hints of one topic that
 follow one another faster than anybody could answer them leave every 10 ms after the first few, and those of feeds,
-which are many, leave together every 20 ms. Own hints are recognised by their sender when they come back. Listening has
-a connection of its own, remade when it breaks; while it is away, and without it, everything works by polling.
+which are many, leave together, every 20 ms at most. Own hints are recognised by their sender when they come back.
+Listening has a connection of its own, remade when it breaks; while it is away, and without it, everything works by
+polling.
 """
 
 from __future__ import annotations

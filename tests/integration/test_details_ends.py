@@ -305,4 +305,54 @@ async def test_parts_of_a_coordinator_that_died_wait_in_no_closed_queue(
         assert (entries[-1].data["status"], entries[-1].data["calls"]) == ("completed", 1)
         parts = await world.app.runtime.stores.inspect.list_jobs(task="details_subtask", limit=10)
         assert [job.state.value for job in parts] == ["cancelled"] * 2
-        assert {entry.data["subtask_id"] for entry in entries if entry.type == "item"} == {f"{batch_id}:0"}
+        assert {entry.data["subtask_id"] for entry in entries if entry.type == "item"} == {f"{batch_id}:2"}
+
+
+async def test_what_parts_answered_before_their_coordinator_died_is_told_beside_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch as its events tell it is whole, and the bill has both: parts that went out, and what was made here."""
+    send = Coordinator._send
+
+    async def first_alone(means: Means, part: Part) -> Written:
+        if part.subtask_id.endswith(":0"):
+            return await write(means, part)
+        raise RuntimeError("as planned")
+
+    async def sending(self: Coordinator, *given: Any) -> None:
+        await send(self, *given)
+        await wait_until(lambda: self.means.answers(self.batch_id))
+        await self.means.app.pause(SUBTASKS_QUEUE, reason=REASON)
+        raise ConnectionError("as planned")
+
+    monkeypatch.setattr("headrace.apps.details.agents.write", first_alone)
+    monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("100ms", max_attempts=100))
+    monkeypatch.setattr(Coordinator, "_send", sending)
+    async with details_on("memory", tmp_path) as world:
+        batch_id, entries = await world.make(count=12)
+        ending = entries[-1].data
+        assert (ending["status"], ending["calls"], ending["dead_letters"]) == ("completed", world.provider.count(), 0)
+        state = await world.rebuilt(batch_id, entries[0].data["session_id"])
+        assert (len(state.items), state.calls) == (12, ending["calls"])
+
+
+async def test_what_is_written_here_is_on_the_bill_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where whoever wrote it died, and its successor finds its event among the answers of silent parts."""
+    monkeypatch.setattr(silence, "STILL_SECONDS", 0.2)
+    monkeypatch.setattr(silence, "LOOK_SECONDS", 0.05)
+    end, died = Coordinator._end, list[str]()
+
+    async def ending(self: Coordinator) -> dict[str, Any]:
+        if not died:
+            died.append("before it told the end")
+            raise ConnectionError("as planned")
+        return await end(self)
+
+    monkeypatch.setattr(Coordinator, "_end", ending)
+    worker = replace(WorkerSettings(), agents_enabled=False)
+    async with details_on("memory", tmp_path, worker=worker) as world:
+        batch_id = (await world.details.submit({"type": "skill", "count": 12})).batch_id
+        await wait_until(lambda: silence.waits(world.app))
+        await asyncio.wait_for(world.details.set_mode("single-call"), 20)
+        told = (await world.entries(batch_id))[-1].data
+        assert died and (told["status"], told["calls"]) == ("completed", 1) == ("completed", world.provider.count())

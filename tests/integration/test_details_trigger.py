@@ -46,4 +46,4 @@ async def test_no_request_is_lost_when_the_mode_changes_by_itself(
         for batch_id in asked:
             assert (await world.entries(batch_id))[-1].data["status"] == "completed"
         items = [entry.data for entry in await world.entries(asked[-1]) if entry.type == "item"]
-        assert {item["subtask_id"] for item in items} == {f"{asked[-1]}:0"}
+        assert len({item["subtask_id"] for item in items}) == 1

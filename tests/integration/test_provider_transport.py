@@ -85,7 +85,7 @@ async def test_what_came_before_a_cut_is_given() -> None:
 
 @pytest.mark.parametrize("whole", [True, False])
 async def test_an_answer_that_is_here_does_not_expire(whole: bool) -> None:
-    """Whoever is slow to take it gets all of it; one that waits for the server is told."""
+    """Whoever has its end in memory gets all of it; one that waits for the server is told."""
 
     async def answer(exchange: Exchange) -> None:
         await exchange.start()

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
+import time
+from contextlib import suppress
 
 import pytest
 
 from headrace.bench.ending import TERMINATED, left_in_order, run_in_order
+from headrace.cli.exits import Exit
 
 
 def test_a_block_is_left_in_order() -> None:
@@ -17,6 +21,7 @@ def test_a_block_is_left_in_order() -> None:
     with pytest.raises(SystemExit) as ended, left_in_order():
         os.kill(os.getpid(), signal.SIGTERM)
     assert (ended.value.code, signal.getsignal(signal.SIGTERM)) == (TERMINATED, before)
+    assert TERMINATED == Exit.TERMINATED
 
 
 def test_what_ends_within_the_loop_may_wait_for_it() -> None:
@@ -35,14 +40,57 @@ def test_what_ends_within_the_loop_may_wait_for_it() -> None:
             await asyncio.Event().wait()
         finally:
             await woken.wait()
-            os.kill(os.getpid(), signal.SIGTERM)  # a second one does not cut the end short
-            await asyncio.sleep(0)
             steps.append("ended")
 
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as ended:
         run_in_order(work())
     assert (ended.value.code, steps, signal.getsignal(signal.SIGTERM)) == (TERMINATED, ["ended"], before)
+
+
+def test_an_idle_loop_is_woken() -> None:
+    """The signal comes while it waits for nothing but a far-off timer."""
+
+    async def work() -> None:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        async with asyncio.timeout(20):
+            await asyncio.Event().wait()
+
+    began = time.monotonic()
+    with pytest.raises(SystemExit) as ended:
+        run_in_order(work())
+    assert ended.value.code == TERMINATED and time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_it_is_told_however_the_work_ends(fails: bool) -> None:
+    """In its last step, when there is nothing left to cancel, or where its own end fails."""
+
+    async def work() -> int:
+        os.kill(os.getpid(), signal.SIGTERM)
+        if fails:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise ConnectionError("the server is away")
+        return 7
+
+    with pytest.raises(SystemExit) as ended:
+        run_in_order(work())
+    assert ended.value.code == TERMINATED
+
+
+def test_who_does_not_end_is_told_again() -> None:
+    """A cancellation may be swallowed on its way: the next SIGTERM cancels once more."""
+
+    async def work() -> None:
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                os.kill(os.getpid(), signal.SIGTERM)
+                await asyncio.Event().wait()
+
+    with pytest.raises(SystemExit):
+        run_in_order(work())
 
 
 def test_nothing_else_ends_so() -> None:

@@ -138,6 +138,22 @@ def test_another_form_is_learnt_where_the_known_one_ends(looked: list[bytes]) ->
     assert len(looked) == 8
 
 
+def test_reads_that_end_within_a_gap_forget_nothing(looked: list[bytes]) -> None:
+    """Some servers write the empty line on its own: what comes together later is read together all the same."""
+    stream = AnswerStream("openai", Reader("openai"))
+    parts = [delta("word"), *[piece for _ in range(2 * MOST_TRIES) for piece in (delta("a")[:-1], b"\n")]]
+    assert "".join([stream.feed(part) for part in parts]) == "word" + "a" * 2 * MOST_TRIES
+    before = len(looked)
+    assert stream.feed(delta("b") * 50) == "b" * 50 and len(looked) == before
+
+
+def test_the_last_count_of_tokens_counts_wherever_it_stands() -> None:
+    """Also where the events that write have one of their own."""
+    own = event(choices=[{"index": 0, "delta": {"content": "a"}}], usage={**USAGE, "prompt_tokens": 1})
+    raw = own + event(choices=[], usage={**USAGE, "prompt_tokens": 9}) + own * 3 + delta(None, "stop") + DONE
+    assert read(raw)[1].usage.input_tokens == 1
+
+
 def test_a_run_of_alike_events_may_be_cut_anywhere() -> None:
     """In their texts, in what stands around them, and between them."""
     words = ["One", "two", ' "3"', "\\", "\n", "δ🌍", "end"]

@@ -27,7 +27,7 @@ def left_in_order() -> Iterator[None]:
 
 
 def run_in_order(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; SIGTERM cancels it, and raises SystemExit once it has ended.
+    """Run a coroutine to its end; SIGTERM cancels it, each time it comes, and raises SystemExit once it has ended.
 
     As `asyncio.run` does for Ctrl-C: raised wherever the event loop stands, it would be lost what the loop was about to
     wake, and what is to be ended in order would wait for it without end.
@@ -39,8 +39,8 @@ def run_in_order(work: Coroutine[Any, Any, T]) -> T:
 
         def cancel(number: int, frame: FrameType | None) -> None:
             nonlocal is_told
-            if task is not None and not is_told:  # a second one does not cut short how it ends
-                is_told = True
+            is_told = True
+            if task is not None:
                 loop.call_soon_threadsafe(task.cancel)
 
         before = signal.signal(signal.SIGTERM, cancel)
@@ -51,7 +51,7 @@ def run_in_order(work: Coroutine[Any, Any, T]) -> T:
 
     try:
         return asyncio.run(run())
-    except asyncio.CancelledError:
+    finally:
+        # However it ended: its cleanup may have failed, or it was at its end already.
         if is_told:
             sys.exit(TERMINATED)
-        raise

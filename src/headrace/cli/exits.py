@@ -35,7 +35,7 @@ class Exit(IntEnum):
     #: Ctrl-C, or a second signal
     INTERRUPTED = 130
     #: `bench` ended by SIGTERM; a worker that SIGTERM ends in order gives 0
-    TERMINATED = 143  # as headrace.bench.ending says it
+    TERMINATED = 143
 
 
 #: The first that fits decides, so subclasses come before their bases.

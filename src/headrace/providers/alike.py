@@ -35,7 +35,7 @@ class AlikeEvents:
     def read(self, data: bytes, at: int) -> tuple[str, int]:
         """Return the text of the whole events of the form that stand at a place, together, and the place behind them.
 
-        "" and the place itself: what stands there is to be read as any other event.
+        Only while the form is known. "" and the place itself: what stands there is to be read as any other event.
         """
         if not data.startswith(self._before, at):
             return "", at
@@ -50,7 +50,7 @@ class AlikeEvents:
             self.is_known = False
             return "", at
         # All that came was looked through: where whole lines stand behind so little, that would be done for each.
-        self.is_known = len(texts) > 1 or b"\n" not in (rest if found else last)
+        self.is_known = len(texts) > 1 or b"\n" not in (rest if found else last).rstrip(b"\r\n")
         return said, len(data) - (len(rest) if found else len(self._before) + len(last))
 
     def learn(self, line: bytes, body: dict[str, Any]) -> None:
@@ -58,8 +58,8 @@ class AlikeEvents:
         if self._tries == MOST_TRIES or (self.is_known and line.startswith(self._before)):
             return
         text = body["choices"][0]["delta"].get("content")
-        if not (isinstance(text, str) and text.isascii() and text.isalnum()):
-            return
+        if not (isinstance(text, str) and text.isascii() and text.isalnum()) or body.get("usage") or body.get("x_groq"):
+            return  # the count of tokens that came last is the right one, however it came
         self._tries += 1
         before, _, behind = line.rpartition(b'"%s"' % text.encode("ascii"))
         before, behind, other = before + b'"', b'"' + behind, f"{text}0"

@@ -109,7 +109,7 @@ async def pieces(response: aiohttp.ClientResponse, *, most: int | None = None) -
 def expire(response: aiohttp.ClientResponse) -> None:
     """Let whoever reads an answer now, or next, get OutOfTimeError: one timer for a call, not one for each piece.
 
-    Unless all of it is here: then nobody waits for the server any more.
+    Unless its end has been read from the socket: then nobody waits for the server any more.
     """
     if not response.content.is_eof():
         response.content.set_exception(OutOfTimeError())

@@ -72,7 +72,9 @@ class Coordinator:
         departures = waves(self.request.type, self.plan["sizes"])
         last, places = departures[-1], places_of(self.batch_id, departures)
         if await self._is_made_here():
-            await self._write_rest(0, places)
+            # An entry that died before it waited for the first of them may have sent these.
+            await self._add_answers(departures[0])
+            await self._write_rest(last, places)
             return await self._end()
         for departure in departures:
             if not self.tally.silent:
@@ -86,7 +88,7 @@ class Coordinator:
             last = top_up(self.request, missing, last)
             await self._go(last)
         if self.tally.silent and await self.context.step("rest", partial(becomes_single, self.means.app)):
-            await self._write_rest(last.start + len(last.parts), places)
+            await self._write_rest(last, places)
         return await self._end()
 
     async def _is_made_here(self) -> bool:
@@ -102,9 +104,13 @@ class Coordinator:
         # Nothing is stored where it did not, which is nearly always: the handle behind the parts says so then.
         return (single or self.context.attempt > 1) and bool(await self.context.step("here", lambda: single))
 
-    async def _write_rest(self, start: int, places: Sequence[str]) -> None:
-        """Write here what is missing, as parts from number `start` on; those that have not gone out do not go."""
+    async def _write_rest(self, last: Departure, places: Sequence[str]) -> None:
+        """Write here what is missing, as parts behind those of `last`; parts that have not gone out do not go.
+
+        No part here has the number of another: of two answers by one number, whoever reads events counts the first.
+        """
         await self.means.stop_parts(self.batch_id)
+        start = last.start + len(last.parts)
         left = await self._empty(places)
         left = await self.context.step("left", lambda: left)
         sizes, rest = even_sizes(len(left), LARGEST) if left else (), [places[number] for number in left]
@@ -165,14 +171,20 @@ class Coordinator:
                 timeout=LONGEST,
             )  # fmt: skip
         except (HandleCancelledError, HandleExpiredError):
-            for told in await self.means.answers(correlation):
-                self.tally.add(told)
+            await self._add_answers(departure)
             items = await self.means.items(self.batch_id)
             self.tally.add_silent(departure.answered(self.batch_id, items, self.tally.told))
             return
         for event in resumed.events:
             self.tally.add(event.payload)
         self.tally.add_dead(len(resumed.dead))
+
+    async def _add_answers(self, departure: Departure) -> None:
+        """Add what parts have answered so far; what was written here has their correlation too, and is added there."""
+        sent = {one["subtask_id"] for one in departure.subtasks(self.batch_id)}
+        for told in await self.means.answers(departure.correlation(self.batch_id)):
+            if told["task_id"] in sent:
+                self.tally.add(told)
 
     async def _has_gone(self, correlation: str) -> bool:
         """Whether an earlier entry sent these parts: it registered their handle behind that."""
