@@ -26,6 +26,7 @@ from headrace.event_settings import EventSettings, KafkaSettings
 from tests.backends.s3 import new_site
 from tests.backends.server import die_with_parent
 from tests.backends.valkey import free_port
+from tests.freezing import send
 from tests.waiting import wait_until_sync
 
 #: How soon a silent member loses its partitions; the first to join waits half of it for others.
@@ -79,7 +80,7 @@ class KafkaBroker:
 
     def signal(self, number: signal.Signals) -> None:
         """Freeze it with SIGSTOP, let it go on with SIGCONT."""
-        os.kill(self.pid, number)
+        send(self.pid, number)
 
     def remove(self) -> None:
         """Stop it and remove its directory."""

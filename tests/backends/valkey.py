@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.backends.server import die_with_parent
+from tests.freezing import send
 from tests.waiting import wait_until_sync
 
 #: Another server program of this protocol, such as Redis itself. Read before tests clear the environment.
@@ -95,8 +96,7 @@ class ValkeyServer:
 
     def signal(self, number: signal.Signals) -> None:
         """Freeze it with SIGSTOP, let it go on with SIGCONT."""
-        assert self._process is not None
-        self._process.send_signal(number)
+        send(self.pid, number)
 
     def remove(self) -> None:
         """Stop it and remove its directory."""

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-import psutil
 
 from headrace import App
 from headrace.cli import main
@@ -24,7 +23,7 @@ from tests.backends.server import PostgresServer, die_with_parent
 from tests.faults.event_app import ASKED
 from tests.faults.failpoints import POINTS, Failpoint, format_points, install, parse_points
 from tests.faults.site import ROOT
-from tests.waiting import wait_until, wait_until_sync
+from tests.waiting import wait_until
 
 #: Rows of a batch.
 BATCH = 25
@@ -108,16 +107,6 @@ def _id_of(row: Any) -> str:
     headers = json.loads(row["headers"])
     pairs = headers.items() if isinstance(headers, dict) else headers
     return next(value for name, value in pairs if name == "id")
-
-
-def is_frozen(process: subprocess.Popen[bytes]) -> bool:
-    """Say whether a process is stopped by SIGSTOP."""
-    return psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
-
-
-def until_frozen(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a process is stopped by SIGSTOP."""
-    wait_until_sync(lambda: is_frozen(process), message="a relay that is frozen")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from headrace.wiring import migrate
 from tests.backends.server import PostgresServer
 from tests.faults.event_app import TABLES
 from tests.faults.event_line import APP
-from tests.faults.event_relays import BATCH, Relays, until_frozen
+from tests.faults.event_relays import BATCH, Relays
 from tests.faults.failpoints import Action, Failpoint
+from tests.freezing import until_frozen
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.faults
@@ -80,7 +81,7 @@ async def test_a_relay_that_was_frozen_beyond_its_term_brings_nothing_into_disor
     async with await prepared(relays) as app:
         await relays.emit(app, KEYS, range(20))
         frozen = relays.start("relay", point=Failpoint(place, Action.STOP, 3))
-        until_frozen(frozen)
+        until_frozen(frozen.pid)
         await relays.emit(app, KEYS, range(20, 40))
         if not waits:
             await relays.end_term()

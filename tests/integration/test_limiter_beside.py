@@ -159,7 +159,7 @@ async def test_a_server_that_is_frozen_holds_up_nothing_else(server: ValkeyServe
     app, call, free = limited_app(server, started, rate="100/s", burst=2)
     async with app.worker():
         await (await call.enqueue(0)).result(timeout=10)
-        os.kill(server.pid, signal.SIGSTOP)
+        server.signal(signal.SIGSTOP)
         try:
             batch = await app.submit(call, range(3))
             for _ in range(2):
@@ -167,7 +167,7 @@ async def test_a_server_that_is_frozen_holds_up_nothing_else(server: ValkeyServe
             # A unit may have been on its way when the server froze.
             assert len(started) <= 2
         finally:
-            os.kill(server.pid, signal.SIGCONT)
+            server.signal(signal.SIGCONT)
         await batch.wait(timeout=30)
         assert len(started) == 4
 
