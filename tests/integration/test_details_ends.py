@@ -308,32 +308,46 @@ async def test_parts_of_a_coordinator_that_died_wait_in_no_closed_queue(
         assert {entry.data["subtask_id"] for entry in entries if entry.type == "item"} == {f"{batch_id}:2"}
 
 
-async def test_what_parts_answered_before_their_coordinator_died_is_told_beside_the_rest(
+async def test_what_parts_did_whose_coordinator_died_is_told_beside_what_is_made_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch as its events tell it is whole, and the bill has both: parts that went out, and what was made here."""
-    send = Coordinator._send
+    """One answered before, one of them failed after it had paid, and one answers while the successor begins."""
+    send, stop, stopped = Coordinator._send, Means.stop_parts, asyncio.Event()
 
-    async def first_alone(means: Means, part: Part) -> Written:
-        if part.subtask_id.endswith(":0"):
-            return await write(means, part)
-        raise RuntimeError("as planned")
+    async def writing(means: Means, part: Part) -> Written:
+        if part.subtask_id.endswith(":2"):
+            await stopped.wait()
+        return await write(means, part)
 
     async def sending(self: Coordinator, *given: Any) -> None:
         await send(self, *given)
         await wait_until(lambda: self.means.answers(self.batch_id))
+        await wait_until(lambda: self.means.failures(self.batch_id))
         await self.means.app.pause(SUBTASKS_QUEUE, reason=REASON)
         raise ConnectionError("as planned")
 
-    monkeypatch.setattr("headrace.apps.details.agents.write", first_alone)
-    monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("100ms", max_attempts=100))
+    async def stopping(means: Means, batch_id: str) -> None:
+        await stop(means, batch_id)
+        stopped.set()
+
+        async def two_answered() -> bool:
+            return len(await means.answers(batch_id)) == 2
+
+        await wait_until(two_answered)
+
+    monkeypatch.setattr("headrace.apps.details.writing.PAUSES", (0.001, 0.002))
+    monkeypatch.setattr("headrace.apps.details.agents.write", writing)
+    monkeypatch.setattr("headrace.apps.details.agents.RETRY", Backoff.fixed("1ms", max_attempts=1))
     monkeypatch.setattr(Coordinator, "_send", sending)
-    async with details_on("memory", tmp_path) as world:
-        batch_id, entries = await world.make(count=12)
+    monkeypatch.setattr(Means, "stop_parts", stopping)
+    async with details_on("memory", tmp_path, faults=[Fault.parse("tool_call:contains=:1.")]) as world:
+        batch_id, entries = await world.make(count=25)
         ending = entries[-1].data
         assert (ending["status"], ending["calls"], ending["dead_letters"]) == ("completed", world.provider.count(), 0)
+        parts = {entry.data["subtask_id"] for entry in entries if entry.type == "item"}
+        assert parts == {f"{batch_id}:{number}" for number in (0, 2, 3)} and ending["failures"] > 0
         state = await world.rebuilt(batch_id, entries[0].data["session_id"])
-        assert (len(state.items), state.calls) == (12, ending["calls"])
+        assert len(state.items) == 25
 
 
 async def test_what_is_written_here_is_on_the_bill_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,46 @@ def test_an_idle_loop_is_woken() -> None:
     assert ended.value.code == TERMINATED and time.monotonic() - began < 15
 
 
+def test_what_others_left_is_ended_in_order_too() -> None:
+    """The work has ended, and the loop ends what it left behind when the signal comes: that goes on to its end."""
+    steps, left = list[str](), set[asyncio.Task[None]]()
+
+    async def leave() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0)
+            steps.append("ended")
+
+    async def work() -> int:
+        left.add(asyncio.create_task(leave()))
+        await asyncio.sleep(0)
+        return 7
+
+    with pytest.raises(SystemExit) as ended:
+        run_in_order(work())
+    assert (ended.value.code, steps) == (TERMINATED, ["ended"])
+
+
+def test_ctrl_c_reaches_the_work() -> None:
+    """It is cancelled, as `asyncio.run` does, and ends in order."""
+    steps = list[str]()
+
+    async def work() -> None:
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            steps.append("ended")
+            raise
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_order(work())
+    assert steps == ["ended"]
+
+
 @pytest.mark.parametrize("fails", [True, False])
 def test_it_is_told_however_the_work_ends(fails: bool) -> None:
     """In its last step, when there is nothing left to cancel, or where its own end fails."""

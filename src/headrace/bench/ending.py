@@ -27,31 +27,30 @@ def left_in_order() -> Iterator[None]:
 
 
 def run_in_order(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; SIGTERM cancels it, each time it comes, and raises SystemExit once it has ended.
+    """Run a coroutine to its end; SIGTERM cancels it, each time it comes, and raises SystemExit once all has ended.
 
     As `asyncio.run` does for Ctrl-C: raised wherever the event loop stands, it would be lost what the loop was about to
-    wake, and what is to be ended in order would wait for it without end.
+    wake, and what is to be ended in order would wait for it without end. That holds while the loop is closed, too.
     """
-    is_told = False
+    is_told, runner = False, asyncio.Runner()
+    loop = runner.get_loop()
+    task = loop.create_task(work)
 
-    async def run() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    def cancel(number: int, frame: FrameType | None) -> None:
+        nonlocal is_told
+        is_told = True
+        if not task.done():
+            loop.call_soon_threadsafe(task.cancel)
 
-        def cancel(number: int, frame: FrameType | None) -> None:
-            nonlocal is_told
-            is_told = True
-            if task is not None:
-                loop.call_soon_threadsafe(task.cancel)
+    async def outcome() -> T:
+        return await task
 
-        before = signal.signal(signal.SIGTERM, cancel)
-        try:
-            return await work
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
+    before = signal.signal(signal.SIGTERM, cancel)
     try:
-        return asyncio.run(run())
+        with runner:
+            return runner.run(outcome())
     finally:
+        signal.signal(signal.SIGTERM, before)
         # However it ended: its cleanup may have failed, or it was at its end already.
         if is_told:
             sys.exit(TERMINATED)

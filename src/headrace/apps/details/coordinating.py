@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -56,11 +56,15 @@ class Coordinator:
     plan: dict[str, Any]
     tally: Tally = field(default_factory=Tally)
     #: Departures that are known to have gone, by their correlation ids.
-    _gone: set[str] = field(default_factory=set)
+    _gone: set[str] = field(default_factory=set, init=False)
+    #: The departure that nobody waits for: what its parts have told is looked up at the end.
+    _unwaited: Departure | None = field(default=None, init=False)
+    #: Whether its parts said nothing for so long that nothing more is asked for.
+    _is_silent: bool = field(default=False, init=False)
     #: The names that were taken when the batch began, for its first parts.
-    _taken: tuple[str, ...] | None = None
+    _taken: tuple[str, ...] | None = field(default=None, init=False)
     #: What was delivered, once no place is empty: then nothing comes behind it.
-    _whole: Delivered | None = None
+    _whole: Delivered | None = field(default=None, init=False)
 
     @property
     def order(self) -> Order:
@@ -73,21 +77,21 @@ class Coordinator:
         last, places = departures[-1], places_of(self.batch_id, departures)
         if await self._is_made_here():
             # An entry that died before it waited for the first of them may have sent these.
-            await self._add_answers(departures[0])
+            self._unwaited = departures[0]
             await self._write_rest(last, places)
             return await self._end()
         for departure in departures:
-            if not self.tally.silent:
+            if not self._is_silent:
                 last = departure
                 await self._go(departure)
         for turn in range(MOST_TOP_UPS):
             # Where parts have not answered for so long others would not either.
-            missing = [] if self.tally.silent else await self._missing(turn, last, places)
+            missing = [] if self._is_silent else await self._missing(turn, last, places)
             if not missing:
                 break
             last = top_up(self.request, missing, last)
             await self._go(last)
-        if self.tally.silent and await self.context.step("rest", partial(becomes_single, self.means.app)):
+        if self._is_silent and await self.context.step("rest", partial(becomes_single, self.means.app)):
             await self._write_rest(last, places)
         return await self._end()
 
@@ -120,11 +124,11 @@ class Coordinator:
                 style=self.request.style, batch_index=index, batches=len(sizes),
             )  # fmt: skip
             # Kept, so that the same is asked after a death: what was answered is not paid for again.
-            avoid = await self.context.step(f"avoid-{index}", self._avoid)
+            avoid = await self.context.step(f"rest-avoid-{index}", self._avoid)
             own, rest = tuple(rest[:size]), rest[size:]
             write_here = partial(self._write_here, asked, tuple(avoid), own)
             try:
-                told = await self.context.step(f"part-{index}", write_here)
+                told = await self.context.step(f"rest-part-{index}", write_here)
             except ProviderError:
                 if not self.context.last_try:
                     raise
@@ -171,20 +175,18 @@ class Coordinator:
                 timeout=LONGEST,
             )  # fmt: skip
         except (HandleCancelledError, HandleExpiredError):
-            await self._add_answers(departure)
-            items = await self.means.items(self.batch_id)
-            self.tally.add_silent(departure.answered(self.batch_id, items, self.tally.told))
+            self._unwaited, self._is_silent = departure, True
             return
         for event in resumed.events:
             self.tally.add(event.payload)
         self.tally.add_dead(len(resumed.dead))
 
-    async def _add_answers(self, departure: Departure) -> None:
-        """Add what parts have answered so far; what was written here has their correlation too, and is added there."""
-        sent = {one["subtask_id"] for one in departure.subtasks(self.batch_id)}
+    async def _add_unwaited(self, departure: Departure, items: Iterable[Mapping[str, Any]]) -> None:
+        """Add what its parts have told; those that had their time and told nothing are done if their items are here."""
         for told in await self.means.answers(departure.correlation(self.batch_id)):
-            if told["task_id"] in sent:
-                self.tally.add(told)
+            self.tally.add(told)
+        if self._is_silent:
+            self.tally.add_silent(departure.answered(self.batch_id, items, self.tally.told))
 
     async def _has_gone(self, correlation: str) -> bool:
         """Whether an earlier entry sent these parts: it registered their handle behind that."""
@@ -236,7 +238,9 @@ class Coordinator:
         request = self.request
         delivered = self._whole or await self.means.delivered(self.batch_id)
         items = delivered.items
-        if self.tally.dead:
+        if self._unwaited is not None:
+            await self._add_unwaited(self._unwaited, items)
+        if self.tally.dead or self._unwaited is not None:
             for told in await self.means.failures(self.batch_id):
                 self.tally.add_sums(told)
         first = await self.means.first_response(self.batch_id, delivered, self.order)

@@ -82,7 +82,7 @@ async def end_early(means: Means, told: Mapping[str, Any], batch_id: str, status
 async def _tally(means: Means, batch_id: str) -> Tally:
     """Return what the parts of a batch have come to, as far as they told."""
     tally = Tally()
-    # In single-call mode nothing goes out, and parts answer as those of the first departure.
+    # Parts written by the coordinator answer as those of the first departure, also where none went out.
     for number in range(1, max(1, len(await means.departures(batch_id))) + 1):
         for told in await means.answers(departure_id(batch_id, number)):
             tally.add(told)

@@ -144,7 +144,7 @@ class Means:
         return [entry.data for entry in await self.app.feed(failures_name(batch_id)).read(0, PAGE)]
 
     async def departures(self, batch_id: str) -> list[BatchView]:
-        """Return the jobs of a batch's parts, those that went out together as one; none in single-call mode."""
+        """Return the jobs of a batch's parts, those that went out together as one."""
         found: list[BatchView] = []
         inspect = self.app.runtime.stores.inspect
         while (gone := await inspect.find_batch(SUBTASK_TASK, departure_id(batch_id, len(found) + 1))) is not None:

@@ -20,18 +20,18 @@ class Tally:
     tasks: list[dict[str, Any]] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
     base: list[Measured] = field(default_factory=list)
-    #: Whether parts said nothing for so long that nothing more is asked for.
-    silent: bool = False
     #: Parts that told what they wrote.
     told: set[str] = field(default_factory=set)
 
     def add(self, told: Mapping[str, Any]) -> None:
-        """Add a part that was written."""
+        """Add a part that was written, once: the log of events may tell it again."""
+        if told["task_id"] in self.told:
+            return
+        self.told.add(told["task_id"])
         self.add_sums(told)
         self.tasks.append({"status": "completed", "seconds": told.get("seconds", 0.0)})
         self.measured += read_measured(told)
         self.base += read_measured(told, "base")
-        self.told.add(str(told.get("task_id", "")))
 
     def add_sums(self, told: Mapping[str, Any]) -> None:
         """Add what something cost, whatever came of it."""
@@ -40,7 +40,6 @@ class Tally:
 
     def add_silent(self, answered: Iterable[bool]) -> None:
         """Add parts of which some told nothing in time: those whose items are all there are done all the same."""
-        self.silent = True
         for done in answered:
             if done:
                 self.tasks.append({"status": "completed", "seconds": None})
