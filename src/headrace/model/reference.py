@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,25 +174,24 @@ def spell(text: str) -> list[str | Reference]:
 
 
 def _spelled(value: Any) -> Iterator[str | Reference]:
-    if not isinstance(value, list | dict):
-        yield json_text(value)
-    elif isinstance(value, list):
-        yield "["
-        for place, item in enumerate(value):
-            if place:
-                yield ","
-            yield from _spelled(item)
-        yield "]"
-    elif _is_literal(value):
-        yield json_text(value[_LITERAL])
-    elif (reference := parse_reference(value)) is not None:
-        yield reference
-    else:
-        yield "{"
-        for place, (key, item) in enumerate(value.items()):
-            yield f"{',' if place else ''}{json_text(key)}:"
-            yield from _spelled(item)
-        yield "}"
+    if isinstance(value, list):
+        return _joined("[]", [("", item) for item in value])
+    if not isinstance(value, dict):
+        return iter([json_text(value)])
+    if _is_literal(value):
+        return iter([json_text(value[_LITERAL])])
+    reference = parse_reference(value)
+    if reference is None:
+        return _joined("{}", [(f"{json_text(key)}:", item) for key, item in value.items()])
+    return iter([reference])
+
+
+def _joined(brackets: str, members: Sequence[tuple[str, Any]]) -> Iterator[str | Reference]:
+    """Yield the parts of a list or object: of each member what stands before its value, and that."""
+    for place, (name, value) in enumerate(members):
+        yield f"{',' if place else brackets[0]}{name}"
+        yield from _spelled(value)
+    yield brackets[1] if members else brackets
 
 
 def replace_references(value: Any, others: Mapping[Reference, Reference]) -> Any:

@@ -109,7 +109,11 @@ class JobRules:
             self._breach("attempt never falls", f"job {job.id}: from {before.attempt} to {now.attempt}")
         elif now.attempt > before.attempt:
             self._check_claim(job, before, now, request)
-        elif before.state is JobState.RUNNING:
+        else:
+            self._check_attempt(job, before, now, request)
+
+    def _check_attempt(self, job: Job, before: Seen, now: Seen, request: Request) -> None:
+        if before.state is JobState.RUNNING:
             self._check_end(job, before, now, request)
         elif before.state is JobState.PARKED and request.verb != "stage_jobs":
             self._woken[job.id] = before.run_at
