@@ -85,10 +85,10 @@ async def test_a_checker_that_sees_a_loss_says_so(fragile_redis: Site) -> None:
         run.load(2, pause=0.02)
         await run.more(100)
         await run.observe()
-        [job, *_] = (job for line in run.acknowledged() for job in line.get("jobs", ()))
-        digits = job.replace("-", "")
         server = run.site.server
-        await wait_until(lambda: "finished_at" in server.call("HKEYS", f"{{site}}:job:{digits}"))
+        jobs = {job.replace("-", "") for line in run.acknowledged() for job in line.get("jobs", ())}
+        ended = "{site}:ended:succeeded:default"
+        [digits, *_] = await wait_until(lambda: jobs.intersection(server.call("ZRANGE", ended, 0, -1).split()))
         server.call("DEL", f"{{site}}:job:{digits}")
         for name in ("jobs:default", "ended:succeeded:default"):
             server.call("ZREM", f"{{site}}:{name}", digits)

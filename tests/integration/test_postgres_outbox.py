@@ -83,6 +83,26 @@ async def test_two_who_release_two_rows_of_one_key_leave_nothing_held(on: Events
     assert await on.waiting() == [third]
 
 
+@pytest.mark.parametrize("drop", [True, False])
+async def test_what_is_parked_while_a_release_waits_stays_parked(on: Events, drop: bool) -> None:
+    """It was not looked at for what it holds: that would stay held behind nothing."""
+    first, behind, other, held = await on.emit("a", "a", "b", "b")
+    await on.park(first)
+    release: list[asyncio.Task[list[int]]] = []
+
+    async def meanwhile() -> None:
+        release.append(asyncio.create_task(on.ports.outbox.release_parked([first, other], drop=drop)))
+        await lock_waits(on.schema)
+        await on.park(other)
+        assert await on.hold(held) == [held]
+
+    await in_transaction(on.database, [("hold_events", {"positions": [behind]})], meanwhile)
+    assert await release[0] == [first]
+    assert await on.waiting() == ([behind] if drop else [first, behind])
+    assert await on.ports.outbox.release_parked([other], drop=drop) == [other]
+    assert await on.waiting() == ([behind, held] if drop else [first, behind, other, held])
+
+
 async def test_whatever_relays_and_operators_do_at_once_nothing_stays_held(on: Events) -> None:
     """Ten that park, hold and release rows of three keys at once, then all parked rows are released: all rows wait."""
     chance = Random(8)

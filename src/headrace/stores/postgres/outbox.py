@@ -77,7 +77,9 @@ class PostgresOutbox:
 
         async def work(tx: Transaction) -> list[int]:
             locked = await tx.fetch("lock_parked", positions=list(positions))
-            rows = await tx.fetch("drop_parked" if drop else "release_parked", positions=list(positions))
+            # Those alone: behind what was parked since then there may be held rows that nobody would look for.
+            own = sorted({row["position"] for row in locked}.intersection(positions))
+            rows = await tx.fetch("drop_parked" if drop else "release_parked", positions=own)
             keys = sorted({(row["topic"], row["key"]) for row in locked})
             await tx.fetch("free_held", topics=[topic for topic, _ in keys], keys=[key for _, key in keys])
             return sorted(row["position"] for row in rows)
