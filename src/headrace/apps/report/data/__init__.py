@@ -1,0 +1,1 @@
+"""What the stages hand on: pydantic values, JSON on the way."""

@@ -1,0 +1,51 @@
+"""What a user can do wrong with reports. A class's docstring is its default message.
+
+HeadraceError
+└── ConfigError                  exit code 2, HTTP 422
+    ├── UnsafeFileError          the file could harm who opens it (unsafe_archive)
+    ├── UnreadableFileError      it is no file of test cases (unreadable_file)
+    ├── NoCasesError             there are no test cases in it (no_cases)
+    ├── RulesError               the rules of modules break a rule (invalid_rules)
+    ├── PreviousReportError      what --previous names is no report (invalid_previous)
+    └── OutputError              the report cannot be written where it should (invalid_input)
+"""
+
+from __future__ import annotations
+
+from headrace import ConfigError
+
+
+class UnsafeFileError(ConfigError):
+    """The file could harm who opens it. Save it anew as XLSX, without macros, links and passwords."""
+
+    code = "unsafe_archive"
+
+
+class UnreadableFileError(ConfigError):
+    """The file cannot be read as test cases. Give an .xlsx, .xls, .ods, .csv or JUnit .xml file."""
+
+    code = "unreadable_file"
+
+
+class NoCasesError(ConfigError):
+    """No test cases were found. Name a sheet whose header has a case id, a title or a result."""
+
+    code = "no_cases"
+
+
+class RulesError(ConfigError):
+    """The rules of modules cannot be used. Correct the named key of the file and start again."""
+
+    code = "invalid_rules"
+
+
+class PreviousReportError(ConfigError):
+    """That is no report. Give the report.json that an earlier report wrote."""
+
+    code = "invalid_previous"
+
+
+class OutputError(ConfigError):
+    """The report cannot be written there. Name a folder that you may write with --out."""
+
+    code = "invalid_input"
