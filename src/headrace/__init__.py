@@ -14,6 +14,7 @@ from headrace.model.error_class import ErrorClass
 from headrace.model.errors import (
     BlobStoreError,
     BreakerOpenError,
+    BudgetUsedUpError,
     BusUnavailableError,
     ConfigError,
     ConflictError,
@@ -109,6 +110,7 @@ __all__ = [
     "Breaker",
     "BreakerOpenError",
     "Budget",
+    "BudgetUsedUpError",
     "BudgetView",
     "BusUnavailableError",
     "Cancel",

@@ -150,13 +150,14 @@ class Run:
         """Cancel the run: what waits ends at once, what runs is asked to stop. Raises NotFoundError."""
         return await self._app.run_service.cancel(self.id)
 
-    async def rerun(self, from_node: str | None = None) -> Run:
+    async def rerun(self, from_node: str | None = None, *, key: str | None = None) -> Run:
         """Run the graph once more on the same input, once this run has ended, and return the new run.
 
         Nodes that are given what they were given here keep their output. From `from_node` on they run again, and what
-        is behind it where its input has changed. Raises NotFoundError, InvalidInputError.
+        is behind it where its input has changed. `key`: idempotency key, unique per workflow: asked again for the same
+        it is the same run. Raises NotFoundError, InvalidInputError, ConflictError.
         """
-        return Run(self._app, await self._app.run_service.rerun(self.id, from_node))
+        return Run(self._app, await self._app.run_service.rerun(self.id, from_node, key=key))
 
 
 class _Patience:

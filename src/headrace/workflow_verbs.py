@@ -172,6 +172,13 @@ class WorkflowVerbs:
         known = ", ".join(sorted(self._workflows))
         return None if stored else f"no workflow of that name is declared here or stored; this app has: {known}"
 
+    async def find_run_by_key(self: Any, workflow: str, key: str) -> Run | None:
+        """Return the run of a workflow that was started under a key, if there is one, while it is kept."""
+        from headrace.runs import Run
+
+        found = await self.run_service.find(workflow, check_key("key", key))
+        return None if found is None else Run(self, found)
+
     def find_run(self: Any, run_id: UUID | str) -> Run:
         """Return the handle of a run. Raises InvalidInputError for what is no id."""
         from headrace.runs import Run

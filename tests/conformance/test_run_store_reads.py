@@ -47,6 +47,17 @@ async def test_runs_are_listed_by_workflow_and_state(on: Scenario, runs: Runs) -
     assert (await runs.store.list_runs(state=RunState.SUCCEEDED))[0] == await runs.run(first)
 
 
+async def test_a_run_is_found_by_its_key(runs: Runs) -> None:
+    """A key belongs to a workflow; runs without one, and those of other workflows, are not found by it."""
+    first = await runs.start(workflow="w", key="order-7", body_hash="a")
+    await runs.start(workflow="w")
+    other = await runs.start(workflow="v", key="order-7", body_hash="a")
+
+    assert await runs.store.list_runs(workflow="w", key="order-7") == [await runs.run(first)]
+    assert [view.id for view in await runs.store.list_runs(workflow="v", key="order-7")] == [other]
+    assert await runs.store.list_runs(workflow="w", key="order-8") == []
+
+
 @pytest.mark.parametrize("workflow", [None, "w"])
 @pytest.mark.parametrize("state", [None, RunState.RUNNING])
 async def test_pages_of_runs_leave_out_nothing_and_repeat_nothing(

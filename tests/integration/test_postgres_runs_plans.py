@@ -101,6 +101,7 @@ WAYS = {
     "get_run": {"runs_pkey"},
     "final_runs": {"runs_pkey"},
     "list_runs": {"runs_pkey", "runs_workflow", "runs_state"},
+    "find_run": {"runs_pkey", "idempotency_keys_pkey"},
     "prune_runs": {"runs_finished", "runs_pkey", "run_nodes_pkey", "run_joins_pkey", "idempotency_keys_pkey"},
     "prune_signals": {"signals_sent", "signals_awaited", "signals_pkey", "jobs_parked"},
     "prune_snapshots": {"runs_snapshot"},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-from headrace.llm.switches import MemoUse
+from headrace.llm.switches import MemoUse, OnBudget
 from headrace.model.calls import Origin, Purpose
 from headrace.model.llm import Answer, CompletionRequest
 from headrace.model.usage import Usage
@@ -39,6 +39,7 @@ class Ask:
     #: key whose stored answer the new one replaces as well; empty: none
     renews: str = ""
     manner: Manner = Manner.WHOLE
+    on_budget: OnBudget = OnBudget.WAIT
 
 
 class Watcher(Protocol):

@@ -15,9 +15,10 @@ from headrace.llm.ask import Ask, Asked, Manner
 from headrace.llm.calling import Caller, Means
 from headrace.llm.endpoint import Endpoint
 from headrace.llm.flights import Flight, Flights
-from headrace.llm.switches import MemoUse, Switches
-from headrace.llm.waiting import MustWaitError
+from headrace.llm.switches import MemoUse, OnBudget, Switches
+from headrace.llm.waiting import BudgetWaitError, MustWaitError
 from headrace.model.calls import Origin, Purpose, current_origin
+from headrace.model.errors import BudgetUsedUpError
 from headrace.model.llm import CompletionRequest, TextPart
 from headrace.model.parking import ParkRequested
 from headrace.model.provider_errors import BadOutputError
@@ -90,16 +91,18 @@ class Asker:
             key, memo = _key_in_job(key, asker), MemoUse.USE
         return Ask(
             request=request, key=key, purpose=purpose, origin=origin, memo=memo,
-            keeps_slot=origin.job_id is not None, renews=renews, manner=manner,
+            keeps_slot=origin.job_id is not None, renews=renews, manner=manner, on_budget=switches.on_budget,
         )  # fmt: skip
 
     def _flight(self, ask: Ask) -> tuple[Flight, bool]:
         """A flight that asks this, and whether it was begun here."""
         # Whoever wants an answer of their own does not share one.
         shared = ask.memo is MemoUse.USE
-        if shared and (flight := self._flights.find(ask.key)) is not None:
+        # Nor does who is not to wait share the wait of somebody else: of the two calls the ledger lets one be made.
+        key = ask.key if ask.on_budget is OnBudget.WAIT else f"{ask.key} {ask.on_budget}"
+        if shared and (flight := self._flights.find(key)) is not None:
             return flight, False
-        return self._flights.begin(ask.key, lambda flight: self._buy(ask, flight), shared=shared), True
+        return self._flights.begin(key, lambda flight: self._buy(ask, flight), shared=shared), True
 
     async def _buy(self, ask: Ask, flight: Flight) -> Asked:
         # In the context of who asked first: the call is on that attempt's bill, also where the attempt was cancelled.
@@ -124,6 +127,9 @@ class Asker:
         return Asked(asked.answer, shared)
 
     async def _wait_or_park(self, ask: Ask, error: MustWaitError) -> None:
+        if isinstance(error, BudgetWaitError) and ask.on_budget is OnBudget.FAIL:
+            fix = "raise it with `headrace llm budget`, then run the work again"
+            raise BudgetUsedUpError(f"the budget of {error.scope} has no room for the call: {fix}") from None
         if ask.keeps_slot:
             self._means.tally[counting.PARKED] += 1
             raise ParkRequested(error.wait, error.reason) from None

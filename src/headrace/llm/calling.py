@@ -25,7 +25,7 @@ from headrace.llm.ledger import Ledger
 from headrace.llm.pace import Paces
 from headrace.llm.quota import Quotas, QuotaWait, Reservation
 from headrace.llm.sizes import Sizes
-from headrace.llm.switches import MemoUse
+from headrace.llm.switches import MemoUse, OnBudget
 from headrace.llm.waiting import BudgetLooks, MustWaitError, Patience
 from headrace.model.calls import NewCall, Opening, Settlement, Verdict
 from headrace.model.errors import HeadraceError
@@ -76,7 +76,8 @@ class Caller:
     async def buy(self, ask: Ask, watcher: Watcher) -> Asked:
         """The answer to a request, from the memo or from the provider. Raises ProviderError, MustWaitError."""
         await self._load_prices()
-        patience = Patience(self._looks, keeps_slot=ask.keeps_slot)
+        waits = ask.on_budget is OnBudget.WAIT
+        patience = Patience(self._looks, keeps_slot=ask.keeps_slot, waits_for_budgets=waits)
         asked_at = time.time_ns()
         while True:
             call = self._new_call(ask)

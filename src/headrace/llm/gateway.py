@@ -22,7 +22,7 @@ from headrace.llm.plain import extract_plain
 from headrace.llm.prompts import conversation, stop_sequences
 from headrace.llm.results import Completion, Extraction
 from headrace.llm.schema import plain_schema
-from headrace.llm.switches import MemoUse, Switches
+from headrace.llm.switches import MemoUse, OnBudget, Switches
 from headrace.model.budget import check_tenant
 from headrace.model.errors import InvalidInputError
 from headrace.model.llm import AnswerStyle, CompletionRequest, FinishReason, Message
@@ -52,13 +52,17 @@ class LLM:
         """`model`: the name of a configured model; empty: the default one."""
         self._models, self._model, self._switches = models, model, switches or Switches()
 
-    def using(self, model: str | None = None, *, tenant: str | None = None, memo: MemoUse | str | None = None) -> LLM:
+    def using(
+        self, model: str | None = None, *, tenant: str | None = None, memo: MemoUse | str | None = None,
+        on_budget: OnBudget | str | None = None,
+    ) -> LLM:  # fmt: skip
         """The same with another model, for a tenant, or with another use of stored answers; None keeps what is.
 
         `model`: NAME of `[llm.models.NAME]`. `tenant`: calls count against the budget `tenant:NAME`, and share stored
         answers with the tenant's calls alone. `memo`: "use" (an equal ask costs nothing), "fresh" (buy a new answer
         and keep that) or "bypass" (neither read nor keep). In a job both buy an equal ask once, however often the job
-        runs; give each a `sample` of its own where several answers are wanted. Raises InvalidInputError.
+        runs; give each a `sample` of its own where several answers are wanted. `on_budget`: what a call does that a
+        budget has no room for: "wait" until it is raised, or "fail" with BudgetUsedUpError. Raises InvalidInputError.
 
             summary = await app.llm.using("strong", tenant="acme").complete("Summarise: …")
         """
@@ -67,6 +71,8 @@ class LLM:
             switches = replace(switches, tenant=check_tenant(tenant))
         if memo is not None:
             switches = replace(switches, memo=_memo_use(memo))
+        if on_budget is not None:
+            switches = replace(switches, on_budget=_on_budget(on_budget))
         return LLM(self._models, self._model if model is None else self._models.check(model), switches)
 
     @property
@@ -323,6 +329,13 @@ class LLM:
             stop=stop,
             sample=sample,
         )
+
+
+def _on_budget(value: object) -> OnBudget:
+    try:
+        return OnBudget(str(value))
+    except ValueError:
+        raise InvalidInputError("on_budget", 'must be "wait" or "fail"', value) from None
 
 
 def _memo_use(value: object) -> MemoUse:

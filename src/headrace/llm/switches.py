@@ -20,6 +20,15 @@ class MemoUse(StrEnum):
     BYPASS = "bypass"
 
 
+class OnBudget(StrEnum):
+    """What a call does that a budget has no room for."""
+
+    #: wait until the budget is raised, or the day is over; in a job without a slot
+    WAIT = "wait"
+    #: raise BudgetUsedUpError, so that its caller can go on without an answer
+    FAIL = "fail"
+
+
 @dataclass(frozen=True, slots=True)
 class Switches:
     """What holds for all calls of one `LLM`."""
@@ -27,3 +36,4 @@ class Switches:
     memo: MemoUse = MemoUse.USE
     #: whose memo and budget; None: everybody's memo, no budget of a tenant
     tenant: str | None = None
+    on_budget: OnBudget = OnBudget.WAIT

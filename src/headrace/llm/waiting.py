@@ -24,6 +24,14 @@ class MustWaitError(Exception):
         self.wait, self.reason = wait, reason
 
 
+class BudgetWaitError(MustWaitError):
+    """A call has to wait until a budget is raised."""
+
+    def __init__(self, wait: timedelta, scope: str) -> None:
+        super().__init__(wait, f"the budget of {scope} to be raised")
+        self.scope = scope
+
+
 class BudgetLooks:
     """When calls look again at a budget that had no room for them: the more there are, the later.
 
@@ -46,8 +54,9 @@ class BudgetLooks:
 class Patience:
     """How long one call may wait where it stands: as long as it takes, or in a slot `KEEP_SLOT` in all."""
 
-    def __init__(self, looks: BudgetLooks, *, keeps_slot: bool) -> None:
+    def __init__(self, looks: BudgetLooks, *, keeps_slot: bool, waits_for_budgets: bool = True) -> None:
         self._left: timedelta | None = KEEP_SLOT if keeps_slot else None
+        self._waits_for_budgets = waits_for_budgets
         self._look = _FIRST_LOOK
         self._looks = looks
 
@@ -65,7 +74,10 @@ class Patience:
         """Wait before the next look, for what the store refused. Raises MustWaitError."""
         match opening.verdict:
             case Verdict.OVER_BUDGET:
-                await self._pause(self._looks.refused(), f"the budget of {opening.scope} to be raised")
+                refused = BudgetWaitError(self._looks.refused(), str(opening.scope))
+                if not self._waits_for_budgets:
+                    raise refused
+                await self._pause(refused.wait, refused)
             case Verdict.DAY_FULL:
                 await self._pause(_DAY_LOOK, "the pool's requests of another day")
             case Verdict.ENDED:
@@ -80,10 +92,13 @@ class Patience:
         wait, self._look = self._look, min(self._look * 1.5, _LONGEST_LOOK)
         await self._pause(wait, reason)
 
-    async def _pause(self, wait: timedelta, reason: str) -> None:
+    async def _pause(self, wait: timedelta, reason: str | BudgetWaitError) -> None:
         # Jitter: what waits for the same thing must not come back at once.
         wait *= random.uniform(0.7, 1.3)  # noqa: S311 - not for security
         if self._left is not None and wait > self._left:
-            raise MustWaitError(max(wait, _LONGEST_LOOK), reason)
+            longest = max(wait, _LONGEST_LOOK)
+            if isinstance(reason, BudgetWaitError):
+                raise BudgetWaitError(longest, reason.scope)
+            raise MustWaitError(longest, reason)
         await asyncio.sleep(wait.total_seconds())
         self.spend(wait.total_seconds())

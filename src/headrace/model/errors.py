@@ -18,6 +18,7 @@ HeadraceError
 ├── StoreVersionError           the store's schema is not ours
 ├── FenceLostError              this attempt no longer owns its job
 ├── BreakerOpenError            the job was failed without running: its circuit breaker is open
+├── BudgetUsedUpError           a budget has no room for a call of a model, and the call is not to wait
 ├── LimitTimeoutError           a rate limit lets nothing more pass in time (transient)
 ├── JobFailedError              the awaited job ended without a result
 │   └── JobCancelledError
@@ -210,6 +211,12 @@ class BreakerOpenError(HeadraceError):
     """A circuit breaker is open. Retry the job once what it calls works again, or declare on_open="wait"."""
 
     code = "breaker_open"
+
+
+class BudgetUsedUpError(HeadraceError):
+    """A budget has no room for the call. Raise it with `headrace llm budget`, then run the work again."""
+
+    code = "budget_used_up"
 
 
 class LimitTimeoutError(HeadraceError, TimeoutError):

@@ -32,10 +32,13 @@ class RunStore(Protocol):
         ...
 
     async def list_runs(
-        self, *, workflow: str | None = None, state: RunState | None = None, before: StartedAt | None = None,
-        limit: int = 50,
+        self, *, workflow: str | None = None, state: RunState | None = None, key: str | None = None,
+        before: StartedAt | None = None, limit: int = 50,
     ) -> list[RunView]:  # fmt: skip
-        """Return runs, the newest first; `before`: those behind that place, which is the last of another page."""
+        """Return runs, the newest first; `before`: those behind that place, which is the last of another page.
+
+        `key`, which goes with a workflow alone: the run that was started under it, if there is one.
+        """
         ...
 
     async def final_runs(self, run_ids: Sequence[UUID]) -> dict[UUID, RunView]:

@@ -155,12 +155,17 @@ class RunService:
             raise NotFoundError(f"no run {run_id}; `headrace run list` shows those there are")
         return view
 
-    async def rerun(self, run_id: UUID, first: str | None = None) -> UUID:
+    async def find(self, workflow: str, key: str) -> UUID | None:
+        """Return the run that was started under a key, while it is kept."""
+        found = await self._means.stores.runs.list_runs(workflow=check_name("workflow", workflow), key=key)
+        return found[0].id if found else None
+
+    async def rerun(self, run_id: UUID, first: str | None = None, *, key: str | None = None) -> UUID:
         """Run the graph of a final run once more, on the same input, and return the new run's id.
 
         Nodes that are given what they were given before keep their output, and nothing is paid for them; from node
         `first` on they run again, and those behind it where what they are given has changed. None: only what did not
-        succeed runs. Raises NotFoundError, InvalidInputError.
+        succeed runs. `key`: as of `start`. Raises NotFoundError, InvalidInputError, ConflictError.
         """
         view = await self.get(run_id)
         if not view.state.final:
@@ -175,7 +180,8 @@ class RunService:
         )
         given = await self._means.values.load(view.input)
         text = encode_json(given, field="input", most=MAX_VALUE_BYTES)
-        return await self._start(stored, text, json.loads(view.context), StartOptions(), "", (view.id, first))
+        body = "" if key is None else hash_text("rerun", str(run_id), first or "")
+        return await self._start(stored, text, json.loads(view.context), StartOptions(key), body, (view.id, first))
 
     async def cancel(self, run_id: UUID) -> CancelAnswer:
         """Cancel a run: what waits ends at once, what runs is asked to stop. Raises NotFoundError."""

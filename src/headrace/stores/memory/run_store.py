@@ -63,10 +63,13 @@ class MemoryRunStore:
 
     @atomic
     async def list_runs(
-        self, *, workflow: str | None = None, state: RunState | None = None, before: StartedAt | None = None,
-        limit: int = 50,
+        self, *, workflow: str | None = None, state: RunState | None = None, key: str | None = None,
+        before: StartedAt | None = None, limit: int = 50,
     ) -> list[RunView]:  # fmt: skip
         """Return runs, the newest first."""
+        if key is not None:
+            known = self._state.runs.keys.get((workflow or "", key))
+            return [] if known is None else [run_view(self._state.runs.rows[known])]
         chosen = (
             run
             for run in self._state.runs.rows.values()

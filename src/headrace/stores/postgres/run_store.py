@@ -59,10 +59,13 @@ class PostgresRunStore:
         return None if row is None else run_view(row)
 
     async def list_runs(
-        self, *, workflow: str | None = None, state: RunState | None = None, before: StartedAt | None = None,
-        limit: int = 50,
+        self, *, workflow: str | None = None, state: RunState | None = None, key: str | None = None,
+        before: StartedAt | None = None, limit: int = 50,
     ) -> list[RunView]:  # fmt: skip
         """Return runs, the newest first."""
+        if key is not None:
+            row = await self._database.fetch_one("find_run", workflow=workflow, key=key)
+            return [] if row is None else [run_view(row)]
         at, run_id = before or (None, None)
         rows = await self._database.fetch(
             "list_runs", workflow=workflow, state=state, before_at=at, before_id=run_id, limit=limit

@@ -59,10 +59,13 @@ class RedisRunStore:
         return runs[0] if runs else None
 
     async def list_runs(
-        self, *, workflow: str | None = None, state: RunState | None = None, before: StartedAt | None = None,
-        limit: int = 50,
+        self, *, workflow: str | None = None, state: RunState | None = None, key: str | None = None,
+        before: StartedAt | None = None, limit: int = 50,
     ) -> list[RunView]:  # fmt: skip
         """Return runs, the newest first: of each state the newest are found, and of these the newest of all."""
+        if key is not None:
+            known = await self._namespace.run("find_run", workflow or "", key)
+            return [] if known is None else await self._read_runs([known])
         states = [one.value for one in RunState if state in (None, one)]
         place = ("", "") if before is None else (micros(before[0]), before[1].hex)
         found = await self._namespace.run("find_runs", workflow or "", limit, *place, *states)
