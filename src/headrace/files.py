@@ -63,6 +63,29 @@ class Files:
             raise InvalidInputError("reference", "must be what app.files.put returned", reference)
         return await self._runtime().means.values.get_file(_run_of_task(run), file)
 
+    async def fetch(self, ref: str) -> bytes:
+        """Return an object of the bucket of `[blob_storage]` that others put there: "s3://BUCKET/KEY".
+
+        Raises InvalidInputError for what is no such reference, NotFoundError, BlobStoreError, ConfigError where the
+        blob storage is no bucket.
+        """
+        runtime = self._runtime()
+        key, blobs = _key_of(ref, runtime.settings.blob_storage.bucket), runtime.means.values.blobs
+        if blobs is None:
+            raise ConfigError("there is no blob storage to fetch from: set [blob_storage] in headrace.toml")
+        return await blobs.get_blob(key)
+
+
+def _key_of(ref: str, bucket: str) -> str:
+    scheme, _, rest = ref.partition("://")
+    named, _, key = rest.partition("/")
+    if scheme != "s3" or not named or not key:
+        raise InvalidInputError("reference", "must be s3://BUCKET/KEY", ref)
+    if named != bucket:
+        rule = f"must be in the bucket of [blob_storage], {bucket!r}" if bucket else "needs [blob_storage] bucket"
+        raise InvalidInputError("reference", rule, ref)
+    return key
+
 
 def _run_of_task(run: UUID | str | None) -> UUID:
     if run is not None:

@@ -31,6 +31,7 @@ from headrace.model_pools import Written, share_pools
 from headrace.model_rules import check_models
 from headrace.model_settings import ModelSettings
 from headrace.papers_settings import PaperSettings
+from headrace.report_settings import ReportSettings
 from headrace.service_settings import ServiceSettings, check_service
 from headrace.webhook_settings import WebhookSettings, check_webhooks
 from headrace.workflow_settings import BlobSettings, SchedulerSettings, check_blobs, check_scheduler
@@ -200,6 +201,7 @@ class Settings:
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     papers: PaperSettings = field(default_factory=PaperSettings)
     details: DetailSettings = field(default_factory=DetailSettings)
+    report: ReportSettings = field(default_factory=ReportSettings)
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
 

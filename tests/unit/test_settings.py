@@ -58,6 +58,8 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("service", "host"): "0.0.0.0",
     ("papers", "templates"): Path("elsewhere"),
     ("papers", "documents"): Path("elsewhere"),
+    ("report", "files"): Path("elsewhere"),
+    ("report", "rules"): Path("elsewhere"),
     ("details", "first_response_deadline"): timedelta(seconds=3),
     ("details", "single_call_at"): 0.5,
     ("events", "dead_letter_suffix"): "-dead",

@@ -1,0 +1,55 @@
+"""How a command tells what became of a report, and its exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headrace.apps.report.delivering import deliver
+from headrace.apps.report.job import Job
+from headrace.apps.report.progress import ReportProgress, progress_document
+
+
+async def ended(job: Job, progress: ReportProgress, out: Path) -> dict[str, Any]:
+    """Write the files of a report that has ended, and return the summary of it."""
+    summary = progress_document(progress) | {"run_id": str(job.run.id), "files": []}
+    if progress.status not in ("ok", "degraded"):
+        view = await job.run.view()
+        return summary | {"error": None if view.error is None else view.error.message}
+    result = await job.run.result()
+    files = await deliver(job, out)
+    told = result["next_inputs"]
+    return summary | {
+        "files": [str(file) for file in files], "metrics": result["metrics"], "warnings": result["warnings"],
+        "verdict": told["verdict"], "usage": told["usage"], "degraded": told["degraded"],
+    }  # fmt: skip
+
+
+def tell(summary: dict[str, Any], *, as_json: bool) -> int:
+    """Write a summary; return the exit code: 0 for a report, whole or without the model, 1 for none."""
+    if as_json:
+        click.echo(json.dumps(summary, ensure_ascii=False))
+    else:
+        for line in _lines(summary):
+            click.echo(line)
+    return 0 if summary["files"] else 1
+
+
+def _lines(summary: dict[str, Any]) -> list[str]:
+    if not summary["files"]:
+        why = f": {summary['error']}" if summary.get("error") else ""
+        return [f"report {summary['job_id']}: {summary['status']}{why}", summary["message"]]
+    metrics, usage = summary["metrics"], summary["usage"]
+    lines = [
+        f"report {summary['job_id']}: {summary['status']}, verdict: {summary['verdict']}",
+        f"{metrics['cases']} cases: {metrics['passed']} passed, {metrics['failed']} failed, {metrics['blocked']} "
+        f"blocked, {metrics['skipped']} skipped, {metrics['unknown']} unknown; {metrics['clusters']} clusters",
+        f"{usage['calls']} model calls paid, {usage['reused']} answers reused",
+    ]
+    lines += [f"warning: {warning}" for warning in summary["warnings"]]
+    if summary["degraded"]:
+        lines.append(f"fill what is missing: headrace report resume {summary['job_id']} --out DIR")
+    return lines + [f"written: {file}" for file in summary["files"]]
