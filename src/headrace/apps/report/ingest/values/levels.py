@@ -53,8 +53,8 @@ def _with_remark(text: str) -> str | None:
 def level_of(cell: Cell, group: str) -> str | None:
     """Return the level that a cell names in a group of words, "priority" or "severity"; None for none.
 
-    >>> level_of("高", "priority"), level_of(1.0, "priority"), level_of("S2 - Major", "severity"), level_of("?", "priority")
-    ('P1', 'P1', 'major', None)
+    >>> level_of("高", "priority"), level_of("S2 - Major", "severity"), level_of("?", "severity")
+    ('P1', 'major', None)
     """
     if isinstance(cell, bool):
         return None
