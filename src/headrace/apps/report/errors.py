@@ -4,6 +4,7 @@ HeadraceError
 └── ConfigError                  exit code 2, HTTP 422
     ├── UnsafeFileError          the file could harm who opens it (unsafe_archive)
     ├── UnreadableFileError      it is no file of test cases (unreadable_file)
+    │   └── FileTypeError        its content is not what its name says (wrong_file_type, HTTP 415)
     ├── NoCasesError             there are no test cases in it (no_cases)
     ├── RulesError               the rules of modules break a rule (invalid_rules)
     ├── PreviousReportError      what --previous names is no report (invalid_previous)
@@ -25,6 +26,12 @@ class UnreadableFileError(ConfigError):
     """The file cannot be read as test cases. Give an .xlsx, .xls, .ods, .csv or JUnit .xml file."""
 
     code = "unreadable_file"
+
+
+class FileTypeError(UnreadableFileError):
+    """The content is of another kind than the name says. Give an .xlsx, .xls, .ods, .csv or JUnit .xml file."""
+
+    code = "wrong_file_type"
 
 
 class NoCasesError(ConfigError):

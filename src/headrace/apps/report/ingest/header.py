@@ -1,0 +1,144 @@
+"""Finds the table of a sheet: the rows of its header, below titles and notes, and what each column stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headrace.apps.report.ingest.cells import Cell, Grid, Rows, is_blank, key_of, text_of
+from headrace.apps.report.ingest.filling import filled_head
+from headrace.apps.report.ingest.labels import Meaning, meaning_of
+from headrace.apps.report.ingest.words import meanings
+
+#: Rows in which a header is looked for, and rows that one may take.
+SEARCHED_ROWS, MAX_HEADER_ROWS = 50, 3
+#: A header has at least so many fields, and one of these among them.
+MIN_FIELDS, ANCHORS = 2, frozenset(("case_id", "title", "status"))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its header as people read it, the field it gives if it gives one, and its unit of time."""
+
+    index: int
+    header: str
+    field: str | None = None
+    unit: float | None = None
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of a sheet: its rows from 0, first and last, and its columns."""
+
+    first: int
+    last: int
+    columns: tuple[Column, ...]
+
+    @property
+    def fields(self) -> dict[str, Column]:
+        """The columns that give a field, by field."""
+        return {column.field: column for column in self.columns if column.field}
+
+    def is_repeated_in(self, row: Sequence[Cell]) -> bool:
+        """Whether a row says what the header says, as printed sheets do on every page."""
+        texts = {column.index: text_of(row[column.index]) for column in self.columns if column.index < len(row)}
+        given = [column for column in self.columns if texts.get(column.index)]
+        same = [column for column in given if _says_same(texts[column.index], column)]
+        return len(same) >= MIN_FIELDS and 2 * len(same) > len(given)
+
+
+def _says_same(text: str, column: Column) -> bool:
+    meaning = meaning_of(text)
+    return text == column.header or (meaning is not None and meaning.field == column.field)
+
+
+def find_header(grid: Grid) -> Header | None:
+    """Return the header of a sheet: the rows that name most fields, the fewest and first of them."""
+    rows = filled_head(grid, SEARCHED_ROWS + MAX_HEADER_ROWS)
+    best: tuple[int, int, int] | None = None
+    for first in range(min(len(rows), SEARCHED_ROWS)):
+        for depth in range(1, min(MAX_HEADER_ROWS, len(rows) - first) + 1):
+            if depth > 1 and _is_data(rows[first + depth - 1]):
+                break
+            fields = set(_claims(rows[first : first + depth], grid.merges is None))
+            score = (len(fields), -depth, -first)
+            if len(fields) >= MIN_FIELDS and fields & ANCHORS and (best is None or score > best):
+                best = score
+    if best is None:
+        return None
+    first, depth = -best[2], -best[1]
+    return _header(rows, first, depth, grid)
+
+
+def _is_data(row: Sequence[Cell]) -> bool:
+    """Whether a row cannot be of a header: it has numbers, dates or results."""
+    filled = [cell for cell in row if not is_blank(cell)]
+    return any(not isinstance(cell, str) or key_of(cell) in meanings("status") for cell in filled)
+
+
+def _header(rows: Rows, first: int, depth: int, grid: Grid) -> Header:
+    claims = _claims(rows[first : first + depth], grid.merges is None)
+    by_column = {index: (field, meaning) for field, (index, meaning) in claims.items()}
+    top, end = _extended(grid, first, first + depth - 1, set(by_column))
+    columns = []
+    seen: dict[str, int] = {}
+    for index in range(max(len(row) for row in rows[first : first + depth])):
+        header = _shown(rows[top : end + 1], index)
+        if not header:
+            continue
+        seen[header] = seen.get(header, 0) + 1
+        name = header if seen[header] == 1 else f"{header} ({seen[header]})"
+        field, meaning = by_column.get(index, (None, None))
+        columns.append(Column(index, name, field, meaning.unit if meaning else None))
+    return Header(top, end, tuple(columns))
+
+
+def _claims(rows: Rows, fill: bool) -> dict[str, tuple[int, Meaning]]:
+    """Return the column of each field, the one with the most common word for it."""
+    claims: dict[str, tuple[int, Meaning]] = {}
+    uppers = [_carried(row) if fill else row for row in rows[:-1]]
+    for index in range(max(len(row) for row in rows)):
+        meaning = _meaning([*(_at(row, index) for row in uppers), _at(rows[-1], index)], _at(rows[0], index))
+        if meaning and (meaning.field not in claims or meaning.rank < claims[meaning.field][1].rank):
+            claims[meaning.field] = (index, meaning)
+    return claims
+
+
+def _meaning(labels: list[str], first: str) -> Meaning | None:
+    """Return what a column's labels, from the top down, mean together, else the last, else the first alone."""
+    distinct = list(dict.fromkeys(label for label in labels if label))
+    if not distinct:
+        return None
+    together = meaning_of(" ".join(distinct)) if len(distinct) > 1 else None
+    if together:
+        return together
+    # A label above stands for the column only where nothing stands below it: else it is a group's.
+    return meaning_of(labels[-1]) if labels[-1] else meaning_of(first)
+
+
+def _carried(row: Sequence[Cell]) -> list[Cell]:
+    """Return a row of groups with each name carried to the right, as merged cells would have it."""
+    carried: list[Cell] = []
+    for cell in row:
+        carried.append(carried[-1] if is_blank(cell) and carried else cell)
+    return carried
+
+
+def _at(row: Sequence[Cell], index: int) -> str:
+    return text_of(row[index]) if index < len(row) else ""
+
+
+def _shown(rows: Rows, index: int) -> str:
+    """Return the lowest label of a column: what people read as its header."""
+    labels = [label for row in rows if (label := _at(row, index))]
+    return " ".join(labels[-1].split())[:100] if labels else ""
+
+
+def _extended(grid: Grid, first: int, last: int, columns: set[int]) -> tuple[int, int]:
+    """Return the rows of a header with those that its merged cells reach into."""
+    top, end = first, last
+    for upper, left, lower, right in grid.merges or ():
+        reaches = upper <= last and lower >= first and lower - upper < MAX_HEADER_ROWS
+        if reaches and columns.intersection(range(left, right + 1)):
+            top, end = min(top, upper), max(end, lower)
+    return top, end

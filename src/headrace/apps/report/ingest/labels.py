@@ -1,0 +1,67 @@
+"""What one header says: the field it stands for, and the unit it names."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from headrace.apps.report.ingest.cells import key_of
+from headrace.apps.report.ingest.words import header_key, headers, keys, unit_seconds
+
+_BRACKETS = re.compile(r"[(\[【<{]([^()\[\]【】<>{}]*)[)\]】>}]")
+_TRAILING_UNIT = re.compile(r"^(.*\S)[\s/_\-,:]+(\w+)$", re.DOTALL)
+#: A longer text is no header: a sentence may begin with the same word.
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """The field of a header, how common its word is for it, and the seconds of its unit if it names one."""
+
+    field: str
+    rank: int
+    unit: float | None = None
+
+
+@lru_cache(maxsize=8192)
+def meaning_of(text: str) -> Meaning | None:
+    """Return what a header means.
+
+    >>> meaning_of("用例编号（必填）").field, meaning_of("Duration (min)").unit, meaning_of("Weather")
+    ('case_id', 60, None)
+    """
+    plain = unicodedata.normalize("NFKC", text).strip()
+    if not plain or len(plain) > _LONGEST:
+        return None
+    found = headers().get(header_key(plain))
+    if found:
+        return Meaning(*found)
+    return _with_brackets(plain) or _with_unit(plain)
+
+
+def _with_brackets(plain: str) -> Meaning | None:
+    """Return the meaning of "耗时(s)", "Title (required)", "Result [round 2]"."""
+    inner = _BRACKETS.findall(plain)
+    if not inner:
+        return None
+    bare = _BRACKETS.sub(" ", plain).strip()
+    found = headers().get(header_key(bare))
+    if found is None:
+        return None
+    unit = next((seconds for one in inner if (seconds := unit_seconds(one)) is not None), None)
+    said = all(key_of(one) in keys("not_headers") or unit is not None or one.strip() in ("", "*") for one in inner)
+    # Brackets with other words make it a worse header for the field than one without.
+    return Meaning(found[0], found[1] if said else found[1] + 100, unit if found[0] == "duration_seconds" else None)
+
+
+def _with_unit(plain: str) -> Meaning | None:
+    """Return the meaning of "duration_ms", "耗时/秒"."""
+    match = _TRAILING_UNIT.match(plain)
+    if match is None:
+        return None
+    seconds, found = unit_seconds(match[2]), headers().get(header_key(match[1]))
+    if seconds is None or found is None or found[0] != "duration_seconds":
+        return None
+    return Meaning(*found, seconds)

@@ -1,0 +1,165 @@
+"""Rows below a header become cases."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.apps.report.data.cases import Case, Source, Status
+from headrace.apps.report.ingest.cells import Broken, Cell, Grid, is_blank, key_of, text_of
+from headrace.apps.report.ingest.filling import fill_body, fill_sparse
+from headrace.apps.report.ingest.header import Column, Header
+from headrace.apps.report.ingest.ids import Ids
+from headrace.apps.report.ingest.issues import IssueBook, Place
+from headrace.apps.report.ingest.limits import MAX_TEXT
+from headrace.apps.report.ingest.values.dates import is_day_first, values_at, when_of
+from headrace.apps.report.ingest.values.durations import seconds_of
+from headrace.apps.report.ingest.values.levels import level_of, status_of
+from headrace.apps.report.ingest.words import keys
+
+#: Fields of `Case` that are taken as they stand.
+TEXTS = (
+    *("title", "module", "preconditions", "steps", "expected", "actual"),
+    *("executor", "environment", "defect_id", "remark", "error"),
+)
+#: Where the word of a total ends: "合计：2000", "Total (all)".
+_WORD_END = re.compile(r"[:：\d(（=]")
+
+
+class SheetRows:
+    """The rows of one sheet."""
+
+    def __init__(self, grid: Grid, header: Header, book: IssueBook, ids: Ids) -> None:
+        self._grid, self._header, self._book, self._ids = grid, header, book, ids
+        self._fields = header.fields
+        self._day_first = False
+        #: Rows that are not empty, and those of them that gave no case.
+        self.rows = self.rejected = 0
+
+    def cases(self) -> list[Case]:
+        """Return the cases; what is wrong is put into the book."""
+        start = self._header.last + 1
+        fill_body(self._grid, start)
+        if self._grid.merges is None and "module" in self._fields:
+            fill_sparse(self._grid.rows, start, self._fields["module"].index)
+        body = self._grid.rows[start:]
+        if "executed_at" in self._fields:
+            self._day_first = is_day_first(values_at(body, self._fields["executed_at"].index))
+        found = (self._case(start + 1 + number, row) for number, row in enumerate(body))
+        return [case for case in found if case]
+
+    def _case(self, number: int, row: Sequence[Cell]) -> Case | None:
+        if all(is_blank(cell) for cell in row):
+            return None
+        self.rows += 1
+        why_not = self._why_not(row)
+        if why_not:
+            self.rejected += 1
+            shown = " | ".join(text_of(cell) for cell in row if not is_blank(cell))
+            self._book.add(why_not, Place(self._grid.name, number), shown)
+            return None
+        values = self._values(number, row)
+        text = text_of(self._cell(row, "case_id"))
+        return Case(
+            case_id=self._ids.given(text, self._place(number, "case_id")),
+            source=Source(sheet=self._grid.name, row=number),
+            **values,
+        )
+
+    def _why_not(self, row: Sequence[Cell]) -> str | None:
+        """Return the rule by which a row is no case; None where it is one."""
+        if self._header.is_repeated_in(row):
+            return "repeated_header"
+        status = self._status(row)
+        if status is None and _is_total(next(text_of(cell) for cell in row if not is_blank(cell))):
+            return "total_row"
+        given = {name for name in self._fields if name != "module" and not is_blank(self._cell(row, name))}
+        # One cell alone under an id or title is a heading of the rows below, or a note.
+        is_title_alone = given == {"title"} and "case_id" not in self._fields
+        says = given & {"case_id", "title"} or status is not None
+        return None if is_title_alone or (says and len(given) > 1) else "not_a_case"
+
+    def _values(self, number: int, row: Sequence[Cell]) -> dict[str, Any]:
+        self._report_broken(number, row)
+        values: dict[str, Any] = {name: self._text(number, row, name) for name in TEXTS if name in self._fields}
+        values["status"] = self._status(row) or Status.UNKNOWN
+        if values["status"] is Status.UNKNOWN:
+            self._report("unknown_status", number, row, "status")
+        for group in ("priority", "severity"):
+            values[group] = self._level(number, row, group)
+        values["executed_at"] = self._when(number, row)
+        values["duration_seconds"] = self._seconds(number, row)
+        values["extra"] = self._extra(row)
+        return values
+
+    def _cell(self, row: Sequence[Cell], field: str) -> Cell:
+        column = self._fields.get(field)
+        return row[column.index] if column and column.index < len(row) else None
+
+    def _place(self, number: int, field: str) -> Place:
+        column = self._fields.get(field)
+        return Place(self._grid.name, number, column.header if column else "")
+
+    def _report(self, rule: str, number: int, row: Sequence[Cell], field: str) -> None:
+        """Add an issue of a field that says something; one that is empty is counted as missing."""
+        cell = self._cell(row, field)
+        if not is_blank(cell) and not isinstance(cell, Broken):
+            self._book.add(rule, self._place(number, field), text_of(cell))
+
+    def _report_broken(self, number: int, row: Sequence[Cell]) -> None:
+        for column in self._header.columns:
+            cell = row[column.index] if column.index < len(row) else None
+            if isinstance(cell, Broken):
+                rule = "broken_cell" if cell.text else "formula_without_value"
+                self._book.add(rule, Place(self._grid.name, number, column.header), cell.text)
+
+    def _text(self, number: int, row: Sequence[Cell], field: str) -> str:
+        cell = self._cell(row, field)
+        if isinstance(cell, str) and len(cell) > MAX_TEXT:
+            self._report("text_cut", number, row, field)
+        return text_of(cell)
+
+    def _status(self, row: Sequence[Cell]) -> Status | None:
+        column = self._fields.get("status")
+        return status_of(self._cell(row, "status"), column.header) if column else None
+
+    def _level(self, number: int, row: Sequence[Cell], group: str) -> str:
+        cell = self._cell(row, group)
+        found = level_of(cell, group)
+        if found is None:
+            self._report(f"unknown_{group}", number, row, group)
+        return found or ""
+
+    def _when(self, number: int, row: Sequence[Cell]) -> str | None:
+        found = when_of(self._cell(row, "executed_at"), self._day_first)
+        if found is None or found.is_ambiguous:
+            self._report("ambiguous_date" if found else "bad_date", number, row, "executed_at")
+        return found.text if found else None
+
+    def _seconds(self, number: int, row: Sequence[Cell]) -> float | None:
+        column = self._fields.get("duration_seconds")
+        if column is None:
+            return None
+        found = seconds_of(self._cell(row, "duration_seconds"), 1 if column.unit is None else column.unit)
+        if found is None:
+            self._report("bad_duration", number, row, "duration_seconds")
+        return found
+
+    def _extra(self, row: Sequence[Cell]) -> dict[str, str]:
+        columns = (column for column in self._header.columns if column.field is None)
+        return {column.header: text for column in columns if (text := _at(row, column))}
+
+
+def _at(row: Sequence[Cell], column: Column) -> str:
+    return text_of(row[column.index]) if column.index < len(row) else ""
+
+
+def _is_total(text: str) -> bool:
+    """Return whether a row's first text is the word of a total.
+
+    >>> _is_total("合计：2000"), _is_total("Total"), _is_total("Total price is shown")
+    (True, True, False)
+    """
+    return key_of(_WORD_END.split(unicodedata.normalize("NFKC", text), maxsplit=1)[0]) in keys("totals")

@@ -1,0 +1,1 @@
+"""What cells say, made one of the words, dates and numbers that reports count."""

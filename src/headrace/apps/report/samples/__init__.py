@@ -1,0 +1,1 @@
+"""Sample files of test cases, made anew wherever they are wanted, and what is known to be in them."""
