@@ -86,13 +86,10 @@ def _gaps(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int, i
     """Where the two differ: what stands in the first, and what in the second in its place."""
     gaps: list[tuple[int, int, int, int]] = []
     at_first = at_second = 0
-    for kind, a, b, c, d in Indel.opcodes(first, second):
-        if kind == "equal":
-            if (a, c) != (at_first, at_second):
-                gaps.append((at_first, a, at_second, c))
-            at_first, at_second = b, d
-    if (at_first, at_second) != (len(first), len(second)):
-        gaps.append((at_first, len(first), at_second, len(second)))
+    for block in Indel.opcodes(first, second).as_matching_blocks():  # the last, of no length, is at the ends
+        if (block.a, block.b) != (at_first, at_second):
+            gaps.append((at_first, block.a, at_second, block.b))
+        at_first, at_second = block.a + block.size, block.b + block.size
     return gaps
 
 

@@ -18,10 +18,14 @@ from headrace.apps.report.data.defects import SEVERITIES, DefectFact
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What else is known of the cases, by case id: facts of their defects, and modules that were assigned."""
+    """What else is known of the cases."""
 
+    #: Facts of their defects, by case id.
     facts: Mapping[str, DefectFact] = field(default_factory=dict)
+    #: Modules that were assigned, by case id.
     modules: Mapping[str, str] = field(default_factory=dict)
+    #: The clusters of the report before, whose ids are taken over; None: there was none.
+    previous: Sequence[Cluster] | None = None
 
     def module_of(self, case: Case) -> str:
         """The module assigned to a case, else the one that its sheet gives; or empty."""
@@ -35,23 +39,18 @@ class Known:
 
 
 def cluster_cases(
-    cases: Iterable[Case],
-    known: Known | None = None,
-    *,
-    previous: Sequence[Cluster] | None = None,
-    lang: Literal["en", "zh"] = "en",
+    cases: Iterable[Case], known: Known | None = None, *, lang: Literal["en", "zh"] = "en"
 ) -> tuple[Cluster, ...]:
     """Return the clusters of the failed and blocked cases, the largest first, named by template.
 
     Each failing case is in exactly one cluster; others are left out. The order of `cases` makes no difference.
-    `previous`: the clusters of the report before, whose ids are taken over; None: there was none.
     """
     known = known or Known()
     groups: defaultdict[Signature, list[Case]] = defaultdict(list)
     for case in sorted((case for case in cases if case.fails), key=lambda case: case.case_id):
         groups[signature_of(case, known.facts.get(case.case_id))].append(case)
     clusters = [_cluster_of(family, groups, known) for family in gather(groups)]
-    found = with_old_ids(largest_first(clusters), previous)
+    found = with_old_ids(largest_first(clusters), known.previous)
     return tuple(named(cluster, lang) for cluster in largest_first(found))
 
 

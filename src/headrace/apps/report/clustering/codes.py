@@ -29,9 +29,9 @@ _HTTP = "|".join(
 _OTHERS = "|".join(
     (
         # Families whose number is the kind of error. Other words with a number are ids of records: TC-123, ORD_99.
-        r"\b(?:ORA|TNS|PLS|PG|SQL|DB2|MSB|NETSDK|ERR|WinError|Errno|errno)[-_ ]?\d+[A-Z]?\b",
-        r"(?<![A-Za-z])E\d{3,6}(?!\w)",
-        r"(?<![A-Za-z])(?:CS|TS|MSB|NU)\d{4}(?!\w)",
+        r"(?<![A-Za-z0-9_])(?:ORA|TNS|PLS|SQL|DB2|ERR)[-_]?\d+[A-Z]?(?![A-Za-z0-9_-])",
+        r"(?<![A-Za-z0-9_-])(?:E\d{3,6}|(?:CS|TS|MSB|NU|NETSDK)\d{4})(?![A-Za-z0-9_-])",
+        r"\b(?:WinError|Errno)[ =:]{1,2}\d+",
         r"\bSQL ?STATE\W{0,3}[0-9A-Z]{5}\b",
         r"\b(?:exit(?:ed)?(?: with)?(?: code| status)?|exit status|signal|errno)\W{0,3}\d{1,3}\b",
         r"\b(?:error|err|return|result)[ _-]?code\W{0,4}(?:is |was )?-?[A-Za-z]{0,4}[-_]?\d+",

@@ -12,6 +12,8 @@ from headrace.apps.report.clustering.signature import Signature
 
 #: At most so many families are looked at for one signature, those with most rare words in common first.
 MOST_CANDIDATES = 20
+#: Of a word that more families have, only the first are looked at: it is a word of a template.
+MOST_FAMILIES = 500
 #: A word of a signature and which of its repetitions it is.
 Word = tuple[str, int]
 
@@ -60,7 +62,7 @@ class _Block:
 
     def _place_for(self, signature: Signature, rare: Sequence[Word]) -> int:
         """The family it joins; a new one where none fits."""
-        shared = Counter(place for word in rare for place in self._by_word.get(word, ()))
+        shared = Counter(place for word in rare for place in self._by_word.get(word, [])[:MOST_FAMILIES])
         nearest = sorted(shared, key=lambda place: (-shared[place], place))[:MOST_CANDIDATES]
         for place in nearest:
             if all(are_one(member, signature) for member in self._families[place]):

@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from headrace.apps.report.clustering.alike import are_one
-from headrace.apps.report.clustering.codes import http_status
 from headrace.apps.report.clustering.signature import Signature
 from headrace.apps.report.data.clusters import Cluster
 
@@ -23,15 +22,15 @@ def id_of(seed: Signature) -> str:
     """The id of the cluster with that seed.
 
     >>> id_of(Signature("TypeError", "<q> is no list", "cart.py:total"))
-    'C-be2d0adc75ea'
+    'C-15f6d727d3a3'
     """
-    text = _BETWEEN.join([seed.exception, " ".join(seed.tokens), seed.frame, seed.status])
+    text = _BETWEEN.join([seed.exception, " ".join(seed.tokens), seed.frame])
     return "C-" + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def signature_of_cluster(cluster: Cluster) -> Signature:
     """The signature that a cluster keeps, which was its seed."""
-    return Signature(cluster.exception, cluster.message, cluster.frame, http_status(cluster.message))
+    return Signature(cluster.exception, cluster.message, cluster.frame)
 
 
 def with_old_ids(clusters: Sequence[Cluster], previous: Sequence[Cluster] | None) -> tuple[Cluster, ...]:

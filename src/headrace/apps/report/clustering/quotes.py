@@ -12,7 +12,8 @@ _PAIRS = ("“”", "‘’", "「」", "『』", "《》", "«»")
 _BRACKETS = "|".join(f"{pair[0]}[^{pair}\n]{{0,{_LONGEST}}}{pair[1]}" for pair in _PAIRS)
 # An apostrophe opens only where no letter stands before it ("can't"), and closes only where none follows. The letter
 # of b'…' and f'…' belongs to the quote.
-_SINGLE = rf"(?:(?<![\w'])|(?<![\w'])[bruf])'(?:[^'\n]|(?<=\w)'(?=\w)){{0,{_LONGEST}}}'(?!\w)"
+_LETTER = "0-9A-Za-z_À-ɏ"
+_SINGLE = rf"(?<![{_LETTER}'])[bruf]?'(?:[^'\n]|(?<=[{_LETTER}])'(?=[{_LETTER}])){{0,{_LONGEST}}}'(?![{_LETTER}])"
 _DOUBLE = rf'\\?"(?:[^"\n\\]|\\[^"\n]){{0,{_LONGEST}}}\\?"'
 _QUOTED = re.compile(rf"{_DOUBLE}|`[^`\n]{{0,{_LONGEST}}}`|{_BRACKETS}|{_SINGLE}")
 _IN_PROSE = re.compile(rf"{_QUOTED.pattern}|【[^【】\n]{{0,{_LONGEST}}}】")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.apps.report.clustering.codes import http_status
@@ -29,8 +28,6 @@ class Signature:
     message: str = ""
     #: The innermost frame of the application, without line.
     frame: str = ""
-    #: Of HTTP, where one is named.
-    status: str = ""
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -40,12 +37,17 @@ class Signature:
     @property
     def codes(self) -> frozenset[str]:
         """Numbers that tell failures apart."""
-        return codes_of(self.tokens) | ({self.status} if self.status else frozenset())
+        return codes_of(self.tokens)
+
+    @property
+    def status(self) -> str:
+        """The HTTP status that the message names; or empty."""
+        return http_status(self.message)
 
     @property
     def key(self) -> tuple[int, tuple[str, ...], str, str, str]:
-        """Equal for equal signatures; orders the short before the long."""
-        return (len(self.tokens), self.tokens, self.exception, self.frame, self.status)
+        """Orders the short before the long."""
+        return (len(self.tokens), self.tokens, self.exception, self.frame, self.message)
 
 
 def signature_of(case: Case, fact: DefectFact | None = None) -> Signature:
@@ -54,7 +56,7 @@ def signature_of(case: Case, fact: DefectFact | None = None) -> Signature:
     >>> from headrace.apps.report.data.cases import Source
     >>> text = "TypeError: 'NoneType' is no list\\n  File \\"shop/cart.py\\", line 3, in total"
     >>> signature_of(Case(case_id="T-1", error=text, source=Source(sheet="S", row=2)))
-    Signature(exception='TypeError', message='<q> is no list', frame='cart.py:total', status='')
+    Signature(exception='TypeError', message='<q> is no list', frame='cart.py:total')
     """
     text, is_prose = _text_of(case, fact)
     said = read(text)
@@ -66,12 +68,7 @@ def signature_of(case: Case, fact: DefectFact | None = None) -> Signature:
         frame = _of_test(frames)
         if not frame:
             message = _with_title(case, message)
-    return Signature(said.exception, message[:MOST_MESSAGE], frame, http_status(said.message))
-
-
-def signatures(cases: list[Case], facts: Mapping[str, DefectFact]) -> dict[str, Signature]:
-    """The signature of each case by its id."""
-    return {case.case_id: signature_of(case, facts.get(case.case_id)) for case in cases}
+    return Signature(said.exception, message[:MOST_MESSAGE], frame)
 
 
 def _text_of(case: Case, fact: DefectFact | None) -> tuple[str, bool]:
