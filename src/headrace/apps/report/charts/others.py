@@ -7,9 +7,9 @@ from typing import Any
 
 from headrace.apps.report.charts.frames import (
     MOST_BARS,
-    QUIET,
     Rows,
     Spec,
+    beside,
     by_count,
     by_name,
     distinct,
@@ -53,7 +53,7 @@ def pareto(clusters: Sequence[Cluster], word: Wording) -> Spec:
         sofar += one.size
         cumulative = round(100 * sofar / everything, 2)
         rows.append({"rank": rank, "cluster": name, "count": one.size, "cumulative": cumulative})
-    y = by_name("cluster", axis=QUIET)
+    y = beside("cluster", names)
     share = by_count("cumulative", word("column.cumulative"), orient="top", grid=False)
     share["scale"] = {"domain": [0, 100]}
     line = {"type": "line", "color": "currentColor", "point": {"color": "currentColor"}, "strokeWidth": 1.5}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.apps.report.charts.frames import MOST_BARS, QUIET, Rows, Spec, by_name, distinct, frame, safe_name
+from headrace.apps.report.charts.frames import MOST_BARS, QUIET, Rows, Spec, beside, by_name, distinct, frame, safe_name
 from headrace.apps.report.charts.palette import HEAT, ON_DARK, ON_LIGHT
 from headrace.apps.report.data.defects import SEVERITIES
 from headrace.apps.report.output.wording import Wording
@@ -33,7 +33,7 @@ def _layers(rows: Rows, names: Sequence[str], severities: Sequence[str]) -> list
     most = max(row["count"] for row in rows)
     scale = {"type": "quantize", "domain": [0, most], "range": list(HEAT)}
     where = {
-        "y": by_name("module", axis=QUIET, scale={"domain": list(names), "padding": 0.06}),
+        "y": beside("module", names, scale={"domain": list(names), "padding": 0.06}),
         "x": by_name(
             "severity",
             axis=QUIET | {"orient": "top", "labelAngle": 0},

@@ -7,12 +7,12 @@ from typing import Any
 
 from headrace.apps.report.charts.frames import (
     MOST_BARS,
-    QUIET,
     Rows,
     Spec,
+    beside,
     by_count,
-    by_name,
     distinct,
+    extra_width,
     frame,
     safe_name,
 )
@@ -41,7 +41,7 @@ def donut(stats: Stats, word: Wording) -> Spec:
         for text, size, dy in ((middle, 24, -6), (word("chart.status.middle"), 11, 16))
     ]
     columns = {"label": word("column.status"), "count": word("column.cases")}
-    size = {"width": 210, "height": 210}
+    size = {"width": 210, "height": 210, "padding": {"right": 8 + extra_width(row["label"] for row in rows)}}
     return frame("status", (word("chart.status"), said), columns, rows, layer=[ring, *words], **size)
 
 
@@ -66,7 +66,7 @@ def stacked(name: str, splits: Sequence[Split], word: Wording, kind: str) -> Spe
 
 def _bars(rows: Rows, word: Wording) -> list[Spec]:
     """The bars, and the sum behind each."""
-    y, x = by_name("name", axis=QUIET), by_count("count", word("column.cases"))
+    y, x = beside("name", (row["name"] for row in rows)), by_count("count", word("column.cases"))
     total = {"aggregate": "sum", "field": "count", "type": "quantitative"}
     bars = {
         "mark": {"type": "bar", **_GAP},
@@ -93,6 +93,7 @@ def _colour(word: Wording, rows: Rows, legend: Spec) -> Spec:
         "domain": [word.label("status", status) for status in present],
         "range": [STATUS_COLOURS[status] for status in present],
     }
+    legend = {"columnPadding": 12 + extra_width(scale["domain"])} | legend
     return {"field": "label", "type": "nominal", "scale": scale, "legend": legend}
 
 
