@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from headrace.apps.report.data.cases import Status
 from headrace.apps.report.data.document import ReportDocument
 from headrace.apps.report.output.view import View
+from headrace.apps.report.output.wording import Wording
 from headrace.apps.report.stats import check_reconciled
 
 #: Warnings on the first screen; the others are under data quality.
 MOST_WARNINGS = 6
+_MISSING = re.compile(r"missing_(\w+): (\d+) of (\d+) cases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def _contradictions(view: View) -> Notice | None:
 
 def _data(view: View) -> Notice | None:
     word, validation = view.word, view.document.validation
-    lines = list(validation.warnings)
+    lines = [_told(warning, word) for warning in validation.warnings]
     if validation.rejected:
         lines.append(word("warning.rejected", count=validation.rejected))
     if unknown := view.stats.by_status[Status.UNKNOWN]:
@@ -75,3 +78,11 @@ def _data(view: View) -> Notice | None:
     if len(lines) > MOST_WARNINGS:
         lines = [*lines[:MOST_WARNINGS], f"… {word('page.more_warnings', count=len(lines) - MOST_WARNINGS)}"]
     return Notice("data", word("warning.data"), tuple(lines))
+
+
+def _told(warning: str, word: Wording) -> str:
+    """Return a warning of the reading in the language of the report, where it is of the kind that most are."""
+    lacks = _MISSING.fullmatch(warning)
+    if lacks is None:
+        return warning
+    return word("warning.missing", field=word.label("column", lacks[1]), missing=lacks[2], of=lacks[3])
