@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.apps.papers.output.cells import MAX_CELL_CHARS, safe_text
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.jsonl import write_jsonl
 from headrace.apps.papers.output.model import Problem, Report, Row, RunRecord
 from headrace.apps.papers.output.xlsx import write_xlsx
 from headrace.apps.papers.result import Alignment, DocumentResult, FieldResult, Status, TokenCount
 from headrace.apps.papers.template import Value, parse_template
+from headrace.apps.sheets.cells import MAX_CELL_CHARS, safe_text
+from headrace.apps.sheets.files import written_whole
 
 TEMPLATE = parse_template("""
 name: study

@@ -10,7 +10,7 @@ import pytest
 from headrace.apps.papers.output.lines import lines_of
 from headrace.apps.papers.page.html import write_page
 from headrace.apps.papers.page.texts import Texts
-from tests.unit.papers_browser import Tab, browser, installed
+from tests.unit.browser import Tab, browser, installed
 from tests.unit.papers_reports import DOCUMENT_A, DOCUMENT_B, TEMPLATE, report, rows
 
 PROGRAM = installed()

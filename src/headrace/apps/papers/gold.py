@@ -18,13 +18,13 @@ from typing import Any
 
 from headrace.apps.papers.errors import GoldError
 from headrace.apps.papers.locate import align_text
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.model import Row
 from headrace.apps.papers.result import Alignment, DocumentResult, FieldResult, Status
 from headrace.apps.papers.rows import row_name
 from headrace.apps.papers.sameness import identity, same_value
 from headrace.apps.papers.template import Template, TemplateField, Value
 from headrace.apps.papers.values import UnfitValueError, fit
+from headrace.apps.sheets.files import written_whole
 
 MAX_BYTES = 20 * 1024 * 1024
 _COLUMNS = ("document", "field", "value")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.jsonl import write_jsonl
 from headrace.apps.papers.output.lines import Place, lines_of
 from headrace.apps.papers.output.model import Report
@@ -21,6 +20,7 @@ from headrace.apps.papers.review.lock import locked
 from headrace.apps.papers.review.log import ReviewLog
 from headrace.apps.papers.review.sheets import write_sheets
 from headrace.apps.papers.review.verified import verification_of, write_verified
+from headrace.apps.sheets.files import written_whole
 
 
 def write_forms(report: Report, out: Path, *, texts: Texts | None = None) -> tuple[Path, ...]:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.model import Report, Row
+from headrace.apps.sheets.files import written_whole
 
 #: Many readers take these for the end of a line; within JSON they can only stand in texts.
 _NOT_LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-import xlsxwriter
 from xlsxwriter.workbook import Workbook
 from xlsxwriter.worksheet import Worksheet
 
-from headrace.apps.papers.output.cells import safe_text
 from headrace.apps.papers.template import Value
+from headrace.apps.sheets.cells import safe_text
 
 WIDEST = 60
 #: Excel keeps 15 digits; longer numbers are written as text rather than changed.
 _EXACT_BELOW = 10**15
-
-
-def new_workbook(path: Path) -> Workbook:
-    """A workbook in which text is never taken for a formula, a link or a number."""
-    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    return xlsxwriter.Workbook(path, options)
 
 
 def write_sheet(workbook: Workbook, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

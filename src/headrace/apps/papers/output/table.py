@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headrace.apps.papers.output.cells import safe_value
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.lines import ValueLine, lines_of
 from headrace.apps.papers.output.model import Report
 from headrace.apps.papers.result import Candidate, Finding, Status
 from headrace.apps.papers.template import Value
+from headrace.apps.sheets.files import written_whole
 
 #: Programs rely on this order; new columns come last.
 COLUMNS = (

@@ -9,13 +9,14 @@ from typing import Any
 from xlsxwriter.workbook import Workbook
 
 from headrace.apps.papers.output.facts import run_facts
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.lines import lines_of
 from headrace.apps.papers.output.model import Report
-from headrace.apps.papers.output.sheets import new_workbook, write_sheet
+from headrace.apps.papers.output.sheets import write_sheet
 from headrace.apps.papers.output.table import alignment_of
 from headrace.apps.papers.result import FieldResult, Finding, RowResult, Status
 from headrace.apps.papers.template import RowGroup, TemplateField, Value
+from headrace.apps.sheets.files import written_whole
+from headrace.apps.sheets.workbooks import new_workbook
 
 #: Excel's limit for the name of a sheet.
 _MAX_NAME_CHARS = 31

@@ -15,12 +15,12 @@ from itertools import groupby
 from pathlib import Path
 
 from headrace.apps.papers.output.facts import run_facts
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.lines import Place, ValueLine, lines_of
 from headrace.apps.papers.output.model import Report
 from headrace.apps.papers.page.data import DocumentData, index_of, script_json, whole_texts
 from headrace.apps.papers.page.texts import Texts
 from headrace.apps.papers.review.decisions import Decision
+from headrace.apps.sheets.files import written_whole
 
 _HERE = Path(__file__).parent
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from headrace.apps.papers.documents import Document, read_document
 from headrace.apps.papers.documents.model import Page
-from headrace.apps.papers.output.files import written_whole
+from headrace.apps.sheets.files import written_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.lines import Place, ValueLine
 from headrace.apps.papers.output.model import iso_utc
 from headrace.apps.papers.review.decisions import OPEN, Answer, Decision
 from headrace.apps.papers.review.errors import ReviewError
+from headrace.apps.sheets.files import written_whole
 
 LOG = "review-log.jsonl"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from headrace.apps.papers.output.cells import safe_value
-from headrace.apps.papers.output.files import written_whole
 from headrace.apps.papers.output.lines import Place, ValueLine
 from headrace.apps.papers.output.model import Verification, iso_utc
 from headrace.apps.papers.output.table import ENCODING, Cells
 from headrace.apps.papers.result import Finding
 from headrace.apps.papers.review.decisions import Answer, Decision
+from headrace.apps.sheets.files import written_whole
 
 JSONL, TABLE = "verified.jsonl", "verified.csv"
 #: Programs rely on this order; new columns come last.

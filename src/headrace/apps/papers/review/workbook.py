@@ -11,12 +11,13 @@ from xlsxwriter.workbook import Workbook
 from xlsxwriter.worksheet import Worksheet
 
 from headrace.apps.papers.output.cells import shown
-from headrace.apps.papers.output.files import written_whole
-from headrace.apps.papers.output.sheets import new_workbook, write_cell
+from headrace.apps.papers.output.sheets import write_cell
 from headrace.apps.papers.output.table import Cells
 from headrace.apps.papers.review.edits import SILENT
 from headrace.apps.papers.review.sheet import ACCEPT, COLUMNS, EDITED_VALUE, FILLED, KEY, SheetLine
 from headrace.apps.papers.template import TemplateField
+from headrace.apps.sheets.files import written_whole
+from headrace.apps.sheets.workbooks import new_workbook
 
 SHEET, HELP, CHOICES = "Review", "How to", "Choices"
 _WIDTHS = {

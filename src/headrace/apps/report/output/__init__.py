@@ -1,0 +1,1 @@
+"""What people and programs read: one page of HTML, a workbook, and JSON, all of the same document."""
