@@ -20,6 +20,7 @@ from headrace.service import (
     models,
     papers,
     queues,
+    reports,
     runs,
     schedules,
     signals,
@@ -63,6 +64,8 @@ def make_service(app: App, access: Access | None = None) -> FastAPI:
         api.include_router(details.router)
     if papers.takes_papers(app):
         api.include_router(papers.router)
+    if reports.makes_reports(app):
+        api.include_router(reports.router)
     service.include_router(api)
     service.include_router(health.router)
     service.include_router(metrics.router)

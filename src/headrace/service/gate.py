@@ -27,7 +27,7 @@ from headrace.service.problems import RequestError
 _QUERY_NAMES = frozenset({"token", "access_token", "api_token"})
 _TOKEN_LIKE = re.compile(r"hra_[A-Za-z0-9_-]{20}")
 #: Webhooks may have any parameters; those with a token of ours among them are refused all the same.
-WEBHOOKS, RESUME = "/webhook/", "/api/v1/resume/"
+WEBHOOKS, RESUME, UPLOADS = "/webhook/", "/api/v1/resume/", "/api/v1/reports/files/"
 #: Seconds between two looks whether the token of an answer that goes on is still live, and without an answer to that.
 LOOK_SECONDS, UNSURE_SECONDS = 0.5, 30.0
 

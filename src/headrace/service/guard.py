@@ -7,7 +7,8 @@ host by a name of its own (DNS rebinding), nor send what browsers send without a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headrace.service.access import Access
 from headrace.service.auth import CALLER, Caller
 from headrace.service.bodies import MOST_BYTES, parse_json, read_body, replay
-from headrace.service.gate import RESUME, WEBHOOKS, Gate
+from headrace.service.gate import RESUME, UPLOADS, WEBHOOKS, Gate
 from headrace.service.permits import is_public
 from headrace.service.problems import HEADERS, RequestError, problem_of
 from headrace.service.strangers import SECONDS as STRANGERS_SECONDS
@@ -25,6 +26,9 @@ from headrace.service.strangers import Strangers
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: What comes with a token is as small as results are: it is looked at before anything reads it.
 RESUME_BYTES = 256 << 10
+#: A workbook that is sent, and how long that may take; so many are taken at once, for they are held in memory.
+UPLOAD_BYTES, UPLOAD_SECONDS, MOST_UPLOADS = 50 * 1000 * 1000, 120.0, 4
+UPLOAD_TYPE = "application/octet-stream"
 JSON = "application/json"
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 #: What browsers say of requests of the service's own pages, and of addresses that people typed.
@@ -36,6 +40,7 @@ class Guard:
 
     def __init__(self, inner: ASGIApp, gate: Gate) -> None:
         self._inner, self._gate, self._strangers = inner, gate, Strangers()
+        self._uploads = Uploads()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with a problem."""
@@ -45,32 +50,65 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        with ExitStack() as held:
+            try:
+                body = await self._checked(scope, receive, held)
+            except RequestError as error:
+                await problem_of(error)(scope, receive, send)
+                return
+            await self._inner(scope, replay(body, receive), _with_headers(send))
+
+    async def _checked(self, scope: Scope, receive: Receive, held: ExitStack) -> bytes:
+        """Return the body of a request that may pass; what it holds until it is answered goes on `held`."""
         headers = Headers(scope=scope)
-        try:
-            if not (self._gate.access.required and is_public(scope)):  # probes name what they ask by its address
-                check_host(headers, self._gate.access)
-            _check_origin(scope, headers, self._gate.access)
-            _check_address(scope)
-            _check_key(headers)
-            scope[CALLER] = await self._gate.admit(scope, headers)
-            # A method that is not for the address is told so, whatever came with it.
-            if self._gate.permits.find(scope["method"], scope["path"]) is not None:
-                _check_type(scope, headers)
-            body = await self._body(scope, headers, receive)
-            if is_json(headers.get("content-type", "")):
-                parse_json(body)
-        except RequestError as error:
-            await problem_of(error)(scope, receive, send)
-            return
-        await self._inner(scope, replay(body, receive), _with_headers(send))
+        if not (self._gate.access.required and is_public(scope)):  # probes name what they ask by its address
+            check_host(headers, self._gate.access)
+        _check_origin(scope, headers, self._gate.access)
+        _check_address(scope)
+        _check_key(headers)
+        scope[CALLER] = await self._gate.admit(scope, headers)
+        # A method that is not for the address is told so, whatever came with it.
+        if self._gate.permits.find(scope["method"], scope["path"]) is not None:
+            _check_type(scope, headers)
+        if is_upload(scope):
+            held.enter_context(self._uploads.counted())
+        body = await self._body(scope, headers, receive)
+        if is_json(headers.get("content-type", "")):
+            parse_json(body)
+        return body
 
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
         most, length = RESUME_BYTES if scope["path"].startswith(RESUME) else MOST_BYTES, headers.get("content-length")
         caller: Caller = scope[CALLER]
+        if caller.admitted and is_upload(scope):
+            return await read_body(receive, length, most=UPLOAD_BYTES, seconds=UPLOAD_SECONDS)
         if caller.admitted:
             return await read_body(receive, length, most=most)
         with self._strangers.counted(caller.address):
             return await read_body(receive, length, most=most, seconds=STRANGERS_SECONDS)
+
+
+class Uploads:
+    """The files that are being taken in: each is held in memory until it is stored."""
+
+    def __init__(self) -> None:
+        self._open = 0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count a file until the block ends. Raises RequestError 503 for one that is one too many."""
+        if self._open >= MOST_UPLOADS:
+            raise RequestError(503, "too_many_uploads", f"{MOST_UPLOADS} files are being taken in: try again")
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+
+
+def is_upload(scope: Scope) -> bool:
+    """Whether a request sends a file."""
+    return bool(scope["method"] == "PUT" and scope["path"].startswith(UPLOADS))
 
 
 def _with_headers(send: Send) -> Send:
@@ -148,6 +186,11 @@ def _check_type(scope: Scope, headers: Mapping[str, str]) -> None:
     if scope["method"] in SAFE_METHODS or scope["path"].startswith(WEBHOOKS):
         return
     kind = headers.get("content-type", "")
+    if is_upload(scope):
+        if kind.partition(";")[0].strip().lower() != UPLOAD_TYPE:
+            fix = f"send Content-Type: {UPLOAD_TYPE} with the bytes of the file"
+            raise RequestError(415, "unsupported_media_type", f"{fix}, got {kind[:80]!r}")
+        return
     if not is_json(kind):
         fix = f"send Content-Type: {JSON}, also without a body"
         raise RequestError(415, "unsupported_media_type", f"{fix}, got {kind[:80]!r}")

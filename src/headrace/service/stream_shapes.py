@@ -108,8 +108,26 @@ class DetailsEndedShape(Shape):
     seconds: float
 
 
+class ReportStageShape(Shape):
+    """A stage of a report, as it gets on."""
+
+    stage: str
+    status: Literal["running", "ok", "degraded", "failed"]
+    percent: int
+    message: str
+
+
+class ReportEndedShape(Shape):
+    """The report has ended: the last event."""
+
+    status: Literal["ok", "degraded", "failed", "cancelled"]
+    percent: int
+    message: str
+
+
 BATCH: Mapping[str, type[Shape]] = {"item": BatchItemShape, "round": RoundShape, "closed": ClosedShape}
 RUN: Mapping[str, type[Shape]] = {"state": RunStateShape, "node": NodeShape, "ended": RunEndedShape}
+REPORT: Mapping[str, type[Shape]] = {"stage": ReportStageShape, "ended": ReportEndedShape}
 DETAILS: Mapping[str, type[Shape]] = {
     "accepted": DetailsAcceptedShape, "item": DetailShape, "first_response": FirstResponseShape,
     "completed": DetailsEndedShape,

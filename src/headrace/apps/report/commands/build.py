@@ -52,11 +52,19 @@ def shared(command: Any) -> Any:
 @click.command("build", help=HELP)
 @click.argument("cases", metavar="CASES")
 @click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the report.")
-@click.option("--previous", metavar="REPORT.json", type=click.Path(path_type=Path), help="An earlier report, for the trend.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Language of the report.")
+@click.option(
+    "--previous", metavar="REPORT.json", type=click.Path(path_type=Path), help="An earlier report, for the trend."
+)
+@click.option(
+    "--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Language of the report."
+)
 @click.option("--from", "stage", metavar="STAGE", type=click.Choice(STAGES), help="Run again from this stage on.")
-@click.option("--sheet", "sheets", metavar="NAME", multiple=True, help="Only these sheets. [default: all that are shown]")
-@click.option("--rules", metavar="FILE", type=click.Path(path_type=Path), help="Rules that tell modules (YAML or JSON).")
+@click.option(
+    "--sheet", "sheets", metavar="NAME", multiple=True, help="Only these sheets. [default: all that are shown]"
+)
+@click.option(
+    "--rules", metavar="FILE", type=click.Path(path_type=Path), help="Rules that tell modules (YAML or JSON)."
+)
 @click.option("--gate", metavar="NAME=VALUE", multiple=True, help="Exit criteria, such as pass_rate_of_executed=98.")
 @click.option("--title", metavar="TEXT", default="", help="Title of the report. [default: the name of the file]")
 @shared

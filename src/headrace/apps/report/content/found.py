@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headrace.apps.report import stages
-from headrace.apps.report.clustering import Known, counted
+from headrace.apps.report.clustering.cluster import Known, counted
 from headrace.apps.report.data.cases import Case, ParseIssue, ValidationReport
 from headrace.apps.report.data.clusters import Cluster
 from headrace.apps.report.data.defects import DefectFact

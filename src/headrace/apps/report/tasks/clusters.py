@@ -8,7 +8,8 @@ from typing import Any
 from headrace import Context
 from headrace.apps.report import shelf, stages
 from headrace.apps.report.asking import ask, usage_of
-from headrace.apps.report.clustering import apply_merges, cards, cluster_cases
+from headrace.apps.report.clustering.cluster import cluster_cases
+from headrace.apps.report.clustering.merging import apply_merges, cards
 from headrace.apps.report.data.clusters import Cluster
 from headrace.apps.report.data.document import Lang
 from headrace.apps.report.data.kinds import CARDS, CASES, CLUSTERS
@@ -68,7 +69,7 @@ async def prepare_summaries(
     clusters: Sequence[Cluster] = await shelf.get(grouped["clusters_ref"], CLUSTERS)
     groups = [] if merged is None else merged["groups"]
     joined = apply_merges(clusters, groups, cases, lang=lang)
-    shown = {card["cluster_id"]: card for card in cards(joined.clusters, cases, most=prompts.MOST_CARDS)}
+    shown = {card["id"]: card for card in cards(joined.clusters, cases, most=prompts.MOST_CARDS)}
     work_ref = await shelf.put(prompts.SummaryWork(lang=lang, cards=shown), prompts.SummaryWork, key=grouped["key"])
     return {
         "entries": entries_of(job_id, work_ref, shown),

@@ -8,7 +8,7 @@ from typing import Any
 from headrace.apps.report import shelf, stages
 from headrace.apps.report.data.cases import Ingested, ParseIssue, ValidationReport
 from headrace.apps.report.data.kinds import CASES, ISSUES, PREVIOUS
-from headrace.apps.report.ingest import read_file
+from headrace.apps.report.ingest.reading import read_file
 from headrace.apps.report.opening import IO, IO_TIME, Q_IO, app
 from headrace.apps.report.sources import local_file
 from headrace.apps.report.stages import StageResult
