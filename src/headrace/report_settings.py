@@ -10,7 +10,7 @@ from pathlib import Path
 class ReportSettings:
     """`[report]`: what `POST /api/v1/reports` reads and keeps."""
 
-    #: folder of the files that callers name or send; workers of reports need it too. Empty: `report-files` in `directory`
+    #: folder of files that callers name or send, for workers of reports too; empty: `report-files` in `directory`
     files: Path | None = None
     #: file of rules that tell modules, for reports that name none
     rules: Path | None = None

@@ -17,7 +17,7 @@ from headrace.model.api_token import Scope
 from headrace.model.errors import ConfigError, ConflictError, NotFoundError
 from headrace.service.auth import needs
 from headrace.service.problems import RequestError
-from headrace.service.report_feed import ENDED, ReportGrower, is_ended, report_feed
+from headrace.service.report_feed import ReportGrower, is_ended, report_feed
 from headrace.service.served import Served
 from headrace.service.sse import LastSeen, Source, stream
 from headrace.service.stream_shapes import REPORT, responses_of
@@ -191,6 +191,7 @@ async def get_file(app: Served, job_id: JobId, name: FileName, download: Annotat
 
 
 #: The page runs its own script alone, and reaches nothing; its own policy says which script.
-PAGE_POLICY = "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-
-__all__ = ["ENDED", "makes_reports", "router"]
+PAGE_POLICY = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline'; "
+    "script-src 'unsafe-inline'; img-src data:"
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -17,7 +16,7 @@ from headrace.apps.report.sources import FILE, files_folder, path_of
 def store_file(app: App, name: str, data: bytes) -> tuple[dict[str, Any], bool]:
     """Store a file under a name of its own, once it is known to be harmless; return what it is, and whether it is new.
 
-    Raises ConfigError for a file that is refused, InvalidInputError for a name, ConflictError where another file has it.
+    Raises ConfigError for a file that is refused, InvalidInputError for a name, ConflictError where another has it.
     """
     path = path_of(app, FILE + name)
     folder = files_folder(app)
@@ -35,6 +34,5 @@ def store_file(app: App, name: str, data: bytes) -> tuple[dict[str, Any], bool]:
             raise ConflictError(f"there is another file {name!r}: send this one under another name") from None
         return stored, False
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(draft.name)
+        Path(draft.name).unlink(missing_ok=True)
     return stored, True

@@ -6,11 +6,12 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import click
 
+from headrace import RunCancelledError, RunFailedError
 from headrace.apps.report.job import Job
 from headrace.apps.report.opening import Q_LLM, SLOTS, app
 from headrace.apps.report.progress import ReportProgress, StageProgress, look_at
@@ -55,12 +56,8 @@ async def follow(job: Job, *, quiet: bool) -> ReportProgress:
 
 
 async def _ended(job: Job) -> None:
-    from headrace import RunCancelledError, RunFailedError
-
-    try:
+    with suppress(RunCancelledError, RunFailedError):
         await job.run.result()
-    except (RunCancelledError, RunFailedError):
-        pass
 
 
 class Silent:

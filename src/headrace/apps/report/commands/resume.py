@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.apps.report.commands.build import shared
+from headrace.apps.report.commands.order import PATH, Order, carry_out, work_options
 from headrace.apps.report.stages import STAGES
+
+if TYPE_CHECKING:
+    from headrace.apps.report.job import Job
 
 
 @click.command("resume")
 @click.argument("job_id", metavar="JOB_ID")
-@click.option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the report.")
+@click.option("--out", required=True, metavar="DIR", type=PATH, help="Folder for the report.")
 @click.option("--from", "stage", metavar="STAGE", type=click.Choice(STAGES), help="Run again from this stage on.")
-@shared
-def resume(
-    job_id: str, out: Path, stage: str | None, concurrency: int, *, workers_elsewhere: bool, as_json: bool
-) -> int:
+@work_options
+def resume(job_id: str, *, out: Path, stage: str | None, concurrency: int, **how: Any) -> int:
     """Go on with a report: ask the model what is missing, and nothing else; write the files anew.
 
     A report that failed goes on where it failed, one that is complete is written again, one that runs is followed.
@@ -29,21 +29,11 @@ def resume(
       headrace report resume 5f0c3a… --out report/
       headrace report resume 5f0c3a… --out report/ --from extract_defects_fail_only
     """
-    from headrace.apps.report.commands.ending import tell
-
-    work = _resume(job_id, out, stage, concurrency=concurrency, elsewhere=workers_elsewhere, quiet=as_json)
-    return tell(asyncio.run(work), as_json=as_json)
+    order = Order(out, stage, concurrency, how["workers_elsewhere"], how["as_json"])
+    return carry_out(order, lambda: _go_on(job_id, stage))
 
 
-async def _resume(
-    job_id: str, out: Path, stage: str | None, *, concurrency: int, elsewhere: bool, quiet: bool
-) -> dict[str, Any]:
-    from headrace.apps.report.commands.ending import ended
-    from headrace.apps.report.commands.following import follow, working
-    from headrace.apps.report.delivering import check_folder
+async def _go_on(job_id: str, stage: str | None) -> Job:
     from headrace.apps.report.job import find_report, resume_report
 
-    check_folder(out)
-    async with working(concurrency=concurrency, elsewhere=elsewhere):
-        job = await resume_report(await find_report(job_id), stage)
-        return await ended(job, await follow(job, quiet=quiet), out)
+    return await resume_report(await find_report(job_id), stage)

@@ -24,8 +24,8 @@ WORDS = {
     "en": Words(
         scope="The run covers {cases} test cases of {modules} modules.",
         counts=(
-            "{passed} cases passed, {failed} failed, {blocked} are blocked, {skipped} were not run, and {unknown} say no "
-            "result; the pass rate of executed cases is {rate}."
+            "{passed} cases passed, {failed} failed, {blocked} are blocked, {skipped} were not run, and {unknown} "
+            "say no result; the pass rate of executed cases is {rate}."
         ),
         cluster="{name}: {size} failing cases.",
         blocked="{count} cases are blocked: what they test is not known.",

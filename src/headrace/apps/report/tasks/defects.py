@@ -81,7 +81,8 @@ async def collect_defect_facts(
     facts = [by_case.get(name) or prompts.fallback_of(case) for name, case in work.cases.items()]
     return {
         "facts_ref": await shelf.put(facts, FACTS, key=work_ref["key"]),
-        "rows": len(facts), "missing": answers.count(None), "usage": total_usage(one["usage"] for one in answers if one),
+        "rows": len(facts), "missing": answers.count(None),
+        "usage": total_usage(one["usage"] for one in answers if one),
         "reason": await why_missing(ctx, stages.DEFECTS, answers),
     }  # fmt: skip
 
