@@ -52,6 +52,7 @@ def write_cases_xlsx(path: Path, ingested: Ingested, assignments: Sequence[Assig
         run=RunFacts(job_id="", created_at="", tool="", options={}),
         validation=ingested.validation,
         stats={},
+        charts={},
         content=Content(modules={}),
         cases=ingested.cases,
         assignments=tuple(assignments),
