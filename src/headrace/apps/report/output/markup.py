@@ -18,6 +18,7 @@ from headrace.apps.report.output.wording import percent
 #: Longer texts are folded; of still longer ones the page shows a part.
 FOLDED_FROM = 240
 MOST_CHARS = 4_000
+LONGEST_WORD = 30
 _HEAD = 140
 _MOST_IDS = 8
 _MOST_CITED = 6
@@ -33,6 +34,11 @@ def clean(text: object) -> str:
 def figure(value: float | None) -> str:
     """Return a number for people."""
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _is_unbroken(value: object) -> bool:
+    """Whether a text has a word so long that it must be broken."""
+    return isinstance(value, str) and any(len(word) > LONGEST_WORD for word in value.split())
 
 
 class Cells:
@@ -129,6 +135,8 @@ class Cells:
                 return Markup('<td class="n" data-v="{}">{}</td>').format(seconds, self._makers["seconds"](value))
             case "case" if table.name == "failed":
                 return Markup("<td>{}</td>").format(self.case(value, row="case"))
+            case "text" if _is_unbroken(value):
+                return Markup('<td class="l">{}</td>').format(self.text(value))
             case "long":
                 return Markup('<td class="l">{}</td>').format(self.text(value))
         return Markup("<td>{}</td>").format(self._makers[column.kind](value))

@@ -93,7 +93,7 @@
       const up = head.getAttribute("aria-sort") !== "ascending";
       for (const other of this.heads) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      const numeric = ["number", "percent", "seconds"].some((kind) => head.classList.contains(kind));
+      const numeric = ["k-number", "k-percent", "k-seconds"].some((kind) => head.classList.contains(kind));
       const key = (row) => {
         const cell = row.cells[index];
         return numeric ? parseFloat(cell.dataset.v ?? cell.textContent) : cell.textContent;
@@ -181,7 +181,8 @@
   addEventListener("hashchange", go);
   // The same link once more changes no address.
   document.addEventListener("click", (event) => {
-    if (event.target.closest?.(`a[href="${CSS.escape ? location.hash.replace(/["\\]/g, "") : ""}"]`)) go();
+    const link = event.target.closest?.("a[href^='#']");
+    if (link && link.getAttribute("href") === location.hash) go();
   });
 
   let opened = [];

@@ -12,7 +12,8 @@ from headrace.apps.report.output.view import View
 MOST_EXTRA = 40
 _CASES = (
     Column("case_id", "case"),
-    *columns("title", "module", "priority", "severity"),
+    Column("title", "long"),
+    *columns("module", "priority", "severity"),
     Column("status", "status"),
     *columns("executor", "executed_at"),
     Column("duration_seconds", "seconds"),
@@ -30,7 +31,8 @@ _CASES = (
 )
 _FAILED = (
     Column("case_id", "case"),
-    *columns("title", "module", "priority", "severity"),
+    Column("title", "long"),
+    *columns("module", "priority", "severity"),
     Column("status", "status"),
     Column("cluster", "cluster"),
     *columns("expected", "actual", "error", "quote", kind="long"),

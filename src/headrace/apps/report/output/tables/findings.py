@@ -12,7 +12,8 @@ from headrace.apps.report.stats.values import rate
 
 _DEFECTS = (
     Column("case_id", "case"),
-    *columns("title", "severity"),
+    Column("title", "long"),
+    Column("severity"),
     Column("status", "status"),
     *columns("component", "module", "priority"),
     Column("steps", "long", on_page=False),
