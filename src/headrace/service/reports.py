@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.app import App
-from headrace.apps.report.errors import MismatchedFileError
+from headrace.apps.report.errors import FileTypeError
 from headrace.apps.report.stages import INGEST
 from headrace.model.api_token import Scope
 from headrace.model.errors import ConfigError, ConflictError, NotFoundError
@@ -102,7 +102,7 @@ async def send_file(app: Served, name: str, request: Request, response: Response
 
     try:
         stored, is_new = await asyncio.to_thread(store_file, app, name, await request.body())
-    except MismatchedFileError as error:
+    except FileTypeError as error:
         raise RequestError(415, error.code, str(error)) from None
     except ConfigError as error:
         raise RequestError(422, error.code, str(error)) from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from headrace import ConflictError, InvalidInputError, RunState
 from headrace.apps.report.delivering import file_of
 from headrace.apps.report.job import find_report
-from headrace.apps.report.output import previous_of_document
+from headrace.apps.report.output.json_file import read_previous
 from headrace.apps.report.sources import FILE, OBJECT
 from headrace.apps.report.stats import Thresholds
 from headrace.apps.report.tagging import parse_rules
@@ -46,4 +47,7 @@ async def previous_of_job(job_id: str) -> dict[str, Any]:
         raise ConflictError(f"report {job_id} has not ended, so that nothing can be compared with it")
     data = await file_of(job, (await job.run.result())["artifacts"], "report.json")
     assert data is not None, "every report has its JSON"
-    return previous_of_document(json.loads(data)).model_dump(mode="json")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.json"
+        path.write_bytes(data)
+        return read_previous(path).model_dump(mode="json")

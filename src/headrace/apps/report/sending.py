@@ -9,7 +9,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from headrace import App, ConflictError
-from headrace.apps.report.ingest.guard import check_file
+from headrace.apps.report.ingest.formats import told_kind
 from headrace.apps.report.sources import FILE, files_folder, path_of
 
 
@@ -27,7 +27,7 @@ def store_file(app: App, name: str, data: bytes) -> tuple[dict[str, Any], bool]:
         draft.flush()
         os.fsync(draft.fileno())
     try:
-        check_file(Path(draft.name))
+        told_kind(Path(draft.name))
         os.link(draft.name, path)
     except FileExistsError:
         if path.read_bytes() != data:

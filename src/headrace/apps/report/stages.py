@@ -28,11 +28,11 @@ class StageResult(Value):
     stage: str
     status: Literal["ok", "degraded", "failed"] = "ok"
     #: References by name, such as `normalized_cases_ref`.
-    artifacts: dict[str, Any] = Field({})
-    metrics: dict[str, int | float] = Field({})
+    artifacts: dict[str, Any] = Field(default={})
+    metrics: dict[str, int | float] = Field(default={})
     warnings: tuple[str, ...] = ()
     #: What the next stage is given.
-    next_inputs: dict[str, Any] = Field({})
+    next_inputs: dict[str, Any] = Field(default={})
 
 
 def artifact_key(job_id: str, stage: str, input_hash: str) -> str:

@@ -48,11 +48,9 @@ Examples:
 @click.option("--gate", metavar="NAME=VALUE", multiple=True, help="Exit criteria, such as pass_rate_of_executed=98.")
 @click.option("--title", metavar="TEXT", default="", help="Title of the report. [default: the name of the file]")
 @work_options
-def build(
-    *, out: Path, stage: str | None, concurrency: int, workers_elsewhere: bool, as_json: bool, **given: Any
-) -> int:
+def build(*, out: Path, stage: str | None, concurrency: int, **given: Any) -> int:
     """Make the report and return the exit code."""
-    order = Order(out, stage, concurrency, workers_elsewhere, as_json)
+    order = Order(out, stage, concurrency, given.pop("workers_elsewhere"), given.pop("as_json"))
     return carry_out(order, lambda: _begin(given, order))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -26,6 +27,8 @@ async def working(*, concurrency: int, elsewhere: bool) -> AsyncIterator[None]:
     """Open the app and work its jobs here, `concurrency` questions at once, unless workers elsewhere do."""
     from headrace.model.run import NODES_QUEUE
 
+    # A question without an answer is told in the report: a line for each of a thousand would hide all else.
+    logging.getLogger("headrace.jobs").setLevel(logging.ERROR)
     worker: AbstractAsyncContextManager[Any] = nullcontext()
     if not elsewhere:
         worker = app.worker(queues={**SLOTS, Q_LLM: concurrency, NODES_QUEUE: 8})

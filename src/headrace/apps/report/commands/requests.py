@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from headrace import InvalidInputError
 from headrace.apps.report.job import ReportRequest
 from headrace.apps.report.opening import app
-from headrace.apps.report.output import read_previous
+from headrace.apps.report.output.json_file import read_previous
+from headrace.apps.report.requests import check_gate
 from headrace.apps.report.stats import Thresholds
 from headrace.apps.report.tagging import load_rules
 
@@ -40,15 +39,4 @@ def gate_of(words: Sequence[str]) -> dict[str, Any]:
             known = ", ".join(Thresholds.model_fields)
             raise InvalidInputError("--gate", f"must be NAME=VALUE, with a name of {known}", word)
         found[name] = value.split(",") if name in ("urgent", "most_urgent") else value
-    check_gate(found)
-    return found
-
-
-def check_gate(gate: Mapping[str, Any]) -> Thresholds:
-    """Return exit criteria. Raises InvalidInputError naming the one that is wrong."""
-    try:
-        return Thresholds.model_validate(dict(gate))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"])) or "gate"
-        raise InvalidInputError(f"gate {name}", first["msg"].lower(), first["input"]) from None
+    return check_gate(found)

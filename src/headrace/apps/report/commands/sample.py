@@ -20,7 +20,7 @@ def sample(folder: Path, *, as_json: bool) -> None:
       headrace report build samples/messy.xlsx --out report/ --lang zh
     """
     from headrace.apps.report.delivering import check_folder
-    from headrace.apps.report.samples import write_samples
+    from headrace.apps.report.samples.writing import write_samples
 
     check_folder(folder)
     files = [str(path) for path in write_samples(folder)]

@@ -61,7 +61,7 @@ class Case(Value):
     error: str = ""
     source: Source
     #: Columns that mean nothing to the report, by their headers.
-    extra: dict[str, str] = Field({})
+    extra: dict[str, str] = Field(default={})
 
     @property
     def fails(self) -> bool:
@@ -96,7 +96,7 @@ class SheetReport(Value):
     #: Rows that the header takes, from 1: (3, 4) for a header of two rows below a title.
     header_rows: tuple[int, ...] = ()
     #: Header of each column that was understood, by field of Case.
-    columns: dict[str, str] = Field({})
+    columns: dict[str, str] = Field(default={})
     ignored_columns: tuple[str, ...] = ()
     rows: int = 0
     cases: int = 0
@@ -111,9 +111,9 @@ class ValidationReport(Value):
     #: Rows that gave no case: empty ones are not among them.
     rejected: int = 0
     #: Cases without the field, by field of Case: only fields that reports use.
-    missing: dict[str, int] = Field({})
+    missing: dict[str, int] = Field(default={})
     #: Count of issues by rule.
-    issues: dict[str, int] = Field({})
+    issues: dict[str, int] = Field(default={})
     #: Short texts for the first screen, such as "missing_executed_at: 14 of 120 cases".
     warnings: tuple[str, ...] = ()
 

@@ -20,8 +20,8 @@ class Cluster(Value):
     #: The case that stands for all.
     representative: str
     #: How many of its cases are of each module, severity.
-    modules: dict[str, int] = Field({})
-    severities: dict[str, int] = Field({})
+    modules: dict[str, int] = Field(default={})
+    severities: dict[str, int] = Field(default={})
     #: Ids of clusters that the model merged into this one.
     merged: tuple[str, ...] = ()
     #: Whether the previous report had it; None: there was none.

@@ -21,7 +21,7 @@ class Content(Value):
     conclusions: tuple[Sentence, ...] = ()
     risks: tuple[Sentence, ...] = ()
     #: A sentence or more for each module with failures, by module.
-    modules: dict[str, tuple[Sentence, ...]] = Field({})
+    modules: dict[str, tuple[Sentence, ...]] = Field(default={})
     by_model: bool = False
     #: Sentences of the model that were left out, for they cite nothing that exists.
     left_out: int = 0

@@ -52,7 +52,7 @@ class RunFacts(Value):
     #: None: some price is not known.
     usd: float | None = None
     #: What was asked for, as name and value.
-    options: dict[str, str] = Field({})
+    options: dict[str, str] = Field(default={})
 
 
 class ReportDocument(Value):
@@ -67,7 +67,7 @@ class ReportDocument(Value):
     #: See `stats/`.
     stats: dict[str, Any]
     #: Chart data, see `charts/`.
-    charts: dict[str, Any] = Field({})
+    charts: dict[str, Any] = Field(default={})
     content: Content
     degraded: tuple[Degraded, ...] = ()
     cases: tuple[Case, ...]

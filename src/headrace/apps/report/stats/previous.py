@@ -45,7 +45,7 @@ class Previous(Value):
     statuses: dict[str, Status]
     by_status: dict[str, int]
     #: Counts by status of each module.
-    modules: dict[str, dict[str, int]] = Field({})
+    modules: dict[str, dict[str, int]] = Field(default={})
     clusters: tuple[PreviousCluster, ...] = ()
     #: Reports before it, the oldest first; its own point is the last.
     history: tuple[Point, ...] = ()

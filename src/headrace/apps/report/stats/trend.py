@@ -38,7 +38,7 @@ class ClusterTrend(Value):
     known: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     #: Names of those that are gone, by id.
-    gone_names: dict[str, str] = Field({})
+    gone_names: dict[str, str] = Field(default={})
 
 
 class Trend(Value):

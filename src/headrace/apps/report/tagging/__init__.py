@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.apps.report.tagging.rules import DEFAULT_RULES, ModuleRule, Rules
-from headrace.apps.report.tagging.rules_file import load_rules
+from headrace.apps.report.tagging.rules_file import load_rules, parse_rules
 from headrace.apps.report.tagging.tag import needs_model, tag_cases
 
-__all__ = ["DEFAULT_RULES", "ModuleRule", "Rules", "load_rules", "needs_model", "tag_cases"]
+__all__ = ["DEFAULT_RULES", "ModuleRule", "Rules", "load_rules", "needs_model", "parse_rules", "tag_cases"]

@@ -19,13 +19,17 @@ _WORDS = {"extra_forbidden": "is not a known key; remove it", "missing": "is mis
 def load_rules(path: Path | str) -> Rules:
     """Read rules of modules from a `.yaml`, `.yml` or `.json` file of at most 256 KiB. Raises `RulesError`."""
     path = Path(path)
-    data = _parsed(_text_of(path), path)
+    return parse_rules(_parsed(_text_of(path), path), str(path))
+
+
+def parse_rules(data: Any, where: str) -> Rules:
+    """Return the rules that a JSON value holds; `where` begins what is said of a fault. Raises `RulesError`."""
     if not isinstance(data, dict):
-        raise RulesError(f"{path}: rules must be a mapping with the key 'modules', got {_shown(data)}")
+        raise RulesError(f"{where}: rules must be a mapping with the key 'modules', got {_shown(data)}")
     try:
         return Rules.model_validate(data)
     except ValidationError as error:
-        faults = [_fault(dict(detail), path) for detail in error.errors(include_url=False)]
+        faults = [_fault(dict(detail), where) for detail in error.errors(include_url=False)]
         more = [f"… and {len(faults) - _MOST_SHOWN} more"] if len(faults) > _MOST_SHOWN else []
         raise RulesError("\n".join(faults[:_MOST_SHOWN] + more)) from None
 
@@ -61,12 +65,12 @@ def _parsed(text: str, path: Path) -> Any:
         raise RulesError(f"{path} is not valid YAML: {' '.join(str(error).split())[:200]}. Correct it.") from None
 
 
-def _fault(detail: dict[str, Any], path: Path) -> str:
+def _fault(detail: dict[str, Any], where: str) -> str:
     key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in detail["loc"]).lstrip(".")
     if detail["type"] == "value_error":
-        return f"{path}: {key or 'rules'} {detail['msg'].removeprefix('Value error, ')}"
+        return f"{where}: {key or 'rules'} {detail['msg'].removeprefix('Value error, ')}"
     words = _WORDS.get(detail["type"]) or f"is wrong: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
-    return f"{path}: {key} {words}, got {_shown(detail['input'])}"
+    return f"{where}: {key} {words}, got {_shown(detail['input'])}"
 
 
 def _shown(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from headrace import Context
 from headrace.apps.report import shelf, stages
 from headrace.apps.report.asking import ask, usage_of
-from headrace.apps.report.clustering.cluster import cluster_cases
+from headrace.apps.report.clustering.cluster import Known, cluster_cases
 from headrace.apps.report.clustering.merging import apply_merges, cards
 from headrace.apps.report.data.clusters import Cluster
 from headrace.apps.report.data.document import Lang
@@ -27,7 +27,7 @@ async def cluster_defects(
     """Group the failing cases, and say which groups the model should look at."""
     cases = await shelf.get(cases_ref, CASES)
     before = None if previous_ref is None else _clusters_of(await shelf.get(previous_ref, Previous))
-    found = cluster_cases(cases, previous=before, lang=lang)
+    found = cluster_cases(cases, Known(previous=before), lang=lang)
     key = key_of(job_id, stages.CLUSTERS, cases_ref, previous_ref, lang)
     shown = cards(found, cases, most=prompts.MOST_CARDS)
     return {

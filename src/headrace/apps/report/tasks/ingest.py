@@ -33,7 +33,7 @@ async def ingest_and_normalize(
 
 
 def _result(job_id: str, found: Ingested, artifacts: dict[str, Any]) -> StageResult:
-    metrics = {
+    metrics: dict[str, int | float] = {
         "rows": found.validation.rows, "cases": len(found.cases), "issues": _count(found.issues),
         "rejected": found.validation.rejected,
     }  # fmt: skip

@@ -15,8 +15,10 @@ from headrace.apps.report.content.template import template_content
 from headrace.apps.report.data.content import Content
 from headrace.apps.report.data.document import InputFile, ReportDocument, RunFacts
 from headrace.apps.report.opening import CPU, CPU_TIME, IO, IO_TIME, ORCH, ORCH_TIME, Q_CPU, Q_IO, Q_ORCH, app
-from headrace.apps.report.output import render_html as draw_page
-from headrace.apps.report.output import render_plain, write_json, write_xlsx
+from headrace.apps.report.output.html import render_html as draw_page
+from headrace.apps.report.output.json_file import write_json
+from headrace.apps.report.output.plain import render_plain
+from headrace.apps.report.output.xlsx import write_xlsx
 from headrace.apps.report.prompts import PROMPT_VERSION
 from headrace.apps.report.stages import StageResult
 from headrace.apps.report.tasks.common import key_of, total_usage
@@ -84,8 +86,7 @@ def _run_facts(job_id: str, usage: dict[str, int], facts: dict[str, Any], *, cre
 
 
 def _model() -> str:
-    llm = app.settings.llm_settings()
-    return llm.model
+    return app.settings.llm_settings().model or ""
 
 
 @app.task(queue=Q_CPU, retry=CPU, timeout=CPU_TIME, cpu=True)

@@ -15,7 +15,7 @@ from headrace.apps.report.data.modules import Assignment, TaggedBy
 from headrace.apps.report.opening import CPU, CPU_TIME, HARD, LLM, Q_CPU, Q_LLM, app
 from headrace.apps.report.prompts import tagging as prompts
 from headrace.apps.report.stages import StageResult
-from headrace.apps.report.tagging import rules_of, tag_cases
+from headrace.apps.report.tagging import DEFAULT_RULES, Rules, tag_cases
 from headrace.apps.report.tasks.common import entries_of, key_of, total_usage, why_missing
 
 #: An answer of the model that is less sure counts as unsure.
@@ -26,7 +26,7 @@ LOW = 0.5
 async def module_tagging_rules(job_id: str, cases_ref: dict[str, Any], rules: dict[str, Any] | None) -> dict[str, Any]:
     """Tag what the sheet or the rules can tell; return the others as entries for the model."""
     cases = await shelf.get(cases_ref, CASES)
-    tagged = tag_cases(cases, rules_of(rules))
+    tagged = tag_cases(cases, DEFAULT_RULES if rules is None else Rules.model_validate(rules))
     modules = Counter(one.module for one in tagged if one.is_settled)
     unsettled = {one.case_id: one for one in tagged if not one.is_settled}
     work = prompts.TaggingWork(
@@ -81,7 +81,7 @@ async def collect_module_results(
     return result.model_dump(mode="json")
 
 
-def _metrics(joined: Sequence[Assignment], answers: Sequence[Any]) -> dict[str, int]:
+def _metrics(joined: Sequence[Assignment], answers: Sequence[Any]) -> dict[str, int | float]:
     by = Counter(one.by for one in joined)
     return {
         "cases": len(joined), "given": by[TaggedBy.GIVEN], "by_rule": by[TaggedBy.RULE], "by_model": by[TaggedBy.MODEL],
