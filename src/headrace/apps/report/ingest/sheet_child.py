@@ -74,7 +74,8 @@ def _sheets(book: Any, names: list[str], how: Mapping[str, Any]) -> Iterator[Any
     cells, chars = how["max_cells"], how["max_chars"]
     for name in names:
         sheet = book.get_sheet_by_name(name)
-        height, width = (sheet.total_height, sheet.total_width) if sheet.end else (0, 0)
+        # With what is empty above and before the first cell: rows and columns keep their places.
+        height, width = (last + 1 for last in sheet.end or (-1, -1))
         cells -= height * width
         if height > how["max_rows"] or width > how["max_columns"] or cells < 0:
             yield {"error": "large", "sheet": name, "height": height, "width": width}
