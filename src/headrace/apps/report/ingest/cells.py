@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
 from headrace.apps.report.ingest.limits import MAX_TEXT
+
+
+#: Control characters but line ends and tabs, marks that turn the direction of text or do not show, halves of characters.
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
+)
 
 
 @dataclass(frozen=True)
@@ -53,9 +60,7 @@ def text_of(cell: Cell) -> str:
 
 def _plain(text: str) -> str:
     plain = text.replace("_x000D_", "").replace("\r\n", "\n").replace("\r", "\n")
-    if not plain.isprintable():
-        plain = "".join(letter for letter in plain if letter.isprintable() or letter in "\n\t" or letter.isspace())
-    return plain.strip()[:MAX_TEXT]
+    return _UNSEEN.sub("", plain).strip()[:MAX_TEXT]
 
 
 @lru_cache(maxsize=8192)

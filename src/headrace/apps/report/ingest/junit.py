@@ -20,6 +20,8 @@ _ENDINGS = ("failure", "error", "skipped")
 _TEXTS = (*_ENDINGS, "system-out", "system-err")
 #: Columns of sheets that these files do not have.
 _WITHOUT = frozenset(("priority", "severity", "executor", "expected"))
+#: Of a text: more than a case may have, so that it shows where one is cut.
+_KEPT = MAX_TEXT + 1_000
 _FIX = "Give an XML file whose root is testsuites or testsuite"
 
 
@@ -63,8 +65,8 @@ class _Target:
                 self._case.endings.append((name, dict(attributes)))
 
     def data(self, text: str) -> None:
-        if self._text is not None and self._chars <= MAX_TEXT:
-            self._text.append(text[: MAX_TEXT + 1])
+        if self._text is not None and self._chars < _KEPT:
+            self._text.append(text[:_KEPT])
             self._chars += len(text)
 
     def end(self, tag: str) -> None:
