@@ -10,8 +10,7 @@ from functools import lru_cache
 
 from headrace.apps.report.ingest.limits import MAX_TEXT
 
-
-#: Control characters but line ends and tabs, marks that turn the direction of text or do not show, halves of characters.
+#: Control characters but line ends and tabs, marks that turn text around or do not show, halves of characters.
 _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
 )
