@@ -114,6 +114,24 @@ def spread(rows: int, columns: int) -> Callable[[Path], Path]:
     return lambda path: ods(path, extra=cell)
 
 
+def merged(path: Path) -> Path:
+    """Write a workbook with tens of thousands of merged ranges, each of them the whole sheet but its header."""
+    merges = b"<mergeCells>%s</mergeCells>" % noise(b'<mergeCell ref="A2:XFD200000"/>' * 90_000, b"<mergeCell ")
+    xlsx(path, [*ROWS, *[["TC", "a", None, "ok"]] * 2_000])
+    return changed(path, SHEET, lambda part: part.replace(b"</sheetData>", b"</sheetData>" + merges))
+
+
+def unclosed(path: Path) -> Path:
+    """Write a workbook whose sheet has hundreds of thousands of cells that never end."""
+    return changed(xlsx(path), SHEET, lambda part: part + noise(b'<c r="A1" t="e"><f>' * 200_000, b"<c "))
+
+
+def noise(content: bytes, before: bytes) -> bytes:
+    """Return XML with a comment at every element, so that it does not pack as well as a bomb."""
+    chance = random.Random(3)
+    return b"".join(b"<!--%x-->" % chance.getrandbits(64) + before + part for part in content.split(before)[1:])
+
+
 DEEP = b"<testsuites>" + b"<a>" * 100_000
 WIDE = b"a" + b"," * 3_000_000
 QUOTED = b"id,title,status\n" + b'"a\n",' * 1_000_000
@@ -196,5 +214,23 @@ UNREADABLE: dict[str, tuple[str, Callable[[Path], Path], str]] = {
     "field csv": ("a.csv", written(b"a,b\n" + b"c" * 200_000), "delimited text"),
     "columns csv": ("a.csv", written(b"," * 2_000), "1,000 columns"),
     "bytes csv": ("a.csv", written(b"id,title\n\xff\xff\xff\n"), "UTF-8, UTF-16"),
+    "encoding": ("a.xml", written(b'<?xml version="1.0" encoding="utf-7"?><testsuite/>'), "must be UTF-8 or UTF-16"),
+    "no encoding": ("a.xml", written(b'<?xml version="1.0" encoding="none"?><testsuite/>'), "must be whole|UTF-8 or"),
     "empty": ("a.xlsx", written(b""), "must have content, got 0 bytes"),
+}
+
+SPACES = " " * 30_000
+#: Files that are read, and that would take for ever or very much memory if they were read without care.
+HARD: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "dimension": ("a.xlsx", lying_dimension),
+    "merged": ("a.xlsx", merged),
+    "unclosed": ("a.xlsx", unclosed),
+    "spaces": (
+        "a.csv",
+        written(b"id,title,status,date,duration\n" + f"1,a,x{SPACES}x,1{SPACES}x,1{SPACES}x\n".encode() * 20),
+    ),
+    "attributes": (
+        "a.xml",
+        written(f'<testsuite name="{"n" * 3_000_000}">{"<testcase/>" * 2_000}</testsuite>'.encode()),
+    ),
 }

@@ -116,7 +116,7 @@ def test_a_header_of_two_rows_whose_words_belong_together(tmp_path: Path) -> Non
 
 def test_values_of_the_first_case_are_no_second_row_of_the_header(tmp_path: Path) -> None:
     """A result below a header of results is a case, whatever else its word could mean."""
-    found = read(tmp_path, [["ID", "Title", "Round 1"], ["1", "a", "Passed"], ["2", "b", "Failed"]])
+    found = read(tmp_path, [["ID", "Title", "Steps", "Round 1"], ["1", "a", "b", "Passed"], ["2", "c", "d", "Failed"]])
     assert ids(found) == ["1", "2"]
 
 
@@ -131,7 +131,7 @@ def test_of_two_columns_for_a_field_the_better_word_counts(tmp_path: Path) -> No
 
 def test_columns_that_mean_nothing_are_kept_by_their_headers(tmp_path: Path) -> None:
     """Also where two of them have one name."""
-    found = read(tmp_path, [["ID", "Title", "Weather", "Weather"], ["1", "a", "sun", "rain"]])
+    found = read(tmp_path, [["ID", "Result", "Weather", "Weather"], ["1", "ok", "sun", "rain"]])
     assert found.cases[0].extra == {"Weather": "sun", "Weather (2)": "rain"}
 
 
@@ -205,7 +205,7 @@ def test_sheets_are_joined_and_hidden_ones_named(tmp_path: Path) -> None:
     assert ids(found) == ["TC-1", "TC-2", "TC-1#2", "TC-2#2"]
     reasons = {sheet.name: sheet.reason for sheet in found.validation.sheets if not sheet.used}
     assert list(reasons) == ["Old", "Notes", "Empty"]
-    assert "hidden" in reasons["Old"] and "two fields" in reasons["Notes"] and "empty" in reasons["Empty"]
+    assert "hidden" in reasons["Old"] and "fields of test cases" in reasons["Notes"] and "empty" in reasons["Empty"]
     assert [sheet.hidden for sheet in found.validation.sheets] == [False, False, True, False, False]
     found = read_file(path, sheets=["Old"])
     assert [case.source.sheet for case in found.cases] == ["Old", "Old"]
@@ -223,10 +223,24 @@ def test_sheets_are_joined_and_hidden_ones_named(tmp_path: Path) -> None:
 
 def test_a_file_without_cases_says_why(tmp_path: Path) -> None:
     """Each sheet is named with its reason."""
-    with pytest.raises(NoCasesError, match=r"Cases: no row of the first 50 names two fields"):
+    with pytest.raises(NoCasesError, match=r"Cases: no row of the first 50 names the fields of test cases"):
         read(tmp_path, [["a", "b"], ["c", "d"]])
     with pytest.raises(NoCasesError, match=r"Cases: there are no cases below its header"):
         read(tmp_path, ROWS[:1])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["序号", "版本", "日期", "描述", "修改人"], [1, "V1.0", "2026-03-05", "初稿", "张伟"]],
+        [["Module", "Total", "Passed", "Failed", "Pass rate"], ["Login", 10, 9, 1, "90%"]],
+        [["Name", "Date", "Notes"], ["Ada", "2026-03-05", "on leave"]],
+    ],
+)
+def test_tables_of_something_else_are_no_cases(rows: Table, tmp_path: Path) -> None:
+    """A history of versions, a summary and a list of people have columns of the same names."""
+    with pytest.raises(NoCasesError):
+        read(tmp_path, rows)
 
 
 def test_ids_are_given_once(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ class Broken:
     text: str
 
 
+#: Characters of the longest text that can be a word for a field or a value, or a date or a duration.
+MAX_WORD = 100
+
 Cell = str | int | float | bool | datetime | date | timedelta | Broken | None
 Rows = list[list[Cell]]
 #: First row and column, last row and column, from 0.
@@ -62,13 +65,18 @@ def _plain(text: str) -> str:
     return _UNSEEN.sub("", plain).strip()[:MAX_TEXT]
 
 
-@lru_cache(maxsize=8192)
 def key_of(text: str) -> str:
     """Return what of a text tells one word from another: no case, width, punctuation or space.
 
     >>> key_of("Ｎ／Ａ"), key_of(" Not-Run "), key_of("用例 编号*"), key_of("√")
     ('na', 'notrun', '用例编号', '√')
     """
+    # Longer texts are no words, and are none to keep.
+    return _key(text) if len(text) <= MAX_WORD else ""
+
+
+@lru_cache(maxsize=8192)
+def _key(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(letter for letter in plain if unicodedata.category(letter)[0] not in "PZC")
 
