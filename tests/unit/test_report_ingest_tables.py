@@ -189,6 +189,56 @@ def test_rows_that_are_no_cases(tmp_path: Path) -> None:
     assert [(issue.row, issue.rule) for issue in found.issues][:2] == [(5, "not_a_case"), (6, "repeated_header")]
 
 
+STEPS = [
+    ["ID", "Title", "Steps", "Expected", "Status"],
+    ["1", "Log in", "open", "form", "pass"],
+    [None, None, "send", "home", "fail"],
+    [None, None, "wait", "home", "pass"],
+    ["2", "Log out", "click", "gone", "pass"],
+    [None, None, "back", "form", "pass"],
+    [None, None, None, None, None],
+    ["3", "Idle", "wait", "out", "pass"],
+    [None, "Idle long", "wait more", "out", "pass"],
+]
+
+
+def test_a_row_for_each_step(tmp_path: Path) -> None:
+    """Rows under one merged id, or with steps and no name, are one case: its steps are joined, the worst result counts."""
+    for path in (xlsx(tmp_path / "a.xlsx", STEPS, merges=[(1, 0, 3, 0), (1, 1, 3, 1)]), ods(tmp_path / "a.ods", STEPS)):
+        found = read_file(path)
+        assert [(case.case_id, case.status.value, case.source.row) for case in found.cases] == [
+            ("1", "failed", 2),
+            ("2", "passed", 5),
+            ("3", "passed", 8),
+            (f"{found.cases[3].source.sheet}-9", "passed", 9),
+        ]
+        assert (found.cases[0].steps, found.cases[0].expected) == ("open\nsend\nwait", "form\nhome")
+        assert (found.validation.rows, found.validation.rejected) == (7, 0)
+        assert found.validation.issues == {"missing_id": 1}
+
+
+def test_titles_of_their_own_below_a_merged_id_are_cases(tmp_path: Path) -> None:
+    """Whatever is merged, another title is another case."""
+    rows = [["ID", "Title", "Status"], ["1", "a", "ok"], [None, "b", "ng"]]
+    assert ids(read(tmp_path, rows, merges=[(1, 0, 2, 0)])) == ["1", "1#2"]
+
+
+def test_an_export_of_a_tool_in_chinese(tmp_path: Path) -> None:
+    """The state of a case, such as "正常", is not taken for its result."""
+    head = (
+        "用例编号,所属产品,所属模块,用例标题,前置条件,步骤,预期,优先级,用例类型,用例状态,最后执行人,最后执行时间,结果"
+    )
+    path = tmp_path / "a.csv"
+    path.write_bytes(
+        f"{head}\n12,商城,/登录(#3),登录,,1. 打开,成功,1,功能测试,正常,张伟,2026-03-05 10:00:00,失败\n".encode(
+            "gb18030"
+        )
+    )
+    (case,) = read_file(path).cases
+    assert (case.status, case.priority, case.executor) == (Status.FAILED, "P1", "张伟")
+    assert case.executed_at == "2026-03-05T10:00:00" and case.extra["用例状态"] == "正常"
+
+
 def test_sheets_are_joined_and_hidden_ones_named(tmp_path: Path) -> None:
     """Every sheet that shows gives its cases; of the others the report says why not."""
     path = tmp_path / "a.xlsx"
