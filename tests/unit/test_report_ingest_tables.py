@@ -203,7 +203,7 @@ STEPS = [
 
 
 def test_a_row_for_each_step(tmp_path: Path) -> None:
-    """Rows under one merged id, or with steps and no name, are one case: its steps are joined, the worst result counts."""
+    """Rows under one merged id, or with steps and no name, are one case: steps are joined, the worst result counts."""
     for path in (xlsx(tmp_path / "a.xlsx", STEPS, merges=[(1, 0, 3, 0), (1, 1, 3, 1)]), ods(tmp_path / "a.ods", STEPS)):
         found = read_file(path)
         assert [(case.case_id, case.status.value, case.source.row) for case in found.cases] == [
