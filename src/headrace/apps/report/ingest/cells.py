@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
 from headrace.apps.report.ingest.limits import MAX_TEXT
+
+#: Control characters but line ends and tabs, marks that turn text around or do not show, halves of characters.
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
+)
 
 
 @dataclass(frozen=True)
@@ -16,6 +22,9 @@ class Broken:
 
     text: str
 
+
+#: Characters of the longest text that can be a word for a field or a value, or a date or a duration.
+MAX_WORD = 100
 
 Cell = str | int | float | bool | datetime | date | timedelta | Broken | None
 Rows = list[list[Cell]]
@@ -53,18 +62,21 @@ def text_of(cell: Cell) -> str:
 
 def _plain(text: str) -> str:
     plain = text.replace("_x000D_", "").replace("\r\n", "\n").replace("\r", "\n")
-    if not plain.isprintable():
-        plain = "".join(letter for letter in plain if letter.isprintable() or letter in "\n\t" or letter.isspace())
-    return plain.strip()[:MAX_TEXT]
+    return _UNSEEN.sub("", plain).strip()[:MAX_TEXT]
 
 
-@lru_cache(maxsize=8192)
 def key_of(text: str) -> str:
     """Return what of a text tells one word from another: no case, width, punctuation or space.
 
     >>> key_of("Ｎ／Ａ"), key_of(" Not-Run "), key_of("用例 编号*"), key_of("√")
     ('na', 'notrun', '用例编号', '√')
     """
+    # Longer texts are no words, and are none to keep.
+    return _key(text) if len(text) <= MAX_WORD else ""
+
+
+@lru_cache(maxsize=8192)
+def _key(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(letter for letter in plain if unicodedata.category(letter)[0] not in "PZC")
 

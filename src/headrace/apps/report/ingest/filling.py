@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from headrace.apps.report.ingest.cells import Grid, Merge, Rows, is_blank
 
 
 def filled_head(grid: Grid, most: int) -> Rows:
     """Return the first rows of a sheet with every merged cell holding the value of its range."""
     rows = [list(row) for row in grid.rows[:most]]
-    for first, left, last, right in grid.merges or ():
-        if first >= len(rows) or left >= len(rows[first]):
-            continue
-        value = rows[first][left]
+    for first, left, last, right in _apart(grid.merges or (), len(rows), max(map(len, rows), default=0)):
+        value = rows[first][left] if left < len(rows[first]) else None
         for row in rows[first : last + 1]:
-            for column in range(left, min(right + 1, len(row))):
-                row[column] = value
+            row[left : right + 1] = [value] * len(row[left : right + 1])
     return rows
 
 
@@ -23,10 +22,26 @@ def fill_body(grid: Grid, start: int) -> None:
 
     A range that goes across is one cell drawn wide; its value belongs to no other column.
     """
-    for merge in grid.merges or ():
-        first, left, last, _ = merge
-        if first >= start and last > first and first < len(grid.rows):
-            _fill_down(grid.rows, merge, left)
+    # Their first columns alone, so that what they go over is no larger than the sheet.
+    down = tuple((first, left, last, left) for first, left, last, _ in grid.merges or () if first >= start)
+    for merge in _apart(down, len(grid.rows), max(map(len, grid.rows), default=0)):
+        _fill_down(grid.rows, merge, merge[1])
+
+
+def _apart(merges: Iterable[Merge], height: int, width: int) -> Iterator[Merge]:
+    """Yield ranges within a sheet. No two share a cell in a sheet that people made: all are no larger than the sheet.
+
+    Those of a damaged or hostile one may lie on top of each other by the thousand; they end where that shows.
+    """
+    room = height * width
+    for first, left, last, right in merges:
+        if first >= height or left >= width:
+            continue
+        clipped = (first, left, min(last, height - 1), min(right, width - 1))
+        room -= (clipped[2] - first + 1) * (clipped[3] - left + 1)
+        if room < 0:
+            return
+        yield clipped
 
 
 def _fill_down(rows: Rows, merge: Merge, column: int) -> None:

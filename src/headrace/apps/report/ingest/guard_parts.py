@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from headrace.apps.report.ingest import limits
 from headrace.apps.report.ingest.libraries import safe_xml
 from headrace.apps.report.ingest.refusing import short, unreadable, unsafe
 
@@ -25,6 +26,8 @@ _ODS_LINK = re.compile(
     re.IGNORECASE,
 )
 _ODS_OVERLAP = 2_200
+#: How a cell begins in the XML of a sheet, whatever prefix its names have.
+_CELLS = (b"<c ", b"<c>", b"<c/>", b":c ", b":c>", b":c/>")
 _MAX_RELATIONS = 20 * 1024 * 1024
 
 
@@ -38,6 +41,7 @@ class Look:
         self._overlap = _ODS_OVERLAP if self._is_ods_content else _OVERLAP
         self._tail = b""
         self._is_first = True
+        self._cells = 0 if name.startswith("xl/worksheets/") else None
         self._relations = bytearray() if name.lower().endswith(".rels") else None
 
     def at(self, block: bytes) -> None:
@@ -53,10 +57,20 @@ class Look:
         if self._is_ods_manifest and b"encryption-data" in window:
             raise self._unsafe("it must not be encrypted", "Save it without a password")
         self._tail = window[-self._overlap :]
+        if self._cells is not None:
+            self._count_cells(block)
         if self._relations is not None:
             self._relations += block
             if len(self._relations) > _MAX_RELATIONS:
                 raise self._unsafe("relationships must be at most 20 MiB", _ANEW)
+
+    def _count_cells(self, block: bytes) -> None:
+        """Refuse a sheet of too many cells before they are laid out; one between two blocks may be missed."""
+        assert self._cells is not None
+        self._cells += sum(block.count(start) for start in _CELLS)
+        if self._cells > limits.MAX_CELLS:
+            rule = f"a sheet must have at most {limits.MAX_CELLS:,} cells"
+            raise unreadable(self._path, rule, f"more in {short(self._name)!r}", "Split it")
 
     def end(self) -> None:
         """Look at what can only be told of the whole entry."""
@@ -91,7 +105,7 @@ def _external(path: Path, name: str, content: bytes) -> Iterator[tuple[str, str]
     try:
         parser.feed(content)
         parser.close()
-    except (xml.ParseError, ValueError) as error:
+    except (xml.ParseError, ValueError, LookupError) as error:
         raise unreadable(path, f"{short(name)!r} must be XML", short(str(error)), _ANEW) from None
     for one in found:
         yield one.get("Type", ""), one.get("Target", "")

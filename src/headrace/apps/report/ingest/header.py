@@ -14,6 +14,10 @@ from headrace.apps.report.ingest.words import meanings
 SEARCHED_ROWS, MAX_HEADER_ROWS = 50, 3
 #: A header has at least so many fields, and one of these among them.
 MIN_FIELDS, ANCHORS = 2, frozenset(("case_id", "title", "status"))
+#: And one of these: a history of versions has numbers, dates and descriptions as well.
+TELLING = frozenset(
+    ("status", "steps", "expected", "actual", "preconditions", "priority", "severity", "module", "error")
+)
 
 
 @dataclass(frozen=True)
@@ -62,12 +66,16 @@ def find_header(grid: Grid) -> Header | None:
                 break
             fields = set(_claims(rows[first : first + depth], grid.merges is None))
             score = (len(fields), -depth, -first)
-            if len(fields) >= MIN_FIELDS and fields & ANCHORS and (best is None or score > best):
+            if _is_enough(fields) and (best is None or score > best):
                 best = score
     if best is None:
         return None
     first, depth = -best[2], -best[1]
     return _header(rows, first, depth, grid)
+
+
+def _is_enough(fields: set[str]) -> bool:
+    return len(fields) >= MIN_FIELDS and bool(fields & ANCHORS) and bool(fields & TELLING)
 
 
 def _is_data(row: Sequence[Cell]) -> bool:

@@ -6,6 +6,7 @@ import re
 
 from headrace.apps.report.ingest.issues import IssueBook, Place
 
+MAX_ID = 200
 #: A number that a sheet shows with a decimal point is a whole one.
 _WHOLE = re.compile(r"(\d+)\.0+")
 
@@ -19,7 +20,7 @@ class Ids:
 
     def given(self, text: str, place: Place) -> str:
         """Return the id for a case whose sheet says `text`: itself, with "#2" behind it, or made of sheet and row."""
-        plain = " ".join(text.split())
+        plain = " ".join(text.split())[:MAX_ID]
         whole = _WHOLE.fullmatch(plain)
         if whole:
             plain = whole[1]

@@ -18,8 +18,15 @@ _BLOCK = 256 * 1024
 #: What a case may hold, and how it ended then; a flaky one passed in the end.
 _ENDINGS = ("failure", "error", "skipped")
 _TEXTS = (*_ENDINGS, "system-out", "system-err")
+#: Attributes that are looked at, with the characters that are kept of each.
+_ATTRIBUTES = {
+    **dict.fromkeys(("name", "classname", "type", "timestamp", "time", "hostname", "status"), 500),
+    "message": MAX_TEXT,
+}
 #: Columns of sheets that these files do not have.
 _WITHOUT = frozenset(("priority", "severity", "executor", "expected"))
+#: Of a text: more than a case may have, so that it shows where one is cut.
+_KEPT = MAX_TEXT + 1_000
 _FIX = "Give an XML file whose root is testsuites or testsuite"
 
 
@@ -54,17 +61,17 @@ class _Target:
         if len(self._path) > MAX_DEPTH:
             raise _TooDeep
         if name in ("testsuites", "testsuite"):
-            self._suites.append(dict(attributes))
+            self._suites.append(_known(attributes))
         elif name == "testcase":
-            self._case = JUnitCase(dict(attributes), [dict(suite) for suite in self._suites[-2:]])
+            self._case = JUnitCase(_known(attributes), list(self._suites[-2:]))
         elif self._case and name in _TEXTS:
             self._text, self._chars = [], 0
             if name in _ENDINGS:
-                self._case.endings.append((name, dict(attributes)))
+                self._case.endings.append((name, _known(attributes)))
 
     def data(self, text: str) -> None:
-        if self._text is not None and self._chars <= MAX_TEXT:
-            self._text.append(text[: MAX_TEXT + 1])
+        if self._text is not None and self._chars < _KEPT:
+            self._text.append(text[:_KEPT])
             self._chars += len(text)
 
     def end(self, tag: str) -> None:
@@ -82,6 +89,11 @@ class _Target:
 
     def close(self) -> None:
         """Nothing is left to do."""
+
+
+def _known(attributes: dict[str, str]) -> dict[str, str]:
+    """Return the attributes that are looked at, none longer than it may be."""
+    return {name: attributes[name][:most] for name, most in _ATTRIBUTES.items() if name in attributes}
 
 
 def read_junit(path: Path) -> Ingested:
@@ -112,10 +124,9 @@ def _found(path: Path) -> list[JUnitCase]:
         raise unreadable(path, f"it must have at most {MAX_ROWS:,} test cases", "more", "Split it") from None
     except xml.ParseError as error:
         raise unreadable(path, "it must be whole XML", short(str(error)), "Make the file anew") from None
-    except ValueError as error:  # what defusedxml raises for document types and entities is one
-        raise unsafe(path, "it must not declare a document type or entities", _what(error), "Leave it out") from None
+    except (xml.DTDForbidden, xml.EntitiesForbidden, xml.ExternalReferenceForbidden) as error:
+        what = short(f"{type(error).__name__} {getattr(error, 'name', '')}")
+        raise unsafe(path, "it must not declare a document type or entities", what, "Leave it out") from None
+    except (ValueError, LookupError) as error:
+        raise unreadable(path, "it must be UTF-8 or UTF-16", short(str(error)), "Save it anew as UTF-8") from None
     return target.found
-
-
-def _what(error: ValueError) -> str:
-    return short(f"{type(error).__name__} {getattr(error, 'name', '')}")

@@ -7,13 +7,11 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from headrace.apps.report.ingest.cells import key_of
+from headrace.apps.report.ingest.cells import MAX_WORD, key_of
 from headrace.apps.report.ingest.words import header_key, headers, keys, unit_seconds
 
 _BRACKETS = re.compile(r"[(\[【<{]([^()\[\]【】<>{}]*)[)\]】>}]")
 _TRAILING_UNIT = re.compile(r"^(.*\S)[\s/_\-,:]+(\w+)$", re.DOTALL)
-#: A longer text is no header: a sentence may begin with the same word.
-_LONGEST = 60
 
 
 @dataclass(frozen=True)
@@ -25,15 +23,19 @@ class Meaning:
     unit: float | None = None
 
 
-@lru_cache(maxsize=8192)
 def meaning_of(text: str) -> Meaning | None:
     """Return what a header means.
 
     >>> meaning_of("用例编号（必填）").field, meaning_of("Duration (min)").unit, meaning_of("Weather")
     ('case_id', 60, None)
     """
+    return _meaning_of(text) if len(text) <= MAX_WORD else None
+
+
+@lru_cache(maxsize=8192)
+def _meaning_of(text: str) -> Meaning | None:
     plain = unicodedata.normalize("NFKC", text).strip()
-    if not plain or len(plain) > _LONGEST:
+    if not plain:
         return None
     found = headers().get(header_key(plain))
     if found:

@@ -14,6 +14,8 @@ SMALL_PART = MIB
 MAX_ROWS, MAX_COLUMNS = 200_000, 1_000
 #: Of all sheets that are read.
 MAX_CELLS, MAX_CHARS = 2_000_000, 50_000_000
+#: Ranges of merged cells in one sheet.
+MAX_MERGES = 100_000
 #: What Excel allows in one cell; the rest of a longer text is left out.
 MAX_TEXT = 32_767
 

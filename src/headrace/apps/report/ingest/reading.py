@@ -18,7 +18,9 @@ from headrace.apps.report.ingest.rows import SheetRows
 from headrace.apps.report.ingest.validation import validated
 from headrace.apps.report.ingest.workbooks import check_names, read_workbook
 
-_NO_HEADER = "no row of the first 50 names two fields, with an id, a title or a result among them"
+_NO_HEADER = (
+    "no row of the first 50 names the fields of test cases: an id, a title or a result, and steps, a module or the like"
+)
 
 
 def read_file(path: Path, *, sheets: Sequence[str] = ()) -> Ingested:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.apps.report.data.cases import Case, Source, Status
-from headrace.apps.report.ingest.cells import Broken, Cell, Grid, is_blank, key_of, text_of
+from headrace.apps.report.ingest.cells import Broken, Cell, Grid, Rows, is_blank, key_of, text_of
 from headrace.apps.report.ingest.filling import fill_body, fill_sparse
+from headrace.apps.report.ingest.grouping import grouped, joined
 from headrace.apps.report.ingest.header import Column, Header
 from headrace.apps.report.ingest.ids import Ids
 from headrace.apps.report.ingest.issues import IssueBook, Place
@@ -47,13 +48,14 @@ class SheetRows:
         body = self._grid.rows[start:]
         if "executed_at" in self._fields:
             self._day_first = is_day_first(values_at(body, self._fields["executed_at"].index))
-        found = (self._case(start + 1 + number, row) for number, row in enumerate(body))
+        found = (self._case(number, rows) for number, rows in grouped(self._grid, self._header))
         return [case for case in found if case]
 
-    def _case(self, number: int, row: Sequence[Cell]) -> Case | None:
+    def _case(self, number: int, rows: Rows) -> Case | None:
+        row = joined(rows, self._header)
         if all(is_blank(cell) for cell in row):
             return None
-        self.rows += 1
+        self.rows += len(rows)
         why_not = self._why_not(row)
         if why_not:
             self.rejected += 1

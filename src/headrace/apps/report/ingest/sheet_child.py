@@ -23,7 +23,9 @@ from xml.etree import ElementTree  # the archive was looked at: no part of it ha
 
 #: Beyond this a number of JSON is no longer exact.
 _EXACT = 2**53
-_CELL = re.compile(rb'<c r="([A-Z]{1,3})(\d{1,7})"([^>]*?)(?:/>|>(.*?)</c>)', re.DOTALL)
+#: What stands in a cell with an error, and in one with a formula.
+_MARK = re.compile(rb't="e"|<f[\s>/]')
+_CELL = re.compile(rb'<c r="([A-Z]{1,3})(\d{1,7})"([^<>]{0,500})>')
 _VALUE = re.compile(rb"<v>([^<]+)</v>")
 _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 #: Cells with errors or without results that are told of each sheet.
@@ -74,12 +76,16 @@ def _sheets(book: Any, names: list[str], how: Mapping[str, Any]) -> Iterator[Any
     cells, chars = how["max_cells"], how["max_chars"]
     for name in names:
         sheet = book.get_sheet_by_name(name)
-        height, width = (sheet.total_height, sheet.total_width) if sheet.end else (0, 0)
+        # With what is empty above and before the first cell: rows and columns keep their places.
+        height, width = (last + 1 for last in sheet.end or (-1, -1))
         cells -= height * width
         if height > how["max_rows"] or width > how["max_columns"] or cells < 0:
             yield {"error": "large", "sheet": name, "height": height, "width": width}
             return
         merges = sheet.merged_cell_ranges
+        if merges and len(merges) > how["max_merges"]:
+            yield {"error": "merges", "sheet": name, "count": len(merges)}
+            return
         broken = _broken(how["path"], parts[name]) if name in parts else []
         yield {"sheet": name, "merges": merges and [[*one, *other] for one, other in merges], "broken": broken}
         for row in sheet.iter_rows() if height else ():
@@ -132,16 +138,21 @@ def _broken(path: str, part: str) -> list[list[Any]]:
     """Return row, column and error of the cells that have no result; the error is empty where none was stored."""
     with zipfile.ZipFile(path) as archive:
         content = archive.read(part)
-    if b't="e"' not in content and b"<f" not in content:
-        return []
     found: list[list[Any]] = []
-    for match in _CELL.finditer(content):
-        letters, row, attributes, inner = match.groups(b"")
-        what = _what_is_broken(attributes, inner)
-        if what is not None:
-            found.append([int(row) - 1, _column(letters), what])
-            if len(found) >= _MOST_BROKEN:
-                break
+    done = 0
+    for mark in _MARK.finditer(content):
+        start = content.rfind(b"<c ", done, mark.start())
+        if start < 0:
+            continue
+        # To where the next cell begins: however the part is damaged, no byte is looked at many times.
+        end = content.find(b"<c ", mark.end())
+        done = end if end >= 0 else len(content)
+        cell = _CELL.match(content, start, done)
+        what = _what_is_broken(cell[3], content[cell.end() : done]) if cell else None
+        if cell and what is not None:
+            found.append([int(cell[2]) - 1, _column(cell[1]), what])
+        if len(found) >= _MOST_BROKEN:
+            break
     return found
 
 

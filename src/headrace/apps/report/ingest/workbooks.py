@@ -32,7 +32,7 @@ def read_workbook(path: Path, *, kind: str, unpacked: int, sheets: Sequence[str]
         "library": library_folder("python_calamine", "python-calamine"),
         **{"memory": limits.child_memory(unpacked), "seconds": limits.child_seconds(unpacked)},
         **{"max_rows": limits.MAX_ROWS, "max_columns": limits.MAX_COLUMNS},
-        **{"max_cells": limits.MAX_CELLS, "max_chars": limits.MAX_CHARS},
+        **{"max_cells": limits.MAX_CELLS, "max_chars": limits.MAX_CHARS, "max_merges": limits.MAX_MERGES},
     }
     with _answers(how) as lines:
         return _grids(path, _checked(path, lines), sheets)
@@ -92,6 +92,9 @@ def _error(path: Path, line: dict[str, Any]) -> Exception:
         return unreadable(path, "the workbook must be whole", short(line["why"]), _ANEW)
     if line["error"] == "memory":
         return unreadable(path, "reading must not take much more memory than its size", "more", _ANEW)
+    if line["error"] == "merges":
+        rule = f"a sheet must have at most {limits.MAX_MERGES:,} ranges of merged cells"
+        return unreadable(path, rule, f"{line['count']:,} in {short(line['sheet'])!r}", "Split it")
     rule = (
         f"a file must have at most {limits.MAX_ROWS:,} rows and {limits.MAX_COLUMNS:,} columns in a sheet, and "
         f"{limits.MAX_CELLS:,} cells and {limits.MAX_CHARS:,} characters in all"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from headrace.apps.report.ingest.cells import Cell
+from headrace.apps.report.ingest.cells import MAX_WORD, Cell
 
 #: Other years are no years of tests, but numbers that were taken for dates.
 FIRST_YEAR, LAST_YEAR = 1990, 2100
@@ -74,7 +74,8 @@ def is_day_first(cells: Iterable[Cell]) -> bool:
 
 
 def _normal(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).strip()
+    """Return a text as the patterns expect it; a long one is no date."""
+    return unicodedata.normalize("NFKC", text).strip() if len(text) <= MAX_WORD else ""
 
 
 def _of_serial(number: float) -> When | None:

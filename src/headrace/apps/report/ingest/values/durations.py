@@ -7,7 +7,7 @@ import re
 import unicodedata
 from datetime import timedelta
 
-from headrace.apps.report.ingest.cells import Cell
+from headrace.apps.report.ingest.cells import MAX_WORD, Cell
 from headrace.apps.report.ingest.words import unit_seconds
 
 _CLOCK = re.compile(r"(?:(\d+):)?(\d{1,3}):(\d{1,2}(?:\.\d+)?)")
@@ -28,7 +28,7 @@ def seconds_of(cell: Cell, unit: float = 1) -> float | None:
     elif isinstance(cell, int | float) and not isinstance(cell, bool):
         found = cell * unit
     else:
-        found = _of_text(cell, unit) if isinstance(cell, str) else None
+        found = _of_text(cell, unit) if isinstance(cell, str) and len(cell) <= MAX_WORD else None
     if found is None or not math.isfinite(found) or found < 0:
         return None
     return round(found, 3)

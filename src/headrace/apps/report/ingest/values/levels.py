@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from headrace.apps.report.data.cases import Status
-from headrace.apps.report.ingest.cells import Cell, key_of, text_of
+from headrace.apps.report.ingest.cells import MAX_WORD, Cell, key_of, text_of
 from headrace.apps.report.ingest.words import keys, meanings
 
 #: Headers that ask a question, so that "yes" is an answer.
@@ -43,7 +43,7 @@ def _of_truth(cell: Cell) -> Status | None:
 
 
 def _with_remark(text: str) -> str | None:
-    match = _REMARK.match(unicodedata.normalize("NFKC", text).strip())
+    match = None if len(text) > MAX_WORD else _REMARK.match(unicodedata.normalize("NFKC", text).strip())
     if match is None:
         return None
     found = meanings("status").get(key_of(match[1]))
@@ -56,9 +56,9 @@ def level_of(cell: Cell, group: str) -> str | None:
     >>> level_of("高", "priority"), level_of("S2 - Major", "severity"), level_of("?", "severity")
     ('P1', 'major', None)
     """
-    if isinstance(cell, bool):
-        return None
     text, known = text_of(cell), meanings(group)
+    if isinstance(cell, bool) or len(text) > MAX_WORD:
+        return None
     found = known.get(key_of(text))
     if found:
         return found
