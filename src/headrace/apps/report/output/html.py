@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from headrace.apps.report.charts import draw
+from headrace.apps.report.charts.building import CHARTS
 from headrace.apps.report.data.document import ReportDocument
 from headrace.apps.report.output.markup import Cells, clean, figure
 from headrace.apps.report.output.notices import is_without_analysis, notices_of
@@ -61,6 +62,8 @@ def render_html(document: ReportDocument) -> str:
             cells=Cells(view),
             tables=tables,
             sections=SECTIONS,
+            statuses=figures.STATUSES,
+            counted=findings.counted,
             notices=notices_of(view),
             charts=_charts(document),
             without_analysis=is_without_analysis(document),
@@ -98,7 +101,7 @@ def _charts(document: ReportDocument) -> list[dict[str, Any]]:
     """The drawings are ours: `draw` escapes every word in them, and refuses all that could do something."""
     return [
         {"name": name, "title": spec["usermeta"]["title"], "drawing": Markup(draw(spec))}  # noqa: S704
-        for name, spec in document.charts.items()
+        for name, spec in ((name, document.charts[name]) for name in CHARTS if name in document.charts)
     ]
 
 

@@ -137,6 +137,8 @@ class Cells:
                 return Markup("<td>{}</td>").format(self.case(value, row="case"))
             case "text" if _is_unbroken(value):
                 return Markup('<td class="l">{}</td>').format(self.text(value))
+            case "cluster":
+                return Markup('<td class="c">{}</td>').format(self.cluster(value))
             case "long":
                 return Markup('<td class="l">{}</td>').format(self.text(value))
         return Markup("<td>{}</td>").format(self._makers[column.kind](value))

@@ -14,7 +14,7 @@ from headrace.apps.report.stats.gate import Criterion
 from headrace.apps.report.stats.values import Cross, Rates, Split, rate, rates_of
 
 RATES = tuple(Rates.model_fields)
-_STATUSES = tuple(status.value for status in Status)
+STATUSES = tuple(status.value for status in Status)
 
 
 def criteria(view: View) -> Table:
@@ -36,7 +36,7 @@ def _criterion(one: Criterion, word: Wording) -> list[Any]:
 def statuses(view: View) -> Table:
     """How many cases ended how."""
     stats = view.stats
-    rows = [[name, count, rate(count, stats.total).percent] for name, count in stats.by_status.items()]
+    rows = [[name, stats.by_status[name], rate(stats.by_status[name], stats.total).percent] for name in STATUSES]
     names = (Column("status", "status"), Column("total", "number"), Column("share", "percent"))
     return Table("statuses", names, rows, rows_of="status")
 
@@ -55,16 +55,16 @@ def rates(view: View) -> Table:
 def splits(view: View, name: str, kind: str, values: Sequence[Split]) -> Table:
     """Counts by status and rates of each value, and of all together."""
     names = (
-        Column(kind), *columns("total", *_STATUSES, kind="number"), *columns(*RATES, kind="percent"),
+        Column(kind), *columns("total", *STATUSES, kind="number"), *columns(*RATES, kind="percent"),
     )  # fmt: skip
     rows = [[view.word.label(kind, one.name), *_counts(one.total, one.by_status, one.rates)] for one in values]
-    sums = {status: sum(one.by_status[status] for one in values) for status in _STATUSES}
+    sums = {status: sum(one.by_status[status] for one in values) for status in STATUSES}
     total = [view.word("column.total"), *_counts(sum(sums.values()), sums, rates_of(sums))]
     return Table(name, names, rows, total, rows_of="" if kind == "day" else kind)
 
 
 def _counts(total: int, by_status: dict[str, int], found: Rates) -> list[Any]:
-    return [total, *(by_status[status] for status in _STATUSES), *(getattr(found, name).percent for name in RATES)]
+    return [total, *(by_status[status] for status in STATUSES), *(getattr(found, name).percent for name in RATES)]
 
 
 def severities(view: View, name: str, crosses: Sequence[Cross]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from headrace.apps.report.data.clusters import Cluster
@@ -74,8 +75,8 @@ def _cluster(view: View, one: Cluster, sofar: int) -> list[Any]:
     failing = view.stats.failing
     return [
         one.cluster_id, one.name, one.size, rate(one.size, failing).percent, rate(sofar, failing).percent,
-        seen(view, one), one.commonality, one.systemic_risk, _counts(view, "module", one.modules),
-        _counts(view, "severity", one.severities), one.exception, one.message, one.frame, one.representative,
+        seen(view, one), one.commonality, one.systemic_risk, counted(view, "module", one.modules),
+        counted(view, "severity", one.severities), one.exception, one.message, one.frame, one.representative,
         one.evidence, one.case_ids, view.word("told.model" if one.named_by_model else "told.template"),
     ]  # fmt: skip
 
@@ -85,6 +86,7 @@ def seen(view: View, one: Cluster) -> str:
     return view.word({True: "seen.known", False: "seen.new", None: "seen.none"}[one.seen_before])
 
 
-def _counts(view: View, kind: str, counts: dict[str, int]) -> str:
+def counted(view: View, kind: str, counts: Mapping[str, int]) -> str:
+    """Return counts by name as words, the largest first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{view.word.label(kind, name)} {count}" for name, count in ordered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.apps.report.output.tables.base import Column, Table, columns
-from headrace.apps.report.output.tables.figures import RATES, told
+from headrace.apps.report.output.tables.figures import RATES, STATUSES, told
 from headrace.apps.report.output.view import View
 from headrace.apps.report.stats.trend import Delta, Trend
 
@@ -25,7 +25,7 @@ def trend_tables(view: View) -> list[Table]:
 def _changes(view: View, trend: Trend) -> Table:
     word = view.word
     rows = [[word(f"rate.{name}"), *_told(trend.rates[name], is_rate=True)] for name in RATES]
-    rows += [[word.label("status", name), *_told(one, is_rate=False)] for name, one in trend.by_status.items()]
+    rows += [[word.label("status", name), *_told(trend.by_status[name], is_rate=False)] for name in STATUSES]
     return Table("changes", columns("figure", "before", "now", "change"), rows)
 
 
