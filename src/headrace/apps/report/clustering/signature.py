@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.apps.report.clustering.codes import http_status
-from headrace.apps.report.clustering.exceptions import read
+from headrace.apps.report.clustering.exceptions import read, trimmed
 from headrace.apps.report.clustering.frames import Frame, frames_of
 from headrace.apps.report.clustering.mask import mask
 from headrace.apps.report.clustering.wording import codes_of, tokens_of, weight_of
@@ -59,6 +59,7 @@ def signature_of(case: Case, fact: DefectFact | None = None) -> Signature:
     Signature(exception='TypeError', message='<q> is no list', frame='cart.py:total')
     """
     text, is_prose = _text_of(case, fact)
+    text = trimmed(text)
     said = read(text)
     prose = is_prose and not said.exception
     message = mask(said.message, prose=prose)
