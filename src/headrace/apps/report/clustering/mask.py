@@ -13,7 +13,7 @@ from headrace.apps.report.clustering.quotes import masked, without_quotes
 MOST_CHARACTERS = 2_000
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_TAG = re.compile(r"(?<![\w<])</?[A-Za-z!][^<>\n]{0,300}>")
+_TAG = re.compile(r"(?<![\w<])<[A-Za-z!][^<>\n]{0,300}>|</[A-Za-z][\w-]{0,40}>")
 # The order counts: what holds other kinds inside comes first. `\d` and no `\b` beside Chinese, which has no spaces.
 _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), mask)
