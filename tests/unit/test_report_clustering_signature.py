@@ -83,7 +83,9 @@ def test_each_language_is_read(text: str, exception: str, message: str, frame: s
 
 def test_what_a_person_wrote_may_name_an_exception() -> None:
     """Testers paste a part of the log."""
-    found = signature_of(prose("T-1", "点击保存后报错 java.lang.NullPointerException: order of customer missing in cart"))
+    found = signature_of(
+        prose("T-1", "点击保存后报错 java.lang.NullPointerException: order of customer missing in cart")
+    )
     assert (found.exception, found.message) == ("NullPointerException", "order of customer missing in cart")
 
 

@@ -13,6 +13,35 @@ MOST_IN_LINE = 1_000
 #: So many lines of a message count: the rest of it is a dump.
 MESSAGE_LINES = 8
 
+#: The message of these says how a program broke, not why: only the very same frame makes two of them one.
+CRASHES = frozenset(
+    {
+        "ArgumentException",
+        "ArgumentNullException",
+        "ArrayIndexOutOfBoundsException",
+        "AttributeError",
+        "ClassCastException",
+        "IllegalArgumentException",
+        "IllegalStateException",
+        "IndexError",
+        "IndexOutOfBoundsException",
+        "InvalidOperationException",
+        "KeyError",
+        "KeyNotFoundException",
+        "NoSuchElementException",
+        "NullPointerException",
+        "NullReferenceException",
+        "RangeError",
+        "RecursionError",
+        "ReferenceError",
+        "StackOverflowError",
+        "StringIndexOutOfBoundsException",
+        "TypeError",
+        "ValueError",
+        "panic",
+    }
+)
+
 _NAMED = r"(?:[A-Za-z_$][\w$]*\.)*[\w$]*(?:Exception|Error|Failure|Fault|Timeout|Interrupt|Violation|Warning|Exit)"
 #: Packages before a name of any kind: psycopg2.errors.UniqueViolation, smtplib.SMTPSenderRefused.
 _DOTTED = r"(?:[a-z_]\w*\.)+[A-Z]\w+"
