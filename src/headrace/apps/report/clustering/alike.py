@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rapidfuzz.distance import Indel
 
+from headrace.apps.report.clustering.exceptions import CRASHES
 from headrace.apps.report.clustering.frames import owner_of
 from headrace.apps.report.clustering.signature import Signature
 from headrace.apps.report.clustering.wording import MASKED, NEGATIONS, STOP_WORDS
@@ -15,34 +16,6 @@ from headrace.apps.report.clustering.wording import MASKED, NEGATIONS, STOP_WORD
 LEAST_LIKENESS = 0.8
 #: Messages with fewer words are one only if they are equal: one word more is another failure there.
 FEWEST_WORDS = 8
-#: The message of these says how a program broke, not why: only the very same frame makes two of them one.
-CRASHES = frozenset(
-    {
-        "ArgumentException",
-        "ArgumentNullException",
-        "ArrayIndexOutOfBoundsException",
-        "AttributeError",
-        "ClassCastException",
-        "IllegalArgumentException",
-        "IllegalStateException",
-        "IndexError",
-        "IndexOutOfBoundsException",
-        "InvalidOperationException",
-        "KeyError",
-        "KeyNotFoundException",
-        "NoSuchElementException",
-        "NullPointerException",
-        "NullReferenceException",
-        "RangeError",
-        "RecursionError",
-        "ReferenceError",
-        "StackOverflowError",
-        "StringIndexOutOfBoundsException",
-        "TypeError",
-        "ValueError",
-        "panic",
-    }
-)
 
 
 def are_one(first: Signature, second: Signature) -> bool:

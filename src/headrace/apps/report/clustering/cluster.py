@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headrace.apps.report.clustering.gathering import gather
-from headrace.apps.report.clustering.identity import id_of, with_old_ids
+from headrace.apps.report.clustering.gathering import Family, gather
+from headrace.apps.report.clustering.identity import Previous
 from headrace.apps.report.clustering.naming import named
 from headrace.apps.report.clustering.signature import Signature, signature_of
 from headrace.apps.report.data.cases import Case
@@ -49,9 +49,10 @@ def cluster_cases(
     groups: defaultdict[Signature, list[Case]] = defaultdict(list)
     for case in sorted((case for case in cases if case.fails), key=lambda case: case.case_id):
         groups[signature_of(case, known.facts.get(case.case_id))].append(case)
-    clusters = [_cluster_of(family, groups, known) for family in gather(groups)]
-    found = with_old_ids(largest_first(clusters), known.previous)
-    return tuple(named(cluster, lang) for cluster in largest_first(found))
+    previous = Previous(known.previous)
+    families = gather(groups, previous.seeds)
+    clusters = [_cluster_of(family, groups, known, previous) for family in families]
+    return tuple(named(cluster, lang) for cluster in largest_first(clusters))
 
 
 def largest_first(clusters: Iterable[Cluster]) -> list[Cluster]:
@@ -68,14 +69,16 @@ def counted(cases: Iterable[Case], known: Known) -> tuple[dict[str, int], dict[s
     return ordered, {severity: severities[severity] for severity in SEVERITIES if severities[severity]}
 
 
-def _cluster_of(family: Sequence[Signature], groups: Mapping[Signature, list[Case]], known: Known) -> Cluster:
-    seed = family[0]
+def _cluster_of(family: Family, groups: Mapping[Signature, list[Case]], known: Known, previous: Previous) -> Cluster:
+    seed = family.seed
     # The commonest signature is the most typical; of equal ones the one nearest to the seed.
-    typical = max(family, key=lambda signature: len(groups[signature]))
-    members = sorted((case for signature in family for case in groups[signature]), key=lambda case: case.case_id)
+    typical = max(family.members, key=lambda signature: len(groups[signature]))
+    members = sorted(
+        (case for signature in family.members for case in groups[signature]), key=lambda case: case.case_id
+    )
     modules, severities = counted(members, known)
     return Cluster(
-        cluster_id=id_of(seed),
+        cluster_id=previous.id_of(seed),
         exception=seed.exception,
         message=seed.message,
         frame=seed.frame,
@@ -83,5 +86,6 @@ def _cluster_of(family: Sequence[Signature], groups: Mapping[Signature, list[Cas
         representative=groups[typical][0].case_id,
         modules=modules,
         severities=severities,
+        seen_before=previous.has_seen(seed),
         name="",
     )

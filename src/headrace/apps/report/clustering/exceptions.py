@@ -8,8 +8,39 @@ from dataclasses import dataclass
 from headrace.apps.report.clustering.frames import is_frame
 
 MOST_LINES = 400
+#: A cell may hold anything: no longer line is looked at, so that no pattern is slow on it.
+MOST_IN_LINE = 1_000
 #: So many lines of a message count: the rest of it is a dump.
 MESSAGE_LINES = 8
+
+#: The message of these says how a program broke, not why: only the very same frame makes two of them one.
+CRASHES = frozenset(
+    {
+        "ArgumentException",
+        "ArgumentNullException",
+        "ArrayIndexOutOfBoundsException",
+        "AttributeError",
+        "ClassCastException",
+        "IllegalArgumentException",
+        "IllegalStateException",
+        "IndexError",
+        "IndexOutOfBoundsException",
+        "InvalidOperationException",
+        "KeyError",
+        "KeyNotFoundException",
+        "NoSuchElementException",
+        "NullPointerException",
+        "NullReferenceException",
+        "RangeError",
+        "RecursionError",
+        "ReferenceError",
+        "StackOverflowError",
+        "StringIndexOutOfBoundsException",
+        "TypeError",
+        "ValueError",
+        "panic",
+    }
+)
 
 _NAMED = r"(?:[A-Za-z_$][\w$]*\.)*[\w$]*(?:Exception|Error|Failure|Fault|Timeout|Interrupt|Violation|Warning|Exit)"
 #: Packages before a name of any kind: psycopg2.errors.UniqueViolation, smtplib.SMTPSenderRefused.
@@ -44,14 +75,26 @@ class Said:
     trace: str
 
 
+def trimmed(text: str) -> str:
+    """The text without what is too long to look at: the middle of many lines, and the ends of long ones.
+
+    >>> len(trimmed("x" * 5_000)), len(trimmed("x\\n" * 5_000).splitlines())
+    (1000, 400)
+    """
+    lines = text.splitlines()
+    if len(lines) > MOST_LINES:
+        lines = lines[: MOST_LINES // 2] + lines[-MOST_LINES // 2 :]
+    return "\n".join(line[:MOST_IN_LINE] for line in lines)
+
+
 def read(text: str) -> Said:
-    """Read a text of an error. Of exceptions with causes the innermost cause counts.
+    """Read a trimmed text of an error. Of exceptions with causes the innermost cause counts.
 
     >>> said = read("a.OrderFailed: no\\nCaused by: java.sql.SQLException: gone\\n  at a.Dao.get(Dao.java:7)")
     >>> said.exception, said.message
     ('SQLException', 'gone')
     """
-    lines = _innermost("\n".join(text.splitlines()[:MOST_LINES])).splitlines()
+    lines = _innermost(text).splitlines()
     if (place := _place_of_type(lines)) is None:
         return _inline(lines)
     found = _LINE.match(lines[place])

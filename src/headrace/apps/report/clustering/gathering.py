@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from headrace.apps.report.clustering.alike import LEAST_LIKENESS, are_one
@@ -18,37 +19,53 @@ MOST_FAMILIES = 500
 Word = tuple[str, int]
 
 
-def gather(signatures: Iterable[Signature]) -> list[tuple[Signature, ...]]:
-    """Return families of signatures, each sorted, the shortest signature first.
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Signatures of one failure, each of which is one with the seed."""
 
-    A signature joins a family only where it is one with *each* member, so that no chain of small steps joins two
-    failures. The outcome rests on the set of signatures alone, not on their order or their numbers.
+    seed: Signature
+    #: Sorted. An old seed is none of them, unless it was met again.
+    members: tuple[Signature, ...]
+
+
+def gather(signatures: Iterable[Signature], old_seeds: Iterable[Signature] = ()) -> list[Family]:
+    """Return the families of signatures, in the order of their seeds.
+
+    The first signature that no seed is one with becomes a seed, the short before the long. A signature joins the first
+    seed that it is one with. It is compared with the seed, never with other members: no chain of small steps joins two
+    failures. The outcome rests on the set of signatures alone, not on their order or their numbers. `old_seeds`, those
+    of the previous report, come first, so that what was together stays together, whichever members are gone.
     """
+    olds, news = set(old_seeds), set(signatures)
     blocks: defaultdict[tuple[str, tuple[str, ...]], list[Signature]] = defaultdict(list)
-    for signature in sorted(set(signatures), key=lambda signature: signature.key):
+    for signature in sorted(olds | news, key=lambda signature: (signature not in olds, signature.key)):
         blocks[signature.exception, tuple(sorted(signature.codes))].append(signature)
-    families = [family for block in blocks.values() for family in _Block(block).families()]
-    return sorted(families, key=lambda family: family[0].key)
+    families = [family for block in blocks.values() for family in _Block(block).families(olds)]
+    met = [Family(seed, tuple(one for one in members if one in news)) for seed, members in families]
+    return sorted((family for family in met if family.members), key=lambda family: family.seed.key)
 
 
 class _Block:
-    """Signatures with one exception type and the same codes."""
+    """Signatures with one exception type and the same codes, old seeds first."""
 
     def __init__(self, signatures: Sequence[Signature]) -> None:
         self._signatures = signatures
         self._words = [_numbered(signature.tokens) for signature in signatures]
         self._counts = Counter(word for words in self._words for word in words)
-        self._families: list[list[Signature]] = []
+        self._families: list[tuple[Signature, list[Signature]]] = []
         self._by_word: defaultdict[Word, list[int]] = defaultdict(list)
 
-    def families(self) -> list[tuple[Signature, ...]]:
+    def families(self, olds: Collection[Signature]) -> list[tuple[Signature, list[Signature]]]:
         for signature, words in zip(self._signatures, self._words, strict=True):
             rare = self._rarest(words)
-            place = self._place_for(signature, rare)
+            place = None if signature in olds else self._place_for(signature, rare)
+            if place is not None:
+                self._families[place][1].append(signature)
+                continue
             for word in rare:
-                if self._by_word[word][-1:] != [place]:
-                    self._by_word[word].append(place)
-        return [tuple(family) for family in self._families]
+                self._by_word[word].append(len(self._families))
+            self._families.append((signature, [signature]))
+        return self._families
 
     def _rarest(self, words: Sequence[Word]) -> Sequence[Word]:
         """So many of its rarest words that each signature alike has one of them.
@@ -60,16 +77,11 @@ class _Block:
         common = math.ceil(len(words) * LEAST_LIKENESS / (2 - LEAST_LIKENESS) - 1e-9)
         return ordered[: len(words) - common + 1]
 
-    def _place_for(self, signature: Signature, rare: Sequence[Word]) -> int:
-        """The family it joins; a new one where none fits."""
+    def _place_for(self, signature: Signature, rare: Sequence[Word]) -> int | None:
+        """The family it joins, if any."""
         shared = Counter(place for word in rare for place in self._by_word.get(word, [])[:MOST_FAMILIES])
         nearest = sorted(shared, key=lambda place: (-shared[place], place))[:MOST_CANDIDATES]
-        for place in nearest:
-            if all(are_one(member, signature) for member in self._families[place]):
-                self._families[place].append(signature)
-                return place
-        self._families.append([signature])
-        return len(self._families) - 1
+        return next((place for place in sorted(nearest) if are_one(self._families[place][0], signature)), None)
 
 
 def _numbered(tokens: Sequence[str]) -> list[Word]:

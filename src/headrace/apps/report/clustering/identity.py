@@ -1,16 +1,15 @@
 """Ids of clusters that stay the same from run to run.
 
-An id is a hash of a cluster's *seed*, the shortest of its signatures. A signature holds no time, number, id or line,
-and members that share it do not count one by one, so it is found again on another day. With the clusters of the
-previous report an id outlives the loss of the seed, too.
+An id is a hash of a cluster's *seed*, the signature that all its members are one with. A signature holds no time,
+number, id or line, and members that share it do not count one by one, so it is found again on another day. The seeds of
+the previous report come first: with it an id outlives the loss of the very cases that gave it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from headrace.apps.report.clustering.alike import are_one
 from headrace.apps.report.clustering.signature import Signature
 from headrace.apps.report.data.clusters import Cluster
 
@@ -33,29 +32,25 @@ def signature_of_cluster(cluster: Cluster) -> Signature:
     return Signature(cluster.exception, cluster.message, cluster.frame)
 
 
-def with_old_ids(clusters: Sequence[Cluster], previous: Sequence[Cluster] | None) -> tuple[Cluster, ...]:
-    """Give clusters that the previous report had their old ids, and set `seen_before`.
+class Previous:
+    """The clusters of the previous report; None: there was none."""
 
-    A cluster was seen before if its id is an old one's or was merged into one, or else if it is one failure with the
-    signature of an old one that nobody else takes. None: there was no report before.
-    """
-    if previous is None:
-        return tuple(clusters)
-    known = {old.cluster_id for old in previous} | {name for old in previous for name in old.merged}
-    taken = {cluster.cluster_id for cluster in clusters} | {name for cluster in clusters for name in cluster.merged}
-    free = [old for old in previous if old.cluster_id not in taken]
-    done: list[Cluster] = []
-    for cluster in clusters:
-        if cluster.cluster_id in known:
-            done.append(cluster.model_copy(update={"seen_before": True}))
-        elif old := _first_alike(cluster, free):
-            free.remove(old)
-            done.append(cluster.model_copy(update={"cluster_id": old.cluster_id, "seen_before": True}))
-        else:
-            done.append(cluster.model_copy(update={"seen_before": False}))
-    return tuple(done)
+    def __init__(self, clusters: Sequence[Cluster] | None) -> None:
+        self._had_any = clusters is not None
+        self._by_seed: dict[Signature, str] = {}
+        for old in clusters or ():
+            self._by_seed.setdefault(signature_of_cluster(old), old.cluster_id)
+        self._merged = {name for old in clusters or () for name in old.merged}
 
+    @property
+    def seeds(self) -> Collection[Signature]:
+        """The seeds of its clusters."""
+        return self._by_seed.keys()
 
-def _first_alike(cluster: Cluster, olds: Iterable[Cluster]) -> Cluster | None:
-    mine = signature_of_cluster(cluster)
-    return next((old for old in olds if are_one(mine, signature_of_cluster(old))), None)
+    def id_of(self, seed: Signature) -> str:
+        """The id of the cluster with that seed, as the previous report has it."""
+        return self._by_seed.get(seed) or id_of(seed)
+
+    def has_seen(self, seed: Signature) -> bool | None:
+        """Whether it had a cluster with that seed, be it merged into another; None: there was no report."""
+        return (seed in self._by_seed or id_of(seed) in self._merged) if self._had_any else None

@@ -10,10 +10,10 @@ from headrace.apps.report.clustering.codes import hide, show
 from headrace.apps.report.clustering.quotes import masked, without_quotes
 
 #: A text is cut here before anything looks at it.
-MOST_CHARACTERS = 4_000
+MOST_CHARACTERS = 2_000
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_TAG = re.compile(r"(?<![\w<])</?[A-Za-z!][^<>\n]{0,300}>")
+_TAG = re.compile(r"(?<![\w<])<[A-Za-z!][^<>\n]{0,300}>|</[A-Za-z][\w-]{0,40}>")
 # The order counts: what holds other kinds inside comes first. `\d` and no `\b` beside Chinese, which has no spaces.
 _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), mask)
@@ -40,7 +40,7 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<![a-z0-9])[a-z]{1,12}(?:[-_][a-z]{1,12}){0,2}[-_]\d+(?:[-_]\w+)*(?![a-z])", "<id>"),
         (r"(?<![\w.])v?\d+\.\d+\.\d+(?:[.+-]?\w+)*", "<version>"),
         (
-            r"\d+(?:[.,]\d+)*\s?(?:(?:ms|milliseconds?|s|secs?|seconds?|min|minutes?|hours?|days?)\b|毫秒|秒钟?|分钟|个?小时|天)",
+            r"(?<!\d)(?<!\d[.,])\d+(?:[.,]\d+)*\s?(?:(?:ms|milliseconds?|s|secs?|seconds?|min|minutes?|hours?|days?)\b|毫秒|秒钟?|分钟|个?小时|天)",
             "<t>",
         ),
         (r"(?:半|几|一|两|三|十)(?:个?小时|分钟|天)", "<t>"),

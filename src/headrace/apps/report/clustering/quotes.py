@@ -19,9 +19,11 @@ _QUOTED = re.compile(rf"{_DOUBLE}|`[^`\n]{{0,{_LONGEST}}}`|{_BRACKETS}|{_SINGLE}
 _IN_PROSE = re.compile(rf"{_QUOTED.pattern}|【[^【】\n]{{0,{_LONGEST}}}】")
 #: What names a member of JSON, or the element that a browser test looks for, stays: it is what failed.
 _KEY = re.compile(r'"([A-Za-z_][\w-]{0,40})"(?=\s*:)')
-_LOCATOR = re.compile(
-    r"(?:selector|getBy\w+\(|get_by_\w+\(|[lL]ocator\(|By\.\w+\(?|xpath|css|name|has-?text)[\"']?\s*[:=(]?\s*$"
+_LOCATOR = re.compile(r"(?:selector|By\.\w+\(?|xpath|css|has-?text)[\"']?\s*[:=(]?\s*$")
+_LOCATOR_CALL = re.compile(
+    r"\b(?:getBy\w+|get_by_\w+|(?:frame)?[lL]ocator)\([^()\n]{0,200}\)|\{[^{}\n]{0,60}selector[^{}\n]{0,200}\}"
 )
+_MARKS = re.compile(r"[\"'`{}\\]")
 _DATA = re.compile(r"[\d_/\\@{}=<>.]")
 _MOST_WORDS = 40
 
@@ -36,7 +38,8 @@ def without_quotes(text: str, *, prose: bool) -> str:
     """
     if prose:
         return _IN_PROSE.sub(_words_or_mask, text)
-    return _QUOTED.sub(_mask_or_locator, _KEY.sub(r"\1", text))
+    bare = _LOCATOR_CALL.sub(lambda found: _MARKS.sub(" ", found[0]), _KEY.sub(r"\1", text))
+    return _QUOTED.sub(_mask_or_locator, bare)
 
 
 def _words_or_mask(found: re.Match[str]) -> str:

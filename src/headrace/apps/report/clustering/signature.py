@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from headrace.apps.report.clustering.codes import http_status
-from headrace.apps.report.clustering.exceptions import read
+from headrace.apps.report.clustering.exceptions import CRASHES, read, trimmed
 from headrace.apps.report.clustering.frames import Frame, frames_of
 from headrace.apps.report.clustering.mask import mask
 from headrace.apps.report.clustering.wording import codes_of, tokens_of, weight_of
@@ -15,6 +16,10 @@ from headrace.apps.report.data.defects import DefectFact
 #: A message that weighs less says too little to put two cases together: see `weight_of`. 页面无响应 alone (5) may be
 #: any of ten bugs, 点击登录按钮后页面无响应 (11) is one.
 LEAST_WEIGHT = 8
+#: Types that programs raise for anything.
+_UNTELLING = re.compile(
+    r"^(?:\w*Assert\w*|Exception|RuntimeException|Error|RuntimeError|ComparisonFailure|\w*Timeout\w*)$"
+)
 #: Of a masked message so much is kept.
 MOST_MESSAGE = 500
 
@@ -45,9 +50,9 @@ class Signature:
         return http_status(self.message)
 
     @property
-    def key(self) -> tuple[int, tuple[str, ...], str, str, str]:
-        """Orders the short before the long."""
-        return (len(self.tokens), self.tokens, self.exception, self.frame, self.message)
+    def key(self) -> tuple[bool, int, tuple[str, ...], str, str, str]:
+        """Orders what has a frame before what has none, and then the short before the long."""
+        return (not self.frame, len(self.tokens), self.tokens, self.exception, self.frame, self.message)
 
 
 def signature_of(case: Case, fact: DefectFact | None = None) -> Signature:
@@ -59,12 +64,13 @@ def signature_of(case: Case, fact: DefectFact | None = None) -> Signature:
     Signature(exception='TypeError', message='<q> is no list', frame='cart.py:total')
     """
     text, is_prose = _text_of(case, fact)
+    text = trimmed(text)
     said = read(text)
     prose = is_prose and not said.exception
     message = mask(said.message, prose=prose)
     frames = frames_of(said.trace) or frames_of(text)
     frame = _own(frames)
-    if weight_of(tokens_of(message)) < LEAST_WEIGHT and not frame:
+    if _weight(said.exception, message) < LEAST_WEIGHT and not frame:
         frame = _of_test(frames)
         if not frame:
             message = _with_title(case, message)
@@ -77,6 +83,12 @@ def _text_of(case: Case, fact: DefectFact | None) -> tuple[str, bool]:
         return case.error, False
     told = (fact.actual, fact.quote, fact.snippet) if fact else ()
     return next((text for text in (case.actual, case.remark, *told) if text.strip()), ""), True
+
+
+def _weight(exception: str, message: str) -> int:
+    """How much both say. A type that names what went wrong counts as two words, AssertionError as none."""
+    tells = exception and exception not in CRASHES and not _UNTELLING.search(exception)
+    return weight_of(tokens_of(message)) + (4 if tells else 0)
 
 
 def _own(frames: list[Frame]) -> str:
