@@ -56,8 +56,8 @@ class Found:
         """Ids of all cases and clusters."""
         return frozenset(case.case_id for case in self.cases) | {one.cluster_id for one in self.clusters}
 
-    def degraded(self, *, composed: bool) -> tuple[Degraded, ...]:
-        """What ran without the model. `composed`: whether it wrote the text."""
+    def degraded(self, *, composed_without: str) -> tuple[Degraded, ...]:
+        """What ran without the model. `composed_without`: why it did not write the text; empty where it did."""
         found = []
         for name in (stages.TAGGING, stages.DEFECTS, stages.CLUSTERS):
             result = self.results[name]
@@ -65,6 +65,6 @@ class Found:
                 total = int(result.metrics["cases" if name == stages.DEFECTS else "asked"])
                 reason = result.next_inputs["reason"]
                 found.append(Degraded(stage=name, missing=missing, total=total, reason=reason))
-        if not composed:
-            found.append(Degraded(stage=stages.RENDER, missing=1, total=1))
+        if composed_without:
+            found.append(Degraded(stage=stages.RENDER, missing=1, total=1, reason=composed_without))
         return tuple(found)

@@ -21,7 +21,7 @@ from headrace.apps.report.output.plain import render_plain
 from headrace.apps.report.output.xlsx import write_xlsx
 from headrace.apps.report.prompts import PROMPT_VERSION
 from headrace.apps.report.stages import StageResult
-from headrace.apps.report.tasks.common import key_of, total_usage
+from headrace.apps.report.tasks.common import key_of, total_usage, why_missing
 from headrace.apps.report.tasks.given import read_found
 
 #: Excel is tried once more, then the report does without it.
@@ -37,7 +37,7 @@ async def assemble_report(
     content = (
         template_content(found, facts["lang"]) if composed is None else Content.model_validate(composed["content"])
     )
-    degraded = found.degraded(composed=composed is not None)
+    degraded = found.degraded(composed_without=await why_missing(ctx, stages.RENDER, [composed]))
     usage = total_usage([
         *(result.next_inputs.get("usage") for result in found.results.values()),
         None if composed is None else composed["usage"],
