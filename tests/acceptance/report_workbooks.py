@@ -40,9 +40,15 @@ def _rows(fixed: str, broken: str) -> list[tuple[str, ...]]:
             fails = number < FAILING + (module == broken) and module != fixed
             rows.append(
                 (
-                    f"{module.upper()}-{number}", f"{module} does its part {number}", module, f"P{number % 4}",
-                    "major" if fails else "", f"open {module}, press {number}", f"{module} answers",
-                    ERRORS[module] if fails else "it does", "Fail" if fails else "Pass",
+                    f"{module.upper()}-{number}",
+                    f"{module} does its part {number}",
+                    module,
+                    f"P{number % 4}",
+                    "major" if fails else "",
+                    f"open {module}, press {number}",
+                    f"{module} answers",
+                    ERRORS[module] if fails else "it does",
+                    "Fail" if fails else "Pass",
                 )  # fmt: skip
             )
     lost = ("quince", "oboe", "lynx", "ember", "fjord", "gorse")
