@@ -151,10 +151,16 @@ async def stage_results(job: Job) -> list[dict[str, Any]]:
         found.append(
             {
                 "stage": name, "stage_status": status, "stage_started_at": _time(node.started_at),
-                "stage_finished_at": _time(node.finished_at), "reused": node.reused,
+                "stage_finished_at": _time(node.finished_at), "reused": _is_reused(node),
                 "stage_artifacts": None if result is None else result["artifacts"],
                 "metrics": None if result is None else result["metrics"],
                 "warnings": [] if result is None else result["warnings"],
             }
         )  # fmt: skip
     return found
+
+
+def _is_reused(node: Any) -> bool:
+    """Whether a stage is that of an earlier run: a graph of its own is, where all that it consists of is."""
+    inside = [child for child in node.children if child.state is not NodeState.SKIPPED]
+    return all(map(_is_reused, inside)) if inside else bool(node.reused)
