@@ -7,12 +7,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from headrace import NodeState, Run, RunState
 from headrace.apps.report import stages
 from headrace.apps.report.graph import CLASSIFY, EXTRACT, SUMMARIZE
 from headrace.apps.report.job import Job
+
+if TYPE_CHECKING:
+    from headrace.engine.workflows.tree import TreeNode
 
 StageStatus = Literal["pending", "running", "ok", "degraded", "failed"]
 #: Parts of a hundred that stages are of the whole.
@@ -160,7 +163,6 @@ async def stage_results(job: Job) -> list[dict[str, Any]]:
     return found
 
 
-def _is_reused(node: Any) -> bool:
-    """Whether a stage is that of an earlier run: a graph of its own is, where all that it consists of is."""
-    inside = [child for child in node.children if child.state is not NodeState.SKIPPED]
-    return all(map(_is_reused, inside)) if inside else bool(node.reused)
+def _is_reused(node: TreeNode) -> bool:
+    """Whether a stage is that of an earlier run: one that is a graph is, where all tasks within it are."""
+    return node.reused if node.kind == "task" else all(map(_is_reused, node.children))
