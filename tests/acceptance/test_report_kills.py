@@ -108,7 +108,7 @@ def test_killed_in_every_stage_the_same_command_ends_with_the_same_report_and_pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_killed_in_every_task_the_report_is_the_same_and_nothing_is_paid_twice(here: Place) -> None:
     """The same for each task, and for several points of those that ask the model."""
     _kill_in(here, EVERYWHERE)
