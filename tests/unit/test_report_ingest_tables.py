@@ -181,11 +181,12 @@ def test_rows_that_are_no_cases(tmp_path: Path) -> None:
         ["合计：", 3, None, None],
         [None, "Pass rate: 66%", None, None],
         ["Total", "3", "2", "1"],
+        ["编制人：张伟", "审核人：李娜", None, "2026年3月"],
     ]
     found = read(tmp_path, rows)
     assert ids(found) == ["TC-1", "TC-2", "TC-3"]
-    assert found.validation.issues == {"not_a_case": 1, "repeated_header": 1, "total_row": 3}
-    assert (found.validation.rows, found.validation.rejected) == (8, 5)
+    assert found.validation.issues == {"not_a_case": 2, "repeated_header": 1, "total_row": 3}
+    assert (found.validation.rows, found.validation.rejected) == (9, 6)
     assert [(issue.row, issue.rule) for issue in found.issues][:2] == [(5, "not_a_case"), (6, "repeated_header")]
 
 
