@@ -111,7 +111,7 @@ def _innermost(text: str) -> str:
 
 def _place_of_type(lines: list[str]) -> int | None:
     """The line that names the exception: the first, but behind the frames where Python wrote the text."""
-    places = [at for at, line in enumerate(lines) if _LINE.match(line) and not is_frame(line)]
+    places = [at for at, line in enumerate(lines) if not is_frame(line) and _LINE.match(line)]
     if not places:
         return None
     frames = [at for at, line in enumerate(lines) if line.lstrip().startswith('File "')]
