@@ -55,7 +55,6 @@ _LINE = re.compile(
 _INLINE = re.compile(r"(?<![\w.])(?P<type>(?:\w+\.)*[A-Z]\w*[a-z](?:Exception|Error))(?!\w)\s*:?\s*(?P<message>.*)")
 _CAUSE = re.compile(r"(?:Caused by:|--->|nested exception is)\s*(?=(?:[\w$]+\.)*[A-Z][\w$]*\s*:|(?:[\w$]+\.)+[A-Z])")
 _PYTHON_CAUSE = "The above exception was the direct cause of the following exception"
-_PYTHON_AFTER = "During handling of the above exception, another exception occurred"
 _TRACEBACK = "Traceback (most recent call last)"
 #: Lines beside a message that say how it was run, or repeat the row it was run with.
 _NOISE = re.compile(
@@ -104,7 +103,7 @@ def read(text: str) -> Said:
 
 
 def _innermost(text: str) -> str:
-    text = text.split(_PYTHON_CAUSE)[0].split(_PYTHON_AFTER)[-1]
+    text = text.split(_PYTHON_CAUSE)[0]
     causes = list(_CAUSE.finditer(text))
     return text[causes[-1].end() :] if causes else text
 
