@@ -95,12 +95,13 @@ SAID = Signature("IOError", "the page of the order shows an empty list after sav
         ({"message": SAID.message + " E1001"}, False),
         ({"message": SAID.message + " again"}, True),
         ({"message": "an empty list shows the page of the order after saving"}, False),
+        ({"message": "the order of the page shows an empty list after saving"}, False),
         ({"message": "never " + SAID.message}, False),
         ({"frame": ""}, True),
         ({"frame": "a.Dao.write"}, True),
         ({"frame": "a.Cache.read"}, False),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_when_two_signatures_are_one(other: dict[str, str], one: bool) -> None:
     """Type and codes equal, frames that agree, words in their order with others added, none of which says no."""

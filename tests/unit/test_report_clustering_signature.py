@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.apps.report.clustering import signature_of
 from headrace.apps.report.data.cases import Source, Status
@@ -120,6 +122,14 @@ def test_texts_of_a_defect_stand_in_for_those_of_the_case() -> None:
     assert signature_of(failed("T-1", remark="保存地址后门牌号丢失"), fact).message == "保存地址后门牌号丢失"
     both = failed("T-1", "IOError: the disk of the server is full", actual="保存地址后门牌号丢失")
     assert signature_of(both, fact).exception == "IOError"
+
+
+@given(error=st.text(max_size=200), actual=st.text(max_size=200))
+def test_any_text_has_a_signature_that_is_not_empty(error: str, actual: str) -> None:
+    """Whatever a cell holds."""
+    found = signature_of(failed("T-1", error, actual=actual))
+    assert found.exception or found.message or found.frame
+    assert signature_of(failed("T-1", error, actual=actual)) == found
 
 
 def test_noise_beside_the_message_is_left_out() -> None:
