@@ -59,11 +59,17 @@ def report() -> ReportDocument:
     return document()
 
 
+@pytest.fixture(scope="module")
+def markup(report: ReportDocument) -> str:
+    """Its page."""
+    return render_html(report)
+
+
 @pytest.fixture
-def page(tmp_path: Path, tab: Tab, report: ReportDocument) -> Iterator[Path]:
+def page(tmp_path: Path, tab: Tab, markup: str) -> Iterator[Path]:
     """A page that was written; nothing may have been asked for or complained of when the test ends."""
     path = tmp_path / "report.html"
-    path.write_text(render_html(report), encoding="utf-8")
+    path.write_text(markup, encoding="utf-8")
     emulate(tab)
     tab.complaints.clear()
     tab.requests.clear()
@@ -77,6 +83,15 @@ def emulate(tab: Tab, *, dark: bool = False, media: str = "", width: int = 1280)
     feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     tab.call("Emulation.setEmulatedMedia", media=media, features=[feature])
     tab.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+
+
+def open_without_scripts(tab: Tab, page: Path) -> None:
+    """Open a page; no event of it can be waited for."""
+    tab.call("Page.navigate", url=page.as_uri())
+    for _ in range(10_000):
+        if tab.ask("`${document.readyState} ${document.title}`").startswith("complete Webshop"):
+            return
+    raise AssertionError("the page was not opened")
 
 
 def test_every_chart_has_marks_and_hostile_words_are_words(tab: Tab, page: Path, report: ReportDocument) -> None:
@@ -98,7 +113,7 @@ def test_numbers_lead_to_the_rows_that_they_count(tab: Tab, page: Path, report: 
     """A click on a count filters the cases; what is shown is as many."""
     tab.open(page)
     links = "[...document.querySelectorAll('#table-modules a[data-filter]')]"
-    for index in range(0, tab.ask(f"{links}.length"), 7):
+    for index in range(0, tab.ask(f"{links}.length"), 11):
         count = int(tab.ask(f"{links}[{index}].textContent"))
         tab.ask(f"{links}[{index}].click()")
         assert tab.ask(f"{ROWS}.length") == count
@@ -202,7 +217,7 @@ def test_without_scripts_everything_can_be_read(tab: Tab, page: Path, report: Re
     page.write_text(render(report), encoding="utf-8")
     tab.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
-        tab.open(page)
+        open_without_scripts(tab, page)
         rows = tab.ask("document.querySelectorAll('#table-cases tbody tr, li').length")
         assert rows > report.stats["failing"]
         assert render is render_plain or tab.ask(f"{ROWS}.length") == 200
@@ -210,19 +225,19 @@ def test_without_scripts_everything_can_be_read(tab: Tab, page: Path, report: Re
         tab.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def test_ten_thousand_rows_do_not_freeze_the_page(tab: Tab, page: Path, report: ReportDocument) -> None:
+def test_five_thousand_rows_do_not_freeze_the_page(tab: Tab, page: Path, report: ReportDocument) -> None:
     """Opening takes seconds at most, sorting and filtering a moment."""
     many = tuple(case.model_copy(update={"case_id": f"{case.case_id}/{n}", "title": case.title[:60]})
-                 for n in range(50) for case in report.cases)  # fmt: skip
+                 for n in range(25) for case in report.cases)  # fmt: skip
     assignments = tuple(one.model_copy(update={"case_id": case.case_id})
-                        for one, case in zip(report.assignments * 50, many, strict=True))  # fmt: skip
+                        for one, case in zip(report.assignments * 25, many, strict=True))  # fmt: skip
     page.write_text(render_html(report.model_copy(update={"cases": many, "assignments": assignments})), "utf-8")
     tab.open(page)
-    assert tab.ask("performance.now()") < 10_000
+    assert tab.ask("performance.now()") < 6_000
     took = "(() => {{ const begun = performance.now(); {}; return performance.now() - begun; }})()"
     head = "[...document.querySelectorAll('#table-cases th')][1].firstChild"
-    assert tab.ask(took.format(f"{head}.click()")) < 2_000
+    assert tab.ask(took.format(f"{head}.click()")) < 1_500
     box = "const box = document.querySelector('#cases input')"
     search = f"{box}; box.value = 'tc-0042'; box.dispatchEvent(new Event('input'))"
-    assert tab.ask(took.format(search)) < 2_000
-    assert tab.ask(SHOWN) == "50 of 10000 rows"
+    assert tab.ask(took.format(search)) < 1_500
+    assert tab.ask(SHOWN) == "25 of 5000 rows"
