@@ -25,7 +25,7 @@ from headrace.ports.job_store import JobStore
 #: A job that was running in this many crashes is suspect and runs alone in a child process.
 SUSPECT_CRASHES = 2
 #: A farm may answer so long after the timeout of an attempt: its clock starts when it begins.
-FARM_MARGIN = timedelta(seconds=10)
+FARM_MARGIN = timedelta(seconds=5)
 #: A job of ours was running in this many crashes: no other process can run it, so it is convicted by these alone. They
 #: are many, because a job that takes milliseconds is in few crashes of others.
 MOST_CRASHES = 10
