@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -79,7 +80,10 @@ class OpenApps:
     """The apps that this process has open, and their resources: opened once, closed with `stack`."""
 
     stack: AsyncExitStack
+    #: Sync handlers that run, also those nobody waits for any more. Their threads alone change it.
+    threads_busy: int = 0
     _opened: set[int] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _resources: dict[int, Any] = field(default_factory=dict)
 
     async def open(self, app: App) -> None:
@@ -108,29 +112,37 @@ class OpenApps:
         )  # fmt: skip
         call = Call(
             job=job, session=handed.session, timeout=handed.timeout, target=task.target,
-            invoke=_invoke(task, job, context, lambda: self.open(app)), on_activity=lambda: context.on_activity(),
+            invoke=self._invoke(handed, context), on_activity=lambda: context.on_activity(),
         )  # fmt: skip
         return Attempt(
             job, task, context, executor, call, on_paid=handed.on_stored, part=handed.part, backoff=handed.backoff
         )
 
+    def _invoke(self, handed: Handed, context: Context) -> Callable[[], Any]:
+        task, job = handed.task, handed.job
 
-def _invoke(
-    task: TaskDef, job: ClaimedJob, context: Context, open_app: Callable[[], Awaitable[None]]
-) -> Callable[[], Any]:
-    async def run(*args: Any, **kwargs: Any) -> Any:
-        if inspect.iscoroutinefunction(task.function):
-            # It may call models and enqueue, as it does in a worker; a sync handler has `app.sync`, which opens itself.
-            await open_app()
-            return await task.function(*args, **kwargs)
-        # In a thread, so that `app.sync` works inside sync handlers as it does in a worker.
-        return await asyncio.to_thread(call_plainly, task.function, *args, **kwargs)
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            if inspect.iscoroutinefunction(task.function):
+                # It may call models and enqueue, as it does in a worker; a sync one has `app.sync`, which opens itself.
+                await self.open(handed.app)
+                return await task.function(*args, **kwargs)
+            # In a thread, so that `app.sync` works inside sync handlers as it does in a worker.
+            return await asyncio.to_thread(self._call_sync, task.function, *args, **kwargs)
 
-    async def invoke() -> Any:
-        if task.gather is not None:
-            return await call_alone(task, job.args, context, run)
-        args, kwargs = task.codec.decode(job.args, context)
-        CURRENT.set(context)
-        return await run(*args, **kwargs)
+        async def invoke() -> Any:
+            if task.gather is not None:
+                return await call_alone(task, job.args, context, run)
+            args, kwargs = task.codec.decode(job.args, context)
+            CURRENT.set(context)
+            return await run(*args, **kwargs)
 
-    return invoke
+        return invoke
+
+    def _call_sync(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            self.threads_busy += 1
+        try:
+            return call_plainly(function, *args, **kwargs)
+        finally:
+            with self._lock:
+                self.threads_busy -= 1

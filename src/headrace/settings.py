@@ -198,7 +198,7 @@ class Settings:
     #: further models by their names, `[llm.models.NAME]`
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     limits: LimitsSettings = LimitsSettings()
-    celery: CelerySettings = CelerySettings()
+    celery: CelerySettings = field(default_factory=CelerySettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     flows: FlowSettings = field(default_factory=FlowSettings)
     events: EventSettings = field(default_factory=EventSettings)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 #: Names of steps that executors keep begin with this; no handler can give a step such a name.
 RESERVED = "headrace:"
@@ -22,6 +24,51 @@ def begun_step(attempt: int) -> str:
 def ended_step(attempt: int) -> str:
     """Return the name of the step that holds how an attempt ended."""
     return f"{RESERVED}ended:{attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """What a message to a farm says, and nothing else: which attempt of which job, of which session."""
+
+    job: UUID
+    attempt: int
+    session: UUID
+
+    @property
+    def word(self) -> str:
+        """It as one word of a hint.
+
+        >>> Fence.parse(Fence(UUID(int=1), 2, UUID(int=3)).word).attempt
+        2
+        """
+        return f"{self.job}/{self.attempt}/{self.session}"
+
+    @classmethod
+    def parse(cls, word: str) -> Fence:
+        """Return the fence of a hint. Raises ValueError."""
+        job, attempt, session = word.split("/")
+        return cls(UUID(job), int(attempt), UUID(session))
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """By which process a call was begun; `sign` is of no other call and no other process."""
+
+    worker: str
+    pid: int
+    #: In seconds by the clock of its host.
+    at: float
+    sign: str
+
+    @property
+    def text(self) -> str:
+        """It as a step is stored."""
+        return json.dumps({"worker": self.worker, "pid": self.pid, "at": self.at, "sign": self.sign})
+
+    @classmethod
+    def parse(cls, text: str) -> Begun:
+        """Return what a step says."""
+        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)

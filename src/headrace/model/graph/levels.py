@@ -62,7 +62,8 @@ def _own_job(graph: Graph, own_jobs: Collection[str]) -> str | None:
     for one in graphs_within(graph):
         for node in one.graph.nodes:
             if isinstance(node, TaskNode) and node.task in own_jobs:
-                return f"task {node.task} passes a gate, is delivered at most once, gathers or runs on a farm: it needs jobs of its own"
+                why = "passes a gate, is delivered at most once, gathers or runs on a farm"
+                return f"task {node.task} {why}: it needs jobs of its own"
     return None
 
 
