@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 
 import click
@@ -12,6 +13,9 @@ from headrace.cli.logs import LEVELS, log_to_stderr
 from headrace.cli.output import json_option, print_json, print_table, print_text
 from headrace.cli.values import WholeType
 from headrace.model.farm import FarmWorker
+
+#: They write lines for each job.
+_LINES_PER_JOB = ("celery.app.trace", "celery.worker.strategy", "headrace.jobs")
 
 
 @click.group()
@@ -55,6 +59,8 @@ def worker(app: str, queues: tuple[str, ...], concurrency: int | None, log_level
       headrace celery worker shop/jobs.py --queue llm --queue pdf --concurrency 8
     """
     log_to_stderr(log_level, as_json=as_json)
+    for name in _LINES_PER_JOB if log_level != "debug" else ():
+        logging.getLogger(name).setLevel(logging.WARNING)
     loaded = load_app(app)
     from headrace.farm import serve_farm
 
