@@ -84,6 +84,12 @@ class Farm:
         """The keys of workers of the farm that are alive."""
         return [key for key in self.broker.call("KEYS", "headrace:farm:worker:*").split("\r\n") if "worker:" in key]
 
+    def said(self) -> dict[str, Any]:
+        """Return what the only worker of the farm said last."""
+        [key] = self.alive
+        said: dict[str, Any] = json.loads(self.broker.call("GET", key))
+        return said
+
     def start_worker(self) -> subprocess.Popen[bytes]:
         """Start a worker that sends jobs."""
         return self.start("worker", "--json")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from headrace.executors.celery.presence import LIFE_SECONDS
 from headrace.model.errors import JobFailedError
 from headrace.model.job import JobState
 from tests.faults.farm import Farm, farm_on
@@ -70,7 +71,7 @@ async def test_jobs_end_there_as_they_do_here(farm: Farm) -> None:
         await (await emitting.enqueue(5)).result(30)
         assert app.runtime.stores.events is not None
         events = await app.runtime.stores.events.outbox.list_events(limit=10)
-        assert [event.event.payload for event in events] == [{"number": 5}]
+        assert [event.payload for event in events] == [{"number": 5}]
         batch = await app.submit(effect, range(100, 160))
         assert sorted([item.result async for item in batch.results()]) == [2 * number for number in range(100, 160)]
     assert set(farm.counts("run").values()) == {1}
@@ -97,26 +98,26 @@ async def test_messages_carry_the_fence_alone(farm: Farm) -> None:
         job = await paid_then.enqueue(4711, "gate")
         await wait_until(lambda: farm.effects("hold"))
         unacked = farm.broker.call("HVALS", "headrace:farm:unacked")
-        message = json.loads(unacked[unacked.index("[[") :].splitlines()[0])[0]
+        message = json.loads(unacked[unacked.index("[{") :].splitlines()[0])[0]
         assert message["content-type"] == "application/json"
         session = (await app.runtime.stores.inspect.get_job(job.id)).session  # type: ignore[union-attr]
-        assert message["headers"]["argsrepr"] == f"('{job.id}', 1, '{session}')"
+        assert json.loads(b64decode(message["body"]))[:2] == [[str(job.id), 1, str(session)], {}]
         assert (message["headers"]["task"], "paid_then" in unacked, "4711" in unacked) == ("headrace.call", False, False)
         farm.open("gate")
         await job.result(30)
 
 
-async def test_no_more_is_claimed_than_the_farm_can_start(farm: Farm) -> None:
-    """Jobs that find no slot there stay ready, also when no worker of the farm is alive at all."""
+async def test_no_more_is_claimed_than_the_farm_can_start(farm: Farm, caplog: pytest.LogCaptureFixture) -> None:
+    """Jobs that find no slot there stay ready; when no worker of the farm is alive at all, a warning says so."""
     async with app.worker(grace=0, concurrency=10) as worker:
         jobs = [await paid_then.enqueue(number, "gate") for number in range(4)]
-        states = app.runtime.stores.inspect.queue_stats
-        await asyncio.sleep(1)
-        [stats] = [one for one in await states() if one.name == "default"]
+        await wait_until(lambda: "no Celery worker serves queue default" in caplog.text)
+        [stats] = [one for one in await app.runtime.stores.inspect.queue_stats() if one.name == "default"]
         assert (stats.ready, stats.running) == (4, 0)
         farm.start_farm(2)
         await wait_until(lambda: len(farm.effects("hold")) == 2)
-        await asyncio.sleep(1)
+        begun = farm.said()["at"]
+        await wait_until(lambda: farm.said()["at"] > begun)
         assert worker.session is not None
         assert worker.session.running == 2
         assert farm.broker.call("LLEN", "headrace.default") == ":0"
@@ -157,8 +158,10 @@ async def test_sigterm_lets_running_jobs_end(farm: Farm) -> None:
         job = await paid_then.enqueue(1, "gate")
         await wait_until(lambda: farm.effects("hold"))
         process.send_signal(signal.SIGTERM)
-        # Longer than a beat lives: it says that it is alive while it waits.
-        await asyncio.sleep(7)
+        await wait_until(lambda: farm.said()["closing"])
+        # Longer than a beat lives.
+        since = farm.said()["at"]
+        await wait_until(lambda: farm.said()["at"] > since + LIFE_SECONDS + 1)
         farm.open("gate")
         assert await job.result(30) == 1
     assert process.wait(20) == 0
