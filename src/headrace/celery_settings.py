@@ -38,6 +38,3 @@ def check_celery(celery: CelerySettings, executors: Mapping[str, str]) -> None:
     if celery.broker_url and not celery.broker_url.startswith(_SCHEMES):
         # Never with the value: a password may stand in it.
         raise ConfigError("celery.broker_url must begin with redis:// or rediss://")
-    used = next((name for name, executor in executors.items() if executor == CELERY), None)
-    if used is not None and not celery.broker_url:
-        raise ConfigError(f'{used} is "{CELERY}", and [celery] broker_url names no broker; set it to redis://HOST')

@@ -45,6 +45,7 @@ async def test_a_killed_process_costs_no_step(farm: Farm) -> None:
     assert (farm.counts("paid"), farm.counts("done")) == ({1: 1}, {1: 1})
 
 
+@pytest.mark.slow
 async def test_a_job_that_kills_its_processes_is_a_poison(farm: Farm) -> None:
     """Celery gives its message out again and again; three processes are enough, and the farm lives."""
     farm.start_farm(1)
@@ -75,6 +76,7 @@ async def test_another_worker_of_the_farm_takes_over(farm: Farm) -> None:
     assert farm.counts("paid") == {1: 1}
 
 
+@pytest.mark.slow
 async def test_what_may_run_once_fails_with_its_farm(farm: Farm) -> None:
     """An at-most-once job whose worker of the farm was killed is not run again."""
     process = farm.start_farm(1)

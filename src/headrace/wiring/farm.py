@@ -62,7 +62,7 @@ def celery_site(settings: Settings) -> CelerySite:
             'executor = "celery" needs a store that other processes reach: use PostgreSQL or Redis, not memory'
         )
     if not settings.celery.broker_url:
-        raise ConfigError("[celery] broker_url names no broker; set it to redis://HOST")
+        raise ConfigError('executor = "celery" needs a broker: set [celery] broker_url to redis://HOST')
     if missing := [name for name in _MODULES if find_spec(name) is None]:
         raise ConfigError(f"the Celery farm needs {' and '.join(missing)}: pip install 'headrace[celery]'")
     from headrace.executors.celery.site import CelerySite

@@ -103,5 +103,6 @@ class Waiting:
             self.missed_at = now if self.missed_at is None else self.missed_at
             gone = roll.knows(begun.worker) or now - self.missed_at >= GONE_SECONDS
             return Verdict.WORKER_GONE if gone else Verdict.WAIT
+        self.missed_at = None
         dead = begun.pid not in worker.pids and worker.at > begun.at + FRESH_SECONDS
         return Verdict.CRASHED if dead else Verdict.WAIT

@@ -14,15 +14,19 @@ from datetime import timedelta
 from typing import Any, Protocol
 from uuid import uuid4
 
-from celery import signals
+from celery import bootsteps, signals
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from headrace.executors.celery.presence import BEAT_SECONDS, forget, say_worker
 from headrace.executors.celery.site import CALL, PATIENCE, CelerySite
 from headrace.model.farm import FarmWorker
 
 LOG = logging.getLogger("headrace.celery")
+#: How often a worker asks whether its server is still the one it is connected to.
+PING_SECONDS = 1.0
 #: They win over what Celery is told, and the settings are the only place that names a broker.
 _FOREIGN = ("CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL")
 
@@ -110,6 +114,7 @@ def run_worker(site: CelerySite, process: Process, options: WorkerOptions) -> in
     celery = site.celery(options.longest)
     celery.conf.task_queues = [site.celery_queue(queue) for queue in options.queues]
     celery.conf.task_create_missing_queues = False
+    celery.steps["consumer"].add(_notices_breaks(site))
     celery.task(name=CALL, ignore_result=True)(_task(process))
     worker: Any = celery.Worker(
         hostname=f"headrace-{worker_id[:8]}@{socket.gethostname()}",
@@ -127,6 +132,36 @@ def run_worker(site: CelerySite, process: Process, options: WorkerOptions) -> in
     worker.start()
     beat.stop()
     return int(worker.exitcode or 0)
+
+
+def _notices_breaks(site: CelerySite) -> type[Any]:
+    """Return a step of Celery's consumer that lets it connect anew whenever its server was away.
+
+    A message that cannot be acknowledged because the connection broke counts as unacknowledged from then on. When all
+    slots are taken that way the consumer asks for nothing more, so that it never meets the error that would help it.
+    """
+
+    # Celery has no types.
+    class NoticesBreaks(bootsteps.StartStopStep):  # type: ignore[misc]
+        requires = ("celery.worker.consumer.tasks:Tasks",)
+        client: Any = None
+        entry: Any = None
+
+        def start(self, parent: Any) -> None:
+            # One connection that never connects again by itself: a break is an error, which the consumer then has.
+            self.client = Redis.from_url(
+                site.url, single_connection_client=True, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE,
+                retry=Retry(NoBackoff(), 0),
+            )  # fmt: skip
+            self.entry = parent.timer.call_repeatedly(PING_SECONDS, self.client.ping)
+
+        def stop(self, parent: Any) -> None:
+            if self.entry is not None:
+                self.entry.cancel()
+                self.client.close()
+                self.client = self.entry = None
+
+    return NoticesBreaks
 
 
 def _task(process: Process) -> Callable[[Any, Any, Any], None]:
