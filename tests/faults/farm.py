@@ -56,12 +56,12 @@ class Farm:
             GATES: str(self.root),
         }
 
-    def start(self, *words: str, app: str = APP) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, app: str = APP, cwd: Path = ROOT) -> subprocess.Popen[bytes]:
         """Start a command of Headrace in a process group of its own."""
         log = self.root / f"process-{len(self.processes)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "headrace", *words, app], cwd=ROOT, stdout=output, stderr=output,
+                [sys.executable, "-m", "headrace", *words, app], cwd=cwd, stdout=output, stderr=output,
                 start_new_session=True, env={**os.environ, **self.environment},
             )  # fmt: skip
         self.processes.append(process)

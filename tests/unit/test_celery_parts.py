@@ -72,7 +72,7 @@ def test_a_farm_needs_a_store_and_jobs_that_it_can_take(tmp_path: Path) -> None:
     """A memory store, and tasks that take jobs together, are refused with the fix; without a word there is no farm."""
     read = settings('[worker]\nexecutor = "celery"', tmp_path, HEADRACE_CELERY_BROKER_URL=BROKER)
     assert farm_of(App(settings=Settings())) is None
-    with pytest.raises(ConfigError, match="set .celery. broker_url to redis://HOST"):
+    with pytest.raises(ConfigError, match=r"set .celery. broker_url to redis://HOST"):
         farm_of(App(settings=settings('[queues.llm]\nexecutor = "celery"', tmp_path)))
     with pytest.raises(ConfigError, match="use PostgreSQL or Redis, not memory"):
         farm_of(App("memory://", settings=read))
