@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import logging
 import os
-import signal
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -49,7 +46,6 @@ RECORD_SECONDS = 60.0
 _RECORD_AGAIN = 0.5
 #: How long a process may take to close when its worker stops.
 _CLOSE_SECONDS = 3.0
-_PR_SET_PDEATHSIG = 1
 
 
 def serve_farm(app: App, queues: Sequence[str], *, concurrency: int, level: str) -> int:
@@ -79,12 +75,6 @@ async def _check(app: App) -> None:
         await app.runtime.stores.inspect.store_info()
 
 
-def _die_with_parent() -> None:
-    """Let the kernel end this process with its worker: else handlers would go on while their jobs run elsewhere."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 @dataclass(slots=True)
 class FarmProcess:
     """One process of the pool; made in the worker, and begun anew in each process."""
@@ -96,8 +86,10 @@ class FarmProcess:
     _opening: Future[FarmCalls] | None = None
 
     def begin(self, worker: str) -> None:
-        """Start the event loop and open the app, without waiting for it: Celery gives a new process four seconds."""
-        _die_with_parent()
+        """Start the event loop and open the app, without waiting for it: Celery gives a new process four seconds.
+
+        On Linux the process ends with its worker, however that dies: Celery sees to it.
+        """
         self.worker = worker
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="headrace-farm", daemon=True).start()

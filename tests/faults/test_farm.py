@@ -19,7 +19,7 @@ from headrace.model.job import JobState
 from headrace.settings import load_settings
 from tests.faults.farm import TAKEOVER, Farm, farm_on
 from tests.faults.farm_tasks import app, deadly, effect, once, paid_then
-from tests.unit.engine_app import until_final
+from tests.unit.engine_app import until_final, view_of
 from tests.waiting import wait_until
 
 
@@ -104,6 +104,8 @@ async def test_a_broker_that_forgets_loses_nothing(farm: Farm) -> None:
         farm.broker.call("FLUSHALL")
         process.send_signal(signal.SIGCONT)
         assert [await job.result(40) for job in waiting] == [2 * number for number in range(10, 20)]
+        # Sent again, and not given up and claimed again.
+        assert [(await view_of(app, job)).attempt for job in waiting] == [1] * 10
     assert set((farm.counts("hold") | farm.counts("run")).values()) == {1}
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 from base64 import b64decode
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,11 +87,28 @@ async def test_a_run_goes_node_by_node_when_its_tasks_run_there(farm: Farm) -> N
         run = await app.start("files", 400_000)
         result = await run.result("40s")
         assert (result["bytes"], result["text"], result["pid"] == os.getpid()) == (400_000, 400_000, False)
-        assert (await app.runtime.stores.runs.get_run(run.id)).level == "node_level"  # type: ignore[union-attr]
+        view = await app.runtime.stores.runs.get_run(run.id)
+        assert view is not None
+        assert (view.level, view.reason.split(",")[0]) == ("node_level", "task write_file passes a gate")
         doubles = await app.start("doubles", 5)
         assert await doubles.result("40s") == 20
     assert farm.counts("run") == dict.fromkeys(range(5), 1)
     assert os.getpid() not in {line["pid"] for line in farm.effects("run")}
+
+
+async def test_a_run_that_was_begun_whole_goes_on_node_by_node(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who starts a run may know nothing of the farm: the worker that finds a task of it moves the run on."""
+    there = app.settings
+    monkeypatch.setattr(app, "settings", replace(there, worker=replace(there.worker, executor="local")))
+    async with app:
+        run = await app.start("files", 1_000)
+        view = await app.runtime.stores.runs.get_run(run.id)
+        assert view is not None
+        assert view.level == "workflow_level"
+    monkeypatch.setattr(app, "settings", there)
+    farm.start_farm(1)
+    async with app.worker(grace=1):
+        assert (await app.find_run(run.id).result("40s"))["pid"] != os.getpid()
 
 
 async def test_messages_carry_the_fence_alone(farm: Farm) -> None:

@@ -28,8 +28,8 @@ LOG = logging.getLogger("headrace.celery")
 
 #: Time between looks while calls are out, and while none is.
 BUSY_SECONDS, IDLE_SECONDS = 0.5, 1.0
-#: Hints that come one after another lead to one read.
-GATHER_SECONDS = 0.002
+#: Hints that come one after another lead to one read, where more calls than a few are out.
+GATHER_SECONDS, FEW = 0.002, 8
 #: A queue that nobody serves is worth a word after so long, and again after so long.
 UNSERVED_SECONDS, SAY_AGAIN_SECONDS = 5.0, 60.0
 
@@ -137,7 +137,8 @@ class Watch:
                 await self._woken.wait()
         except TimeoutError:
             return
-        await asyncio.sleep(GATHER_SECONDS)
+        if len(self._out) > FEW:
+            await asyncio.sleep(GATHER_SECONDS)
 
     async def _collect(self) -> None:
         """Read the ends that were hinted."""
