@@ -118,16 +118,11 @@ class Farm:
         process.wait(10)
 
     def stop(self) -> None:
-        """End what was started."""
+        """End what was started, with its processes."""
         for process in self.processes:
             if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-        for process in self.processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait(10)
+            process.wait(10)
 
 
 @asynccontextmanager
