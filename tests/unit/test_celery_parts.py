@@ -131,6 +131,8 @@ def test_a_call_that_nobody_began_is_sent_again_and_then_given_up() -> None:
     sent = [second for second, verdict in enumerate(verdicts) if verdict is Verdict.SEND_AGAIN]
     assert (sent, verdicts[-1], LOST_AT) == ([2, 6, 14], Verdict.NEVER_BEGUN, 30.0)
     assert verdicts.count(Verdict.WAIT) == 27
+    hurried = Waiting("llm", 0.0, patience=6.0)
+    assert [hurried.judge(None, roll, second) for second in (4.9, 5.0)] == [Verdict.SEND_AGAIN, Verdict.NEVER_BEGUN]
     closing = seen_at(*range(9), worker=replace(WORKER, closing=True))
     assert Waiting("llm", 8.0).judge(None, closing, 8.0) is Verdict.NEVER_BEGUN
 

@@ -48,8 +48,8 @@ async def with_farm(app: App, explained: Explained) -> Explained:
     try:
         served = any(queue in worker.queues and not worker.closing for worker in await farm_workers(app.settings))
     except (BrokerUnavailableError, ConfigError) as error:
-        return replace(explained, sentence=f"Its queue {queue!r} runs on Celery, and no job of it starts: {error}")
+        return replace(explained, sentence=f"queue {queue} runs on Celery, and no job of it starts: {error}")
     if served:
         return explained
-    sentence = f"No Celery worker serves queue {queue!r}: start one with `{START}`."
+    sentence = f"no Celery worker serves queue {queue} (start one: `{START}`)"
     return replace(explained, sentence=sentence)

@@ -54,7 +54,7 @@ class CeleryExecutor:
         nobody began it.
         """
         parts, fence = self._open(), Fence(call.job.id, call.job.attempt, call.session)
-        out = parts.watch.add(fence, call.job.queue)
+        out = parts.watch.add(fence, call.job.queue, call.timeout)
         parts.sender.send(fence, call.job.queue)
         try:
             return await out.ended

@@ -9,8 +9,9 @@ from headrace.model.farm import Begun, FarmWorker
 
 #: A worker of the farm that was not seen for so long is gone. Beats that the broker lost are there again sooner.
 GONE_SECONDS = 5.0
-#: When a message is sent again whose call was not begun, counted from the first time; after the last the call is lost.
-SEND_AGAIN_AT, LOST_AT = (2.0, 6.0, 14.0), 30.0
+#: When a message is sent again whose call was not begun, counted from the first time, and when the call is given up:
+#: sooner where its attempt would be over, as one that was never begun must not be charged with a timeout.
+SEND_AGAIN_AT, LOST_AT, BEFORE_TIMEOUT = (2.0, 6.0, 14.0), 30.0, 1.0
 #: A worker names its processes as of now: one that was started a moment ago may not be among them.
 FRESH_SECONDS = 1.0
 
@@ -79,6 +80,8 @@ class Waiting:
 
     queue: str
     sent_at: float
+    #: Seconds that its worker waits for it.
+    patience: float = LOST_AT + BEFORE_TIMEOUT
     sends: int = 1
     #: Since when the worker that began it was looked for in vain.
     missed_at: float | None = None
@@ -88,7 +91,7 @@ class Waiting:
         if begun is not None:
             return self._judge_begun(begun, roll, now)
         waited = now - self.sent_at
-        if waited >= LOST_AT or not roll.serves(self.queue, now):
+        if waited >= min(LOST_AT, self.patience - BEFORE_TIMEOUT) or not roll.serves(self.queue, now):
             return Verdict.NEVER_BEGUN
         if self.sends <= len(SEND_AGAIN_AT) and waited >= SEND_AGAIN_AT[self.sends - 1]:
             self.sends += 1

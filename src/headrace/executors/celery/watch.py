@@ -71,9 +71,9 @@ class Watch:
 
     # What the executor asks
 
-    def add(self, fence: Fence, queue: str) -> Out:
-        """Wait for a call that has just been sent."""
-        out = self._out[fence] = Out(fence, Waiting(queue, _now()))
+    def add(self, fence: Fence, queue: str, patience: float) -> Out:
+        """Wait for a call that has just been sent, for so many seconds at most."""
+        out = self._out[fence] = Out(fence, Waiting(queue, _now(), patience))
         return out
 
     def remove(self, fence: Fence) -> None:

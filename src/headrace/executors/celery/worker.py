@@ -70,7 +70,9 @@ class Beat:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; again is nothing: Celery says that it is ready after each new connection."""
+        if self._thread is not None:
+            return
         self._thread = threading.Thread(target=self._run, name="headrace-farm-beat", daemon=True)
         self._thread.start()
 
