@@ -22,8 +22,8 @@ from headrace.apps.report.output.plain import render_plain
 from headrace.apps.report.output.xlsx import write_cases_xlsx, write_xlsx
 from headrace.apps.report.prompts import PROMPT_VERSION
 from headrace.apps.report.stages import StageResult
-from headrace.apps.report.tasks.common import key_of, total_usage, why_missing
 from headrace.apps.report.tasks.given import read_found
+from headrace.apps.report.tasks.joints import key_of, total_usage, why_missing
 
 #: Excel is tried once more, then the report does without it.
 EXCEL = CPU
