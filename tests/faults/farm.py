@@ -19,7 +19,7 @@ import pytest
 
 from headrace.settings import load_settings
 from tests.backends.postgres import empty_schema, stores_on
-from tests.backends.server import shared_server
+from tests.backends.server import die_with_parent, shared_server
 from tests.backends.valkey import ValkeyServer
 from tests.faults.farm_tasks import GATES, LOG, app
 from tests.faults.site import LIMITS
@@ -62,7 +62,7 @@ class Farm:
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "headrace", *words, app], cwd=cwd, stdout=output, stderr=output,
-                start_new_session=True, env={**os.environ, **self.environment},
+                start_new_session=True, env={**os.environ, **self.environment}, preexec_fn=die_with_parent,
             )  # fmt: skip
         self.processes.append(process)
         return process

@@ -117,6 +117,16 @@ async def spin(number: int) -> None:
         time.sleep(0.1)  # noqa: TID251 - a handler that blocks its loop
 
 
+@app.task(stall_timeout="400ms", retry=Backoff.fixed(max_attempts=1, delay=0))
+async def reports(number: int, ctx: Context) -> int:
+    """Report progress so often, and then fall silent."""
+    for _ in range(number):
+        await asyncio.sleep(0.2)
+        ctx.progress()
+    await asyncio.sleep(0 if number else 60)
+    return number
+
+
 @app.task
 async def parked(number: int) -> Any:
     """Wait for a signal without a slot."""

@@ -26,6 +26,7 @@ from tests.faults.farm_tasks import (
     in_thread,
     paid_then,
     parked,
+    reports,
     spin,
     stubborn,
 )
@@ -63,6 +64,9 @@ async def test_jobs_end_there_as_they_do_here(farm: Farm) -> None:
             view = await until_final(app, await end_with.enqueue(how))
             ended = view.state, view.attempt, view.error.kind if view.error else "", view.crashes
             assert ended == (*expected, 0), how
+        assert await (await reports.enqueue(5)).result(20) == 5
+        with pytest.raises(JobFailedError, match="no activity for"):
+            await (await reports.enqueue(0)).result(20)
         waiting = await parked.enqueue(1)
 
         async def left() -> bool:
