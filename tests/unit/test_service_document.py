@@ -51,7 +51,8 @@ def test_operations_have_names_that_say_what_they_do(document: dict[str, Any]) -
     assert [name for name in names if not re.fullmatch(r"[a-z]+(_[a-z]+){0,3}", name) or "api_v1" in name] == []
     known = {"submit_job", "cancel_job", "submit_batch", "follow_batch", "start_run", "rerun", "pause_queue",
              "redrive_dead_letters", "make_details", "follow_details", "submit_papers", "resume_handle",
-             "build_report", "get_report", "follow_report", "resume_report", "send_report_file", "get_report_file"}  # fmt: skip
+             "build_report", "get_report", "follow_report", "resume_report", "send_report_file",
+             "get_report_file"}  # fmt: skip
     assert known <= set(names)
 
 
@@ -99,7 +100,9 @@ def test_what_is_only_accepted_says_so_in_words(document: dict[str, Any]) -> Non
     assert "items" in document["components"]["schemas"]["AcceptedDetails"]["properties"]
 
 
-@pytest.mark.parametrize(("thing", "shapes"), [("batches", BATCH), ("runs", RUN), ("details", DETAILS), ("reports", REPORT)])
+@pytest.mark.parametrize(
+    ("thing", "shapes"), [("batches", BATCH), ("runs", RUN), ("details", DETAILS), ("reports", REPORT)]
+)
 def test_streams_are_told_event_by_event(document: dict[str, Any], thing: str, shapes: dict[str, Any]) -> None:
     """With the shape of the data of each, and an example that is such a stream."""
     [path] = [path for path in document["paths"] if path.startswith(f"/api/v1/{thing}/") and path.endswith("/events")]

@@ -8,10 +8,8 @@ import hashlib
 import re
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import httpx2
-import pytest
 
 from headrace.apps.report.stages import DEFECTS, STAGES
 from headrace.service.report_shapes import BuildReport, ReportStatus, Stage
@@ -20,8 +18,6 @@ from headrace.testing.provider import Fault, FaultKind, Span
 from tests.unit.report_serving import REPORTS, SHEET, build, reports_made, reports_served, send
 from tests.unit.service_calls import JSON, code_of, served, shop
 from tests.unit.test_service_details import events_of
-
-NOBODY = "0" * 32
 
 
 async def made(client: httpx2.AsyncClient, **more: Any) -> str:
@@ -148,50 +144,6 @@ async def test_the_same_key_gives_the_same_report(tmp_path: Path) -> None:
         assert len({*without, first.json()["job_id"]}) == 3
 
 
-@pytest.mark.parametrize(
-    "keys", [("a", "b"), ("a", ""), (None, ""), (None, "k" * 191), (None, "a\tb"), ("k" * 191, None), (7, None)]
-)
-async def test_keys_that_are_refused(tmp_path: Path, keys: tuple[Any, str | None]) -> None:
-    """Two that differ, empty ones, long ones, and what is no text."""
-    async with reports_served(tmp_path) as client:
-        await send(client, "cases.csv")
-        headers = {} if keys[1] is None else {"idempotency-key": keys[1]}
-        answer = await build(client, idempotency_key=keys[0], headers=headers)
-        assert (answer.status_code, code_of(answer)) == (422, "invalid_input")
-        assert "idempotency_key" in answer.json()["detail"]
-
-
-BAD: dict[str, tuple[dict[str, Any], int, str, str]] = {
-    "a path": ({"file_ref": "/etc/passwd"}, 422, "invalid_input", "file_ref must begin with file:"),
-    "a path out of the folder": ({"file_ref": "file:../cases.csv"}, 422, "invalid_input", "file_ref"),
-    "a scheme of others": ({"file_ref": "http://127.0.0.1/cases.csv"}, 422, "invalid_input", "file_ref"),
-    "a file that is not there": ({"file_ref": "file:none.csv"}, 422, "unreadable_file", "none.csv"),
-    "no file": ({"file_ref": ""}, 422, "invalid_input", "file_ref"),
-    "a number for a file": ({"file_ref": 7}, 422, "invalid_input", "file_ref"),
-    "another language": ({"lang": "de"}, 422, "invalid_input", "lang"),
-    "a text for a list": ({"sheet_whitelist": "Login"}, 422, "invalid_input", "sheet_whitelist"),
-    "numbers for sheets": ({"sheet_whitelist": [7]}, 422, "invalid_input", "sheet_whitelist"),
-    "a long title": ({"title": "x" * 201}, 422, "invalid_input", "title"),
-    "an unknown member": ({"sheets": []}, 422, "invalid_input", "sheets"),
-    "an unknown criterion": ({"gate": {"none": 1}}, 422, "invalid_input", "gate none"),
-    "a criterion out of range": ({"gate": {"pass_rate_of_executed": 101}}, 422, "invalid_input", "gate pass_rate"),
-    "rules that are none": ({"rules": {"modules": 7}}, 422, "invalid_rules", "modules"),
-    "a report that there is not": ({"previous_job_id": NOBODY}, 404, "not_found", NOBODY),
-    "no id of a report": ({"previous_job_id": "../x"}, 422, "invalid_input", "previous_job_id"),
-}
-
-
-async def test_what_is_not_taken(tmp_path: Path) -> None:
-    """Each with a status, a code and words, and nothing is stored."""
-    async with reports_served(tmp_path) as client:
-        await send(client, "cases.csv")
-        for name, (change, status, code, words) in BAD.items():
-            answer = await build(client, **change)
-            assert (name, answer.status_code, code_of(answer)) == (name, status, code), answer.text
-            assert words in answer.json()["detail"], (name, answer.text)
-        assert (await client.get("/api/v1/runs")).json()["runs"] == []
-
-
 async def test_a_report_that_has_not_ended(tmp_path: Path) -> None:
     """It has a status and no files, nothing is compared with it, and a resume leaves it as it is."""
     async with reports_served(tmp_path) as client:
@@ -209,32 +161,6 @@ async def test_a_report_that_has_not_ended(tmp_path: Path) -> None:
         events = await followed(client, job)
         assert events[-1][2]["status"] == "cancelled"
         assert (await client.get(f"{REPORTS}/{job}")).json()["status"] == "cancelled"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", NOBODY, 404), ("GET", f"{NOBODY}/events", 404), ("GET", f"{NOBODY}/files/report.html", 404),
-        ("POST", f"{NOBODY}/resume", 404), ("GET", "x", 422), ("GET", str(UUID(int=7)), 422),
-        ("GET", f"{NOBODY}/files/report.pdf", 422), ("GET", f"{NOBODY}/files/%2e%2e%2freport.html", 404),
-        ("GET", f"{NOBODY}?all=1", 422), ("GET", f"{NOBODY}/files/report.html?download=x", 422),
-        ("DELETE", NOBODY, 405), ("GET", "files/cases.csv", 405),
-    ],
-)  # fmt: skip
-async def test_addresses(tmp_path: Path, method: str, path: str, status: int) -> None:
-    """Ids, names and options that there are not."""
-    async with reports_served(tmp_path) as client:
-        answer = await client.request(method, f"{REPORTS}/{path}", json={} if method != "GET" else None)
-        assert answer.status_code == status, answer.text
-        assert code_of(answer)
-
-
-@pytest.mark.parametrize("body", [{"from": "nothing"}, {"from": 7}, {"first": DEFECTS}, [], "x"])
-async def test_resumes_that_are_refused(tmp_path: Path, body: Any) -> None:
-    """Stages that there are not, and other members."""
-    async with reports_served(tmp_path) as client:
-        answer = await client.post(f"{REPORTS}/{NOBODY}/resume", json=body)
-        assert (answer.status_code, code_of(answer)) == (422, "invalid_input")
 
 
 async def test_rules_of_the_settings_are_used_where_none_are_given(tmp_path: Path) -> None:

@@ -84,7 +84,11 @@ async def submit(app: Served, body: SubmitPapers, key: IdempotencyKey = None) ->
         detail = f"a task has at most {MAX_ATOMIC_ITEMS:,} documents: submit several"
         raise RequestError(413, "payload_too_large", detail)
     request = PapersRequest(
-        body.project_id, body.template_id, tuple(body.document_ids), tuple(body.refs), own_key_of(body.idempotency_key, key)
+        body.project_id,
+        body.template_id,
+        tuple(body.document_ids),
+        tuple(body.refs),
+        own_key_of(body.idempotency_key, key),
     )
     try:
         batch = await submit_papers(app, request)

@@ -55,7 +55,7 @@ def _check(path: Path) -> None:
         _check_declarations(path)
 
 
-class _Begun(Exception):  # noqa: N818 - no error: the first element is there
+class _Begun(Exception):
     """Nothing can be declared any more."""
 
 
