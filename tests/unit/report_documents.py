@@ -305,10 +305,10 @@ def document(lang: Lang = "en", count: int = 200, *, degraded: str = "", earlier
 
 def _degraded(how: str, defects: int, clusters: int) -> tuple[Degraded, ...]:
     if how == "part":
-        return (Degraded(stage=DEFECTS, missing=defects // 7, total=defects, reason="invalid_answer"),)
+        return (Degraded(stage=DEFECTS, missing=defects // 7, total=defects, reason="bad_output"),)
     if how != "whole":
         return ()
-    why = "provider_unavailable"
+    why = "provider_down"
     return (
         Degraded(stage=TAGGING, missing=9, total=9, reason=why),
         Degraded(stage=DEFECTS, missing=defects, total=defects, reason=why),
