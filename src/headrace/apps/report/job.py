@@ -6,6 +6,7 @@ resume, repeats the one before and has the next number. The last one counts.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from headrace.apps.report.graph import WORKFLOW, report
 from headrace.apps.report.opening import app
 from headrace.apps.report.sources import source_of
 from headrace.apps.report.stages import STAGES
+from headrace.model.payload import hash_text
 
 #: Runs that one job may have had: a bound for the search of the last one.
 MOST_RUNS = 1_000
@@ -65,14 +67,15 @@ def job_id_of(name: str, source: Mapping[str, Any], options: Mapping[str, Any]) 
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-async def begin_report(request: ReportRequest, *, name: str) -> Job:
+async def begin_report(request: ReportRequest, *, name: str, alone: bool = False) -> Job:
     """Store the first run of a report, or return the job that was begun by an equal request under that name.
 
-    Nothing of the file is read but its bytes. Raises ConfigError, InvalidInputError.
+    `alone`: the name is that of one job, so that another request under it is a conflict. Nothing of the file is read
+    but its bytes. Raises ConfigError, ConflictError, InvalidInputError.
     """
-    source = source_of(request.file_ref)
+    source = await asyncio.to_thread(source_of, request.file_ref)
     options = request.options(source["name"])
-    job_id = job_id_of(name, source, options)
+    job_id = hash_text(name)[:32] if alone else job_id_of(name, source, options)
     run = await app.start(report, job_id=job_id, source=source, options=options, key=_key(job_id, 0))
     return await _last(job_id, run)
 
