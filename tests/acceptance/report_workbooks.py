@@ -49,7 +49,7 @@ def _rows(fixed: str, broken: str) -> list[tuple[str, ...]]:
                     f"{module} answers",
                     ERRORS[module] if fails else "it does",
                     "Fail" if fails else "Pass",
-                )  # fmt: skip
+                )
             )
     lost = ("quince", "oboe", "lynx", "ember", "fjord", "gorse")
     rows += [(f"{word.upper()}1", f"a {word} of sorts", "", "P3", "", "", "", "", "Pass") for word in lost]
