@@ -1,4 +1,4 @@
-"""`headrace report` while the model is away, refuses or talks nonsense: a whole report, filled in later."""
+"""`headrace report` while the model is away, refuses or talks nonsense: a whole report, and the rest comes later."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
         yield made
 
 
-def _file(name: str, content: bytes) -> Callable[[Path], Made]:
+def _file(name: str, content: bytes) -> Callable[[Path], Any]:
     def make(folder: Path) -> Made:
         (folder / name).write_bytes(content)
         return folder / name, []
@@ -41,11 +42,11 @@ def _no_cases(folder: Path) -> Made:
     return xlsx(folder / "cases.xlsx", [["Colour", "Weight"], ["red", 3]]), []
 
 
-def _options(*options: object) -> Callable[[Path], Made]:
+def _options(*options: object) -> Callable[[Path], Any]:
     return lambda folder: (xlsx(folder / "cases.xlsx"), list(options))
 
 
-def _option_file(option: str, name: str, content: str) -> Callable[[Path], Made]:
+def _option_file(option: str, name: str, content: str) -> Callable[[Path], Any]:
     def make(folder: Path) -> Made:
         (folder / name).write_text(content, encoding="utf-8")
         return xlsx(folder / "cases.xlsx"), [option, folder / name]
@@ -54,7 +55,7 @@ def _option_file(option: str, name: str, content: str) -> Callable[[Path], Made]
 
 
 #: What is told, and how many runs there are afterwards: what only reading can tell leaves one, which failed.
-BAD: dict[str, tuple[Callable[[Path], Made], str, str, int]] = {
+BAD: dict[str, tuple[Callable[[Path], Any], str, str, int]] = {
     "missing file": (lambda folder: (folder / "no.xlsx", []), "unreadable_file", "No such file", 0),
     "folder": (lambda folder: (folder, []), "unreadable_file", "Is a directory", 0),
     "no workbook": (_file("cases.xlsx", b"not a workbook"), "wrong_file_type", "its ending says xlsx", 1),
@@ -69,9 +70,9 @@ BAD: dict[str, tuple[Callable[[Path], Made], str, str, int]] = {
     "bad gate": (_options("--gate", "pass_rate_of_executed=x"), "invalid_input", "pass_rate_of_executed is wrong", 0),
     "gate of 101": (_options("--gate", "execution_rate=101"), "invalid_input", "got '101'", 0),
     "unknown gate": (_options("--gate", "luck=1"), "invalid_input", "must be NAME=VALUE", 0),
-    "no such bucket": (lambda folder: ("s3://nowhere/cases.xlsx", []), "unreadable_file", "[blob_storage]", 1),  # type: ignore[dict-item]
-    "bad key": (lambda folder: ("s3://bucket/..", []), "invalid_input", "the name of a file", 0),  # type: ignore[dict-item]
-    "bad name": (lambda folder: ("file:../cases.xlsx", []), "invalid_input", "without /", 0),  # type: ignore[dict-item]
+    "no such bucket": (lambda folder: ("s3://nowhere/cases.xlsx", []), "unreadable_file", "[blob_storage]", 1),
+    "bad key": (lambda folder: ("s3://bucket/..", []), "invalid_input", "the name of a file", 0),
+    "bad name": (lambda folder: ("file:../cases.xlsx", []), "invalid_input", "without /", 0),
 }
 
 

@@ -24,6 +24,8 @@ from headrace.model.payload import hash_text
 
 #: Runs that one job may have had: a bound for the search of the last one.
 MOST_RUNS = 1_000
+#: Signs of what is looked up as an id.
+MOST_ID = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,10 @@ async def begin_report(request: ReportRequest, *, name: str, alone: bool = False
 
 async def find_report(job_id: str) -> Job:
     """Return a job. Raises NotFoundError."""
-    run = await app.find_run_by_key(WORKFLOW, _key(job_id, 0)) if job_id.isalnum() else None
+    is_id = job_id.isascii() and job_id.isalnum() and len(job_id) <= MOST_ID
+    run = await app.find_run_by_key(WORKFLOW, _key(job_id, 0)) if is_id else None
     if run is None:
-        raise NotFoundError(f"no report {job_id[:64]}; it may have been pruned, see [recovery] keep_runs")
+        raise NotFoundError(f"no report {job_id[:MOST_ID]}; it may have been pruned, see [recovery] keep_runs")
     return await _last(job_id, run)
 
 

@@ -7,12 +7,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from headrace import NodeState, Run, RunState
 from headrace.apps.report import stages
 from headrace.apps.report.graph import CLASSIFY, EXTRACT, SUMMARIZE
 from headrace.apps.report.job import Job
+
+if TYPE_CHECKING:
+    from headrace.engine.workflows.tree import TreeNode
 
 StageStatus = Literal["pending", "running", "ok", "degraded", "failed"]
 #: Parts of a hundred that stages are of the whole.
@@ -154,10 +157,15 @@ async def stage_results(job: Job) -> list[dict[str, Any]]:
         found.append(
             {
                 "stage": name, "stage_status": status, "stage_started_at": _time(node.started_at),
-                "stage_finished_at": _time(node.finished_at), "reused": node.reused,
+                "stage_finished_at": _time(node.finished_at), "reused": _is_reused(node),
                 "stage_artifacts": None if result is None else result["artifacts"],
                 "metrics": None if result is None else result["metrics"],
                 "warnings": [] if result is None else result["warnings"],
             }
         )  # fmt: skip
     return found
+
+
+def _is_reused(node: TreeNode) -> bool:
+    """Whether a stage is that of an earlier run: one that is a graph is, where all tasks within it are."""
+    return node.reused if node.kind == "task" else all(map(_is_reused, node.children))
