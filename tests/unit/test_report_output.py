@@ -216,7 +216,7 @@ def test_the_first_screen_says_what_ran_without_the_model_and_how_to_fill_it(lan
     for render in (render_html, render_plain):
         whole = render(document(lang, degraded="whole"))
         assert said[lang] in whole
-        assert "headrace report resume J-7f3a" in whole
+        assert "headrace report resume J-7f3a --out DIR" in whole
         part = render(document(lang, degraded="part"))
         assert said[lang] not in part
         assert wording(lang)("degraded.part") in part

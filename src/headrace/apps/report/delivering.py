@@ -61,12 +61,23 @@ async def deliver(job: Job, out: Path) -> list[Path]:
     written = []
     for name in FILES.values():
         data = await file_of(job, artifacts, name)
-        if data is None:
-            # One of an earlier report would be taken for this one's.
-            (out / name).unlink(missing_ok=True)
-            continue
-        draft = out / f".{name}.part"
-        draft.write_bytes(data)
-        draft.replace(out / name)
-        written.append(out / name)
+        try:
+            _write(out / name, data)
+        except OSError as error:
+            raise OutputError(f"{out / name} cannot be written ({error.strerror}); name another folder") from None
+        if data is not None:
+            written.append(out / name)
     return written
+
+
+def _write(path: Path, data: bytes | None) -> None:
+    if data is None:
+        # One of an earlier report would be taken for this one's.
+        path.unlink(missing_ok=True)
+        return
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

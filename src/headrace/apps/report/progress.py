@@ -111,10 +111,10 @@ def _counts(name: str, completed: int | None, total: int | None) -> str:
 def _message(job_id: str, status: str, found: tuple[StageProgress, ...], result: Mapping[str, Any] | None) -> str:
     if result is not None:
         lacking = "; ".join(result["warnings"])
-        return f"{lacking}. Fill it with `headrace report resume {job_id}`" if lacking else "complete"
+        return f"{lacking}. Fill it with `headrace report resume {job_id} --out DIR`" if lacking else "complete"
     failed = next((one for one in found if one.status == "failed"), None)
     if failed is not None:
-        return f"{failed.stage} failed; go on with `headrace report resume {job_id} --from {failed.stage}`"
+        return f"{failed.stage} failed; go on with `headrace report resume {job_id} --out DIR --from {failed.stage}`"
     running = [one.stage for one in found if one.status == "running"]
     return ", ".join(running) if status == "running" else status
 

@@ -24,7 +24,7 @@ class Degraded(Value):
     #: How many units of the stage lack it, and of how many: cases, rows, clusters, sections.
     missing: int
     total: int
-    #: Why, such as "provider_down".
+    #: Why, such as "provider_down": the code of the commonest error.
     reason: str = ""
 
 

@@ -39,7 +39,7 @@ def is_without_analysis(document: ReportDocument) -> bool:
 
 def resume_command(document: ReportDocument) -> str:
     """Return the command that fills in only what is missing."""
-    return f"headrace report resume {document.run.job_id}"
+    return f"headrace report resume {document.run.job_id} --out DIR"
 
 
 def notices_of(view: View) -> list[Notice]:

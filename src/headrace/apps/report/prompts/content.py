@@ -92,14 +92,21 @@ class _Sieve:
         found = []
         for one in sentences:
             cites = tuple(dict.fromkeys(cite for cite in one.cites if cite in self._known))
-            said = one.text
-            for cite in cites:
-                said = said.replace(cite, "")
-            if cites and _numbers(said) <= self._numbers:
+            if cites and _numbers(_without(cites, one.text)) <= self._numbers:
                 found.append(Sentence(text=one.text.strip(), cites=cites))
             else:
                 self.left_out += 1
         return tuple(found)
+
+
+def _without(ids: Iterable[str], text: str) -> str:
+    """Return a text without ids, where they stand by themselves: the 1 of "15 cases" is no case "1".
+
+    >>> _without(["TC-1", "1"], "TC-1, TC-12 and 15 others")
+    ', TC-12 and 15 others'
+    """
+    anyone = "|".join(re.escape(one) for one in sorted(ids, key=len, reverse=True))
+    return re.sub(rf"(?<![A-Za-z0-9_.-])(?:{anyone})(?![A-Za-z0-9_-]|[.,]\d|\s*%)", "", text)
 
 
 def _numbers(text: str) -> frozenset[str]:

@@ -68,9 +68,10 @@ def prompt_of(case: UntaggedCase) -> str:
         "steps": clipped(case.steps, 600),
         "expected": clipped(case.expected, 300),
     }
+    # Names of modules come from the file, too.
+    told["modules that rules suggest"] = ", ".join(case.candidates)
     text = "\n".join(f"{name}: {value}" for name, value in told.items() if value)
-    hint = f"\nRules suggest: {', '.join(case.candidates)}." if case.candidates else ""
-    return f"{fenced(text)}{hint}\nWhich module does this case test?"
+    return f"{fenced(text)}\nWhich module does this case test?"
 
 
 def assignment_of(case_id: str, answer: Any) -> Assignment:

@@ -36,16 +36,27 @@ async def prepare_fail_cases(job_id: str, cases_ref: dict[str, Any], lang: Lang)
 
 
 def split(failing: Sequence[Case]) -> Iterator[Sequence[Case]]:
-    """Yield the rows of each chord, in the order of the file within it."""
+    """Yield the rows of each chord; modules stay together as far as their size lets them."""
     if len(failing) <= MOST_IN_ONE:
         yield failing
         return
     modules = defaultdict(list)
     for case in failing:
         modules[case.module].append(case)
+    made = list(_chords([modules[name] for name in sorted(modules)]))
+    if len(made[-1]) < LEAST:
+        # A chord of a few rows: they go with the one before, in halves where that would be too many.
+        rows = [*made[-2], *made[-1]]
+        half = len(rows) if len(rows) <= MOST else len(rows) // 2
+        made[-2:] = [rows[:half], rows[half:]] if half < len(rows) else [rows]
+    yield from made
+
+
+def _chords(modules: Sequence[Sequence[Case]]) -> Iterator[Sequence[Case]]:
+    """Yield chords of a good size, and what is left at last."""
     together: list[Case] = []
-    for name in sorted(modules):
-        together += modules[name]
+    for rows in modules:
+        together += rows
         while len(together) >= MOST:
             # What would be left must be no chord of a few rows.
             size = MOST if len(together) >= MOST + LEAST else LEAST
