@@ -34,23 +34,14 @@ def write_small(path: Path, *, fixed: str = "", broken: str = "") -> Path:
 
 
 def _rows(fixed: str, broken: str) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for module in MODULES:
         for number in range(OF_MODULE):
             fails = number < FAILING + (module == broken) and module != fixed
-            rows.append(
-                (
-                    f"{module.upper()}-{number}",
-                    f"{module} does its part {number}",
-                    module,
-                    f"P{number % 4}",
-                    "major" if fails else "",
-                    f"open {module}, press {number}",
-                    f"{module} answers",
-                    ERRORS[module] if fails else "it does",
-                    "Fail" if fails else "Pass",
-                )
-            )
+            steps, told = f"open {module}, press {number}", ERRORS[module] if fails else "it does"
+            name, severity, ended = f"{module.upper()}-{number}", "major" if fails else "", "Fail" if fails else "Pass"
+            title, wanted = f"{module} does its part {number}", f"{module} answers"
+            rows.append((name, title, module, f"P{number % 4}", severity, steps, wanted, told, ended))
     lost = ("quince", "oboe", "lynx", "ember", "fjord", "gorse")
     rows += [(f"{word.upper()}1", f"a {word} of sorts", "", "P3", "", "", "", "", "Pass") for word in lost]
     return rows
@@ -63,19 +54,23 @@ TAGGING, FACT, MERGE, SUMMARY, TEXT = (
 )  # fmt: skip
 
 
-def answers() -> dict[str, Any]:
-    """Rules for the scripted provider: every answer is valid at once, and follows from its question."""
-    text = [{"text": "The model says so.", "cites": ["CART-0"]}]
-    return {
-        "rules": [
-            {"contains": TEXT, "answer": {
-                "objective_and_scope": text, "conclusions": text, "risks": text,
-                "modules": [{"module": "Cart", "text": "The cart fails.", "cites": ["CART-0"]}],
-            }},
-            {"contains": MERGE, "answer": {"groups": []}},
-            {"contains": TAGGING, "path": "module", "value": "Cart"},
-            {"contains": SUMMARY, "path": "evidence", "pattern": r"\"representative\": ?\"([^\"]+)\"", "all": True},
-            {"contains": SUMMARY, "path": "name", "value": "named by the model"},
-            {"path": "confidence", "value": 0.9},
-        ]
-    }  # fmt: skip
+def answers(*, module: str = "Cart", cites: str = "CART-0") -> dict[str, Any]:
+    """Rules for the scripted provider: every answer is valid at once, and follows from its question.
+
+    `module`: of all cases without one; empty: one that the question names.
+    """
+    text = [{"text": "The model says so.", "cites": [cites]}]
+    told: list[dict[str, Any]] = [
+        {"contains": TEXT, "answer": {"objective_and_scope": text, "conclusions": text, "risks": text, "modules": []}},
+        {"contains": MERGE, "answer": {"groups": []}},
+        {"contains": SUMMARY, "path": "evidence", "pattern": r"\"representative\": ?\"([^\"]+)\"", "all": True},
+        {"contains": SUMMARY, "path": "name", "value": "named by the model"},
+        {"path": "confidence", "value": 0.9},
+    ]
+    if module:
+        told.append({"contains": TAGGING, "path": "module", "value": module})
+    return {"rules": told}
+
+
+#: For the messy sample.
+MESSY = answers(module="", cites="TC-PAY-0178")

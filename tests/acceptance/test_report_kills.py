@@ -11,7 +11,7 @@ import pytest
 
 from headrace.testing.provider.calls import read_log
 from tests.acceptance.report_run import Place, place
-from tests.acceptance.report_workbooks import QUESTIONS, write_small
+from tests.acceptance.report_workbooks import MESSY, QUESTIONS, write_small
 from tests.waiting import wait_until_sync
 
 pytestmark = pytest.mark.acceptance
@@ -120,7 +120,7 @@ def test_killed_in_every_task_the_report_is_the_same_and_nothing_is_paid_twice(h
 def test_killed_at_random_moments_only_what_was_in_flight_may_be_asked_again() -> None:
     """Of the messy sample, at moments that nobody chose; the bound is what was in flight at each kill."""
     slots, kills, chance = 8, 6, random.Random()
-    with place("--latency", "0.1") as here:
+    with place("--latency", "0.1", rules=MESSY) as here:
         assert here.run("sample", "samples")[0] == 0
         build = ("build", "samples/messy.xlsx", "--concurrency", slots, "--lang", "zh", "--out")
         in_flight = 0

@@ -4,6 +4,8 @@ A fault is TASK:WHEN[:NUMBER]; several stand apart by commas. WHEN is `before`, 
 result is not stored yet) or `fail`. From the call with the number on, 1 if none is given, each call in this process is
 held until the process is killed, or fails. A call that is held leaves a mark TASK.* in REPORT_MARKS.
 
+REPORT_SOFT are the seconds that an answer of the model may take.
+
 Tasks that take a processor run in children of a worker: those load this file, too.
 """
 
@@ -60,5 +62,13 @@ def _begin() -> None:
     TaskDef.__post_init__ = finish_and_spoil  # type: ignore[method-assign]
 
 
+def _hurry(seconds: float) -> None:
+    from headrace.apps.report import opening
+
+    opening.SOFT = seconds
+
+
 if _FAULTS:
     _begin()
+if "REPORT_SOFT" in os.environ:
+    _hurry(float(os.environ["REPORT_SOFT"]))

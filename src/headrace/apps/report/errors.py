@@ -71,3 +71,7 @@ class OutputError(ConfigError):
     """The report cannot be written there. Name a folder that you may write with --out."""
 
     code = "invalid_input"
+
+
+#: What may be wrong with the file, by code: a report that failed of it is begun anew, with another file.
+INPUT_ERRORS = {kind.code: kind for kind in (UnsafeFileError, UnreadableFileError, FileTypeError, NoCasesError)}

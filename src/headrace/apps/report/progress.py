@@ -22,6 +22,7 @@ WEIGHTS = {
 #: The map whose entries are the units of a model stage.
 _UNITS = {stages.TAGGING: CLASSIFY, stages.DEFECTS: EXTRACT, stages.CLUSTERS: SUMMARIZE}
 _WHAT = {stages.TAGGING: "cases", stages.DEFECTS: "rows", stages.CLUSTERS: "clusters"}
+_GOES_ON = (NodeState.RUNNING, NodeState.PARKED)
 _ENTRY = re.compile(r"(.*/|)(\w+)\[\d+\]/\w+")
 
 
@@ -61,6 +62,8 @@ async def look_at(job: Job) -> ReportProgress:
     status = _status(view.state, result)
     message = _message(job.id, status, found, result)
     error = "" if view.error is None else view.error.message
+    if status == "failed" and error:
+        message = f"{error}; {message}"
     return ReportProgress(job.id, status, percent, message, found, view.finished_at or view.created_at, error)
 
 
@@ -86,8 +89,9 @@ def _stage(name: str, nodes: Mapping[str, NodeState], run: RunState, result: Map
     if failed:
         message = f"failed; go on with --from {name}"
         return StageProgress(name, "failed", 0, message, completed, total)
-    if own is None and not within:
-        return StageProgress(name)
+    begun = own in _GOES_ON or any(nodes[path] is not NodeState.PENDING for path in within)
+    if run.final or not begun:
+        return StageProgress(name, completed=completed, total=total)
     percent = 100 * completed // total if completed is not None and total else 0
     return StageProgress(name, "running", min(percent, 99), _counts(name, completed, total), completed, total)
 

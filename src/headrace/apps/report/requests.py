@@ -33,7 +33,7 @@ def check_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "gate"
-        raise InvalidInputError(f"gate {name}", first["msg"].lower(), first["input"]) from None
+        raise InvalidInputError(f"gate {name}", f"is wrong: {first['msg'].lower()}", first["input"]) from None
     return dict(gate)
 
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from headrace import App, InvalidInputError
+from headrace import App, ConfigError, InvalidInputError, NotFoundError
 from headrace.apps.report.errors import UnreadableFileError
 from headrace.apps.report.opening import app
 
@@ -33,7 +33,10 @@ def source_of(ref: str) -> dict[str, Any]:
     Raises UnreadableFileError for a path that cannot be read, InvalidInputError for another reference.
     """
     if ref.startswith(OBJECT):
-        return {"ref": ref, "name": PurePosixPath(ref).name, "sha256": "", "size": 0}
+        name = PurePosixPath(ref).name
+        if not _is_plain(name):
+            raise InvalidInputError("file_ref", f"must be {OBJECT}BUCKET/KEY, whose end is the name of a file", ref)
+        return {"ref": ref, "name": name, "sha256": "", "size": 0}
     path = path_of(app, ref)
     try:
         with path.open("rb") as file:
@@ -50,8 +53,7 @@ def path_of(given: App, ref: str) -> Path:
     if not ref.startswith(FILE):
         return Path(ref)
     name = ref.removeprefix(FILE)
-    plain = name.isprintable() and not any(sign in name for sign in "/\\") and not name.startswith((".", "~$"))
-    if not plain or not 1 <= len(name.encode("utf-8", "replace")) <= MOST_NAME:
+    if not _is_plain(name):
         raise InvalidInputError("file_ref", f"{_RULE}, of at most {MOST_NAME} bytes", name)
     folder = files_folder(given)
     path = folder / name
@@ -60,12 +62,24 @@ def path_of(given: App, ref: str) -> Path:
     return path
 
 
+def _is_plain(name: str) -> bool:
+    """Whether it is the name of a file, and of no path."""
+    plain = name.isprintable() and not any(sign in name for sign in "/\\") and not name.startswith((".", "~$"))
+    return plain and 1 <= len(name.encode("utf-8", "replace")) <= MOST_NAME
+
+
 @asynccontextmanager
 async def local_file(source: Mapping[str, Any]) -> AsyncIterator[Path]:
-    """Give the path of a file while it is read. Raises UnreadableFileError where it is another than it was."""
+    """Give the path of a file while it is read.
+
+    Raises UnreadableFileError where it is another than it was, or is not there; BlobStoreError.
+    """
     ref = str(source["ref"])
     if ref.startswith(OBJECT):
-        data = await app.files.fetch(ref)
+        try:
+            data = await app.files.fetch(ref)
+        except (ConfigError, InvalidInputError, NotFoundError) as error:
+            raise UnreadableFileError(f"{ref} cannot be read: {error}") from None
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / str(source["name"])
             await asyncio.to_thread(path.write_bytes, data)

@@ -9,16 +9,18 @@ from typing import Any
 import click
 
 from headrace.apps.report.delivering import deliver
+from headrace.apps.report.errors import INPUT_ERRORS
 from headrace.apps.report.job import Job
 from headrace.apps.report.progress import ReportProgress, progress_document
+from headrace.apps.report.stages import INGEST
 
 
 async def ended(job: Job, progress: ReportProgress, out: Path) -> dict[str, Any]:
-    """Write the files of a report that has ended, and return the summary of it."""
+    """Write the files of a report that has ended, and return the summary of it. Raises ConfigError for a bad file."""
     summary = progress_document(progress) | {"run_id": str(job.run.id), "files": []}
     if progress.status not in ("ok", "degraded"):
-        view = await job.run.view()
-        return summary | {"error": None if view.error is None else view.error.message}
+        await _refuse(job)
+        return summary
     result = await job.run.result()
     files = await deliver(job, out)
     told = result["next_inputs"]
@@ -26,6 +28,13 @@ async def ended(job: Job, progress: ReportProgress, out: Path) -> dict[str, Any]
         "files": [str(file) for file in files], "metrics": result["metrics"], "warnings": result["warnings"],
         "verdict": told["verdict"], "usage": told["usage"], "degraded": told["degraded"],
     }  # fmt: skip
+
+
+async def _refuse(job: Job) -> None:
+    """Raise what was wrong with the file, where that is why there is no report."""
+    error = next((node.error for node in (await job.run.tree()).nodes if node.path == INGEST), None)
+    if error is not None and error.kind in INPUT_ERRORS:
+        raise INPUT_ERRORS[error.kind](error.message)
 
 
 def tell(summary: dict[str, Any], *, as_json: bool) -> int:
@@ -40,8 +49,7 @@ def tell(summary: dict[str, Any], *, as_json: bool) -> int:
 
 def _lines(summary: dict[str, Any]) -> list[str]:
     if not summary["files"]:
-        why = f": {summary['error']}" if summary.get("error") else ""
-        return [f"report {summary['job_id']}: {summary['status']}{why}", summary["message"]]
+        return [f"report {summary['job_id']}: {summary['status']}", summary["message"]]
     metrics, usage = summary["metrics"], summary["usage"]
     lines = [
         f"report {summary['job_id']}: {summary['status']}, verdict: {summary['verdict']}",
@@ -50,6 +58,8 @@ def _lines(summary: dict[str, Any]) -> list[str]:
         f"{usage['calls']} model calls paid, {usage['reused']} answers reused",
     ]
     lines += [f"warning: {warning}" for warning in summary["warnings"]]
+    if any(one["reason"] in ("no_model", "config", "auth") for one in summary["degraded"]):
+        lines.append("name a model: HEADRACE_LLM_MODEL, HEADRACE_LLM_BASE_URL, HEADRACE_LLM_API_KEY, or [llm]")
     if summary["degraded"]:
         lines.append(f"fill what is missing: headrace report resume {summary['job_id']} --out DIR")
     return lines + [f"written: {file}" for file in summary["files"]]
