@@ -113,3 +113,16 @@ def test_the_requests_of_a_page_do_what_it_says(example: Place, page: str) -> No
     assert 'event: ended\ndata: {"status":"ok"' in answers[2]["events"]
     assert answers[3]["run"]["job_id"] == job
     assert answers[4:] in ([], [{"job_id": job}])
+
+
+@pytest.mark.slow
+def test_the_processes_of_the_how_to_make_a_report_together(example: Place) -> None:
+    """One asks the model, one does all else, and the command only waits."""
+    section = HOWTO.split("## In several processes")[1]
+    lines = [shlex.split(line)[1:] for line in section.splitlines() if line.startswith("headrace ")]
+    workers, [build, *_] = lines[:2], lines[2:]
+    for words in workers:
+        assert example.start(*words, "--json").line()["event"] == "started"
+    build[build.index("cases.xlsx")] = "samples/clean.xlsx"
+    made = example.json(*build)
+    assert (made["status"], len(made["files"])) == ("ok", 3)
