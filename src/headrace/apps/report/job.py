@@ -17,8 +17,9 @@ from headrace import InvalidInputError, NotFoundError, Run, RunState
 from headrace.apps.report.data.document import Lang
 from headrace.apps.report.graph import WORKFLOW, report
 from headrace.apps.report.opening import app
+from headrace.apps.report.prompts import PROMPT_VERSION
 from headrace.apps.report.sources import source_of
-from headrace.apps.report.stages import STAGES
+from headrace.apps.report.stages import STAGES, VERSIONS
 from headrace.model.payload import hash_text
 
 #: Runs that one job may have had: a bound for the search of the last one.
@@ -62,8 +63,12 @@ class Job:
 
 
 def job_id_of(name: str, source: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """Return the id of a job: equal requests under one name are one job. `name`: such as where it is written to."""
-    text = json.dumps([name, source["ref"], source["sha256"], options], sort_keys=True, ensure_ascii=False)
+    """Return the id of a job: equal requests under one name are one job, while code and questions are the same.
+
+    `name`: such as where it is written to.
+    """
+    made_by = [VERSIONS, PROMPT_VERSION]
+    text = json.dumps([name, source["ref"], source["sha256"], options, made_by], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
