@@ -15,6 +15,7 @@ import pytest
 from headrace.apps.report.samples.writing import write_samples
 from headrace.testing.provider import ProviderProcess
 from tests.acceptance.command_runs import Place, place
+from tests.unit.browser import browser, installed
 from tests.unit.report_serving import ANSWERS, BYTES
 
 #: Some of the facts is refused, once. (Nobody reads what the service logs of each: of all it would fill a pipe.)
@@ -95,3 +96,19 @@ def test_a_workbook_becomes_a_report_and_a_resume_fills_it(
     document = served.get(f"/reports/{job}/files/report.json").json()
     assert len(document["cases"]) >= cases and document["degraded"] == []
     assert all(one["by_model"] for one in document["defects"])
+    check_page(f"{served.base_url}reports/{job}/files/report.html", tmp_path / "browser")
+
+
+def check_page(url: str, folder: Path) -> None:
+    """Open the page as the service gives it: its script runs, and reaches nothing; nothing else runs."""
+    program = installed()
+    if program is None:
+        return
+    with browser(program, folder) as tab:
+        tab.call("Page.navigate", url=url)
+        tab.ask("new Promise((done) => document.readyState === 'complete' ? done() : addEventListener('load', done))")
+        assert tab.complaints == []
+        assert tab.ask("document.querySelectorAll('#cases .tools button').length") > 0, "its script made no buttons"
+        assert tab.ask("getComputedStyle(document.body).margin") == "0px", "its style was refused"
+        assert tab.ask("self.origin") == "null"
+        assert tab.ask("fetch('/api/v1/runs').then(() => 'read', () => 'refused')") == "refused"
