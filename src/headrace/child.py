@@ -11,30 +11,20 @@ import contextlib
 import ctypes
 import importlib
 import importlib.util
-import inspect
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
-from uuid import UUID
 
-from headrace.app import App
-from headrace.engine.attempt import Attempt, describe, run_attempt
-from headrace.engine.attempts import call_plainly, steps_below
-from headrace.engine.context import CURRENT, Context
-from headrace.engine.gathering import call_alone
-from headrace.engine.registry import TaskDef
-from headrace.model.errors import ConfigError
+from headrace.calling import Handed, OpenApps
+from headrace.engine.attempt import describe, run_attempt
 from headrace.model.job import ClaimedJob, Completion, JobState
-from headrace.ports.executor import Call
 from headrace.ports.wire import decode_call, encode_completion
 from headrace.tasks import Task
-from headrace.wiring import SystemClock, compose_child
+from headrace.wiring import compose_child
 
 _PR_SET_PDEATHSIG = 1
 MAIN_MODULE = "__headrace_main__"
@@ -69,62 +59,16 @@ def _run_file(path: Path) -> Any:
 
 
 @dataclass(slots=True)
-class LazySteps:
-    """Checkpoints that open the app only when a handler uses them."""
-
-    child: Child
-    app: App
-    job: ClaimedJob
-    session: UUID
-
-    async def load(self) -> dict[str, str]:
-        """Return the stored steps. Raises ConfigError on a store that this process does not share."""
-        self._check_shared()
-        await self.child.open(self.app)
-        return steps_below(self.job.step_prefix, await self.app.runtime.stores.jobs.load_steps(self.job.id))
-
-    async def save(self, name: str, value: str) -> str:
-        """Store a step under the attempt's fence. Raises ConfigError as `load` does."""
-        self._check_shared()
-        await self.child.open(self.app)
-        stored = await self.app.runtime.stores.jobs.save_step(
-            self.job.id,
-            attempt=self.job.attempt,
-            session=self.session,
-            name=self.job.step_prefix + name,
-            value=value,
-        )
-        self.child.report_stored()
-        return stored
-
-    def _check_shared(self) -> None:
-        if self.app.settings.queue.type == "memory":
-            raise ConfigError("ctx.step in a child process needs a store that processes share: use PostgreSQL")
-
-
-@dataclass(slots=True)
 class Child:
     """The loop of a child: read a call, run it, answer."""
 
     output: BinaryIO
-    stack: AsyncExitStack
-    opened: set[int] = field(default_factory=set)
-    resources: dict[int, Any] = field(default_factory=dict)
+    apps: OpenApps
 
     def send(self, line: bytes) -> None:
         """Write one line of the protocol."""
         self.output.write(line)
         self.output.flush()
-
-    def report_stored(self) -> None:
-        """Tell the worker that a checkpoint or an answer is stored: a crash after it is not the same crash again."""
-        self.send(b'{"stored":true}\n')
-
-    async def open(self, app: App) -> None:
-        """Open an app once."""
-        if id(app) not in self.opened:
-            await self.stack.enter_async_context(app)
-            self.opened.add(id(app))
 
     async def serve(self, line: bytes) -> None:
         """Run one call and answer it."""
@@ -139,57 +83,17 @@ class Child:
             self.send(encode_completion(completion))
 
     async def _run(self, task: Task[Any, Any], job: ClaimedJob, message: dict[str, Any]) -> Completion | None:
-        app, definition = task.app, task.definition
-        # Sync handlers run in a thread, and share the connections of async ones.
-        app.sync.adopt(asyncio.get_running_loop())
-        await self._enter_lifespan(app)
-        in_thread = not inspect.iscoroutinefunction(definition.function)
-        deadline = SystemClock().now() + timedelta(seconds=message["timeout"])
-        context = Context(
-            job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt,
-            deadline=deadline, steps=LazySteps(self, app, job, message["session"]),
-            resources=self.resources.get(id(app)), batch_id=job.batch_id, index=job.ordinal, run=job.run,
-            on_activity=lambda: self.send(b'{"activity":true}\n'), in_thread=in_thread,
-            emission=app.emission,
-        )  # fmt: skip
-        call = Call(
-            job=job, session=message["session"], timeout=message["timeout"], target=message["target"],
-            invoke=_invoke(definition, job, context, lambda: self.open(app)), on_activity=context.on_activity,
+        handed = Handed(
+            task.app, task.definition, job, message["session"], message["timeout"],
+            on_stored=lambda: self.send(b'{"stored":true}\n'), on_activity=lambda: self.send(b'{"activity":true}\n'),
         )  # fmt: skip
         executor, proceed = compose_child()
-        attempt = Attempt(job, definition, context, executor, call, on_paid=self.report_stored)
-        return await run_attempt(attempt, proceed)
-
-    async def _enter_lifespan(self, app: App) -> None:
-        if app.lifespan is not None and id(app) not in self.resources:
-            await self.open(app)
-            self.resources[id(app)] = await self.stack.enter_async_context(app.lifespan(app))
-
-
-def _invoke(
-    task: TaskDef, job: ClaimedJob, context: Context, open_app: Callable[[], Awaitable[None]]
-) -> Callable[[], Any]:
-    async def run(*args: Any, **kwargs: Any) -> Any:
-        if inspect.iscoroutinefunction(task.function):
-            # It may call models and enqueue, as it does in a worker; a sync handler has `app.sync`, which opens itself.
-            await open_app()
-            return await task.function(*args, **kwargs)
-        # In a thread, so that `app.sync` works inside sync handlers as it does in a worker.
-        return await asyncio.to_thread(call_plainly, task.function, *args, **kwargs)
-
-    async def invoke() -> Any:
-        if task.gather is not None:
-            return await call_alone(task, job.args, context, run)
-        args, kwargs = task.codec.decode(job.args, context)
-        CURRENT.set(context)
-        return await run(*args, **kwargs)
-
-    return invoke
+        return await run_attempt(await self.apps.attempt(handed, executor), proceed)
 
 
 async def _serve_all(lines: BinaryIO, output: BinaryIO) -> None:
     async with AsyncExitStack() as stack:
-        child = Child(output, stack)
+        child = Child(output, OpenApps(stack))
         while line := await asyncio.to_thread(lines.readline):
             await child.serve(line)
 

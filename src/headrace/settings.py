@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
+from headrace.celery_settings import ENGINE_QUEUES, LOCAL, CelerySettings, check_celery
 from headrace.details_settings import DetailSettings, check_details
 from headrace.event_settings import EventSettings, check_events
 from headrace.flow_settings import CredentialSettings, FlowSettings, check_flows
@@ -92,6 +93,8 @@ class WorkerSettings:
 
     #: worker processes under `headrace worker`; a supervisor restarts dead ones
     count: int = 1
+    #: where handlers run: "local", in the worker, or "celery", on the farm of `[celery]`; `[queues.NAME]` may differ
+    executor: str = LOCAL
     #: jobs running at once per process and queue, unless given per queue
     concurrency: int = 10
     #: most jobs of one claim; never more than the free slots
@@ -172,10 +175,12 @@ class QueueTable:
     alarm_size: int | None = None
     #: from which age of the oldest ready job on its backlog is an alarm
     alarm_age: timedelta | None = None
+    #: where its handlers run, "local" or "celery"; unless given, as `[worker] executor` says
+    executor: str | None = None
 
     def options(self) -> dict[str, Any]:
         """Return what is given, as `QueueRule.parse` takes it."""
-        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        given = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "executor"}
         return {name: value for name, value in given.items() if value is not None}
 
 
@@ -194,6 +199,7 @@ class Settings:
     #: further models by their names, `[llm.models.NAME]`
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     limits: LimitsSettings = LimitsSettings()
+    celery: CelerySettings = field(default_factory=CelerySettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     flows: FlowSettings = field(default_factory=FlowSettings)
     events: EventSettings = field(default_factory=EventSettings)
@@ -204,6 +210,19 @@ class Settings:
     report: ReportSettings = field(default_factory=ReportSettings)
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
+
+    def executor_of(self, queue: str) -> str:
+        """Return where the handlers of a queue run."""
+        if queue in ENGINE_QUEUES:
+            return LOCAL
+        table = self.queues.get(queue)
+        return self.worker.executor if table is None or table.executor is None else table.executor
+
+    @property
+    def executors(self) -> dict[str, str]:
+        """Return every executor that is named, by its key."""
+        named = {f"queues.{name}.executor": table.executor for name, table in self.queues.items() if table.executor}
+        return {"worker.executor": self.worker.executor} | named
 
     def llm_settings(self, name: str = "") -> LLMSettings:
         """Return a configured model, the default one unless its name is given. Raises KeyError.
@@ -469,6 +488,7 @@ def _check_rules(settings: Settings) -> None:
     check_service(settings.service)
     check_webhooks(settings.webhooks)
     check_details(settings.details)
+    check_celery(settings.celery, settings.executors)
     endpoint = settings.telemetry.endpoint
     rule = "must be a URL such as http://127.0.0.1:4318"
     _require(not endpoint or endpoint.startswith(("http://", "https://")), "telemetry.endpoint", rule, repr(endpoint))

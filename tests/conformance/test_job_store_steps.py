@@ -111,3 +111,30 @@ async def test_steps_stay_with_a_finished_job(on: Scenario) -> None:
     await on.end(session, job)
 
     assert await on.stores.jobs.load_steps(job.id) == {"fetch": "1"}
+
+
+async def test_steps_of_several_jobs_are_read_at_once(on: Scenario) -> None:
+    """Steps are read by job and name; what is not stored is left out, also of jobs that are not there."""
+    session = await on.worker()
+    await on.enqueue(2)
+    first, second = await on.claim(session)
+    await save(on, session, first, "fetch", "1")
+    await save(on, session, first, "parse", "2")
+    await save(on, session, second, "fetch", "3")
+
+    wanted = [(first.id, "fetch"), (first.id, "none"), (second.id, "fetch"), (second.id, "parse"), (uuid4(), "fetch")]
+    assert await on.stores.jobs.read_steps(wanted) == {(first.id, "fetch"): "1", (second.id, "fetch"): "3"}
+    assert await on.stores.jobs.read_steps([]) == {}
+
+
+async def test_the_job_of_a_fence_is_read_as_it_was_claimed(on: Scenario) -> None:
+    """Whoever knows the fence of a running attempt gets its job; under another fence, or after its end, nobody does."""
+    session, job = await on.start()
+    read = on.stores.jobs.running_job
+
+    assert await read(job.id, attempt=job.attempt, session=session) == job
+    assert await read(job.id, attempt=job.attempt + 1, session=session) is None
+    assert await read(job.id, attempt=job.attempt, session=uuid4()) is None
+    assert await read(uuid4(), attempt=1, session=session) is None
+    await on.end(session, job, state=JobState.SCHEDULED, delay=LEASE)
+    assert await read(job.id, attempt=job.attempt, session=session) is None

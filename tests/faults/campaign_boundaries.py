@@ -205,7 +205,8 @@ ROUTES: dict[str, Route] = {
 }
 #: Verbs that write nothing, and what a leader does when a fire time has come: `test_schedules` kills it there.
 EXEMPT = {
-    "JobStore.claimed_jobs", "JobStore.load_steps", "SessionStore.sessions_on", "MemoStore.load_answer",
+    "JobStore.claimed_jobs", "JobStore.load_steps", "JobStore.read_steps", "JobStore.running_job",
+    "SessionStore.sessions_on", "MemoStore.load_answer",
     "ControlStore.queue_states", "Admission.explain_job", "Admission.list_limits", "Admission.list_rates",
     "Limiter.levels", "ForeignIntake.after_commit", "ScheduleStore.due_schedules", "ScheduleStore.list_fires",
     "ScheduleStore.list_schedules", "ScheduleStore.fire_schedule", "move_schedule.sql", "note_fires.sql",

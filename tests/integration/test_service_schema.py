@@ -68,12 +68,15 @@ class Service:
         self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
-        # Nobody works details and papers: they need models.
+        # Nobody works details, papers and reports: they need models.
         async with self._app.worker(queues=["default", "workflows"]):
-            self.known = await _fill(self._app)
+            self.known = await self._fill()
             await serve(
                 self._app, Address("127.0.0.1", 0), worker=False, stopping=self._stopping, announce=self._announce
             )
+
+    async def _fill(self) -> dict[str, str]:
+        return await _fill(self._app)
 
     def _announce(self, url: str) -> None:
         self.url = url

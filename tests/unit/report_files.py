@@ -79,10 +79,10 @@ def xls(path: Path, rows: Table = ROWS, *, streams: Sequence[str] = ("Workbook",
     return path
 
 
-def biff(rows: Table, *, more: bytes = b"") -> bytes:
-    """Return the records of a workbook with one sheet; `more` of them stand before its cells."""
+def biff(rows: Table, *, more: bytes = b"", first: bytes = b"") -> bytes:
+    """Return the records of a workbook with one sheet; `first` of them stand before all, `more` before its cells."""
     name = b"Cases"
-    book = _record(0x0809, struct.pack("<HHHHII", 0x0600, 0x0005, 0, 0, 0, 0))
+    book = _record(0x0809, struct.pack("<HHHHII", 0x0600, 0x0005, 0, 0, 0, 0)) + first
     length = len(book) + 4 + 8 + len(name) + 4
     book += _record(0x0085, struct.pack("<IBBBB", length, 0, 0, len(name), 0) + name) + _record(0x000A, b"")
     sheet = _record(0x0809, struct.pack("<HHHHII", 0x0600, 0x0010, 0, 0, 0, 0)) + more

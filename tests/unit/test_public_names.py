@@ -26,19 +26,11 @@ from headrace.model.usage import Usage
 ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
     *("App", "Backoff", "BadOutputError", "Batch", "BatchItem", "BlobStoreError", "Breaker", "BreakerOpenError"),
-    *(
-        "Budget",
-        "BudgetUsedUpError",
-        "BudgetView",
-        "BusUnavailableError",
-        "Cancel",
-        "Canvas",
-        "ClosePolicy",
-        "Completion",
-        "ConfigError",
-    ),
+    *("BrokerUnavailableError", "Budget", "BudgetUsedUpError", "BudgetView"),
+    *("BusUnavailableError", "Cancel", "Canvas", "ClosePolicy", "Completion", "ConfigError"),
     *("ConflictError", "Context", "ContextTooLongError", "DeadRequest", "Done", "DrainStoppedError", "ErrorClass"),
-    *("ExecutorCrashedError", "Extraction", "Fail", "Feed", "FeedEntry", "FenceLostError", "Forecast", "GatherContext"),
+    *("ExecutorCrashedError", "ExecutorLostError"),
+    *("Extraction", "Fail", "Feed", "FeedEntry", "FenceLostError", "Forecast", "GatherContext"),
     *("HandleCancelledError", "HandleExpiredError", "HeadraceError", "InvalidInputError", "InvalidNameError"),
     *("InvalidRequestError", "ItemResult", "Items", "JobCancelledError", "JobFailedError", "JobHandle", "KeyHeldError"),
     *("Limit", "LimitTimeoutError", "ModelPace", "NodeState", "NotAllowedError", "NotFoundError", "OverloadedError"),

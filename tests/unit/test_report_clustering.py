@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
@@ -81,6 +82,37 @@ def test_a_text_cut_before_its_frames_joins_and_methods_of_one_class_may() -> No
     assert len(ids([whole, failed("2", text.format("Dao.write"))])) == 1
     assert len(ids([whole, failed("2", text.format("Cache.read"))])) == 2
     assert len(ids([whole, cut, failed("3", text.format("Cache.read"))])) == 2  # the cut one joins no two
+
+
+SAID = Signature("IOError", "the page of the order shows an empty list after saving", "a.Dao.read")
+
+
+@pytest.mark.parametrize(
+    ("other", "one"),
+    [
+        ({}, True),
+        ({"exception": "OSError"}, False),
+        ({"message": SAID.message + " E1001"}, False),
+        ({"message": SAID.message + " again"}, True),
+        ({"message": "an empty list shows the page of the order after saving"}, False),
+        ({"message": "the order of the page shows an empty list after saving"}, False),
+        ({"message": "never " + SAID.message}, False),
+        ({"frame": ""}, True),
+        ({"frame": "a.Dao.write"}, True),
+        ({"frame": "a.Cache.read"}, False),
+    ],
+    ids=range(10),
+)
+def test_when_two_signatures_are_one(other: dict[str, str], one: bool) -> None:
+    """Type and codes equal, frames that agree, words in their order with others added, none of which says no."""
+    assert are_one(SAID, replace(SAID, **other)) is one
+    assert are_one(replace(SAID, **other), SAID) is one
+
+
+def test_short_messages_have_to_be_equal() -> None:
+    """One word more is another failure there, though nine of ten letters are the same."""
+    short = Signature(message="disk quota of server five reached")
+    assert not are_one(short, Signature(message=short.message + " again"))
 
 
 def test_no_chain_of_small_steps_joins_two_failures() -> None:
@@ -200,6 +232,17 @@ def test_an_id_is_taken_over_by_likeness_where_the_seed_is_gone() -> None:
     before = cluster_cases([short, long])
     assert ids([long]) != ids([long], Known(previous=before))
     assert set(ids([long], Known(previous=before))) == {before[0].cluster_id}
+
+
+def test_an_id_stays_when_a_shorter_variant_comes() -> None:
+    """Old seeds come before new ones, and those of two old clusters never join."""
+    short = prose("1", "支付失败，提示支付渠道异常请稍后再试")
+    long = prose("2", "支付失败，提示支付渠道异常请稍后再试，订单号 7")
+    (before,), (other,) = cluster_cases([long]), cluster_cases([short])
+    assert set(ids([short, long])) == {other.cluster_id}
+    assert set(ids([short, long], Known(previous=(before,)))) == {before.cluster_id}
+    both = ids([short, long], Known(previous=(before, other)))
+    assert both == {before.cluster_id: frozenset({"2"}), other.cluster_id: frozenset({"1"})}
 
 
 def test_what_was_not_there_is_new_and_without_a_previous_report_nobody_knows() -> None:

@@ -60,6 +60,24 @@ def test_a_merged_cluster_may_be_merged_again() -> None:
     assert twice.clusters[0].size == 7
 
 
+def test_all_that_was_taken_in_stays_listed_where_the_first_had_some() -> None:
+    """The other way round."""
+    cases, (first, second, third) = world()
+    once = apply_merges([first, second, third], [[first.cluster_id, second.cluster_id]], cases)
+    twice = apply_merges(once.clusters, [[first.cluster_id, third.cluster_id]], cases)
+    assert twice.clusters[0].merged == tuple(sorted([second.cluster_id, third.cluster_id]))
+
+
+def test_an_id_that_stood_in_the_previous_report_goes_before_one_that_was_merged_there() -> None:
+    """Both were seen before, but only one of them has a line that people know."""
+    cases, (first, _, third) = world()
+    known = Known(previous=(third.model_copy(update={"merged": (first.cluster_id,)}),))
+    clusters = cluster_cases(cases, known)
+    assert {cluster.cluster_id: cluster.seen_before for cluster in clusters}[first.cluster_id] is True
+    merged = apply_merges(clusters, [[first.cluster_id, third.cluster_id]], cases, known).clusters[0]
+    assert merged.cluster_id == third.cluster_id
+
+
 @pytest.mark.parametrize("kind", ["unknown", "alone", "twice", "empty", "same"])
 def test_invalid_proposals_are_ignored_and_counted(kind: str) -> None:
     """An unknown id, a single one, one in two groups, nothing, one id named twice."""

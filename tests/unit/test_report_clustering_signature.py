@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.apps.report.clustering import signature_of
 from headrace.apps.report.data.cases import Source, Status
@@ -34,6 +36,7 @@ During handling of the above exception, another exception occurred:
 
 Traceback (most recent call last):
   File "tests/test_orders.py", line 3, in test_it
+  File "shop/main.py", line 3, in run
   File "shop/orders.py", line {line}, in place
   File "/usr/lib/python3/dist-packages/requests/api.py", line 1, in get
 requests.exceptions.ConnectTimeout: no answer of 10.0.0.1 in 30 s"""
@@ -99,7 +102,8 @@ def test_the_frame_of_a_test_counts_only_where_the_message_says_nothing() -> Non
     text = 'Traceback (most recent call last):\n  File "tests/test_{}.py", line 1, in test_it\nAssertionError: {}'
     telling = "the inventory service does not answer to reservations"
     assert signature_of(failed("1", text.format("a", telling))) == signature_of(failed("2", text.format("b", telling)))
-    assert signature_of(failed("1", text.format("a", "no"))) != signature_of(failed("2", text.format("b", "no")))
+    first, second = (signature_of(failed("1", text.format(name, "no"), title="same")) for name in "ab")
+    assert (first.frame, second.frame) == ("test_a.py:test_it", "test_b.py:test_it")
 
 
 def test_a_text_that_says_little_is_read_with_the_title() -> None:
@@ -118,6 +122,14 @@ def test_texts_of_a_defect_stand_in_for_those_of_the_case() -> None:
     assert signature_of(failed("T-1", remark="保存地址后门牌号丢失"), fact).message == "保存地址后门牌号丢失"
     both = failed("T-1", "IOError: the disk of the server is full", actual="保存地址后门牌号丢失")
     assert signature_of(both, fact).exception == "IOError"
+
+
+@given(error=st.text(max_size=200), actual=st.text(max_size=200))
+def test_any_text_has_a_signature_that_is_not_empty(error: str, actual: str) -> None:
+    """Whatever a cell holds."""
+    found = signature_of(failed("T-1", error, actual=actual))
+    assert found.exception or found.message or found.frame
+    assert signature_of(failed("T-1", error, actual=actual)) == found
 
 
 def test_noise_beside_the_message_is_left_out() -> None:

@@ -129,6 +129,24 @@ def test_of_two_columns_for_a_field_the_better_word_counts(tmp_path: Path) -> No
     assert set(found.validation.sheets[0].ignored_columns) == {"序号", "状态"}
 
 
+@pytest.mark.parametrize(
+    ("weak", "strong", "field"),
+    [
+        ("No.", "用例编号", "case_id"),
+        ("ID", "Test Case ID", "case_id"),
+        ("Status", "执行结果", "status"),
+        ("结果", "执行结果", "status"),
+        ("Name", "用例标题", "title"),
+        ("日期", "Execution Date", "executed_at"),
+        ("Owner", "执行人", "executor"),
+    ],
+)
+def test_words_of_many_meanings_give_way(weak: str, strong: str, field: str) -> None:
+    """Whatever the language, the word that says more is the better header."""
+    ranks = [meaning.rank for text in (strong, weak) if (meaning := meaning_of(text)) and meaning.field == field]
+    assert len(ranks) == 2 and ranks[0] < ranks[1]
+
+
 def test_columns_that_mean_nothing_are_kept_by_their_headers(tmp_path: Path) -> None:
     """Also where two of them have one name."""
     found = read(tmp_path, [["ID", "Result", "Weather", "Weather"], ["1", "ok", "sun", "rain"]])
@@ -181,11 +199,12 @@ def test_rows_that_are_no_cases(tmp_path: Path) -> None:
         ["合计：", 3, None, None],
         [None, "Pass rate: 66%", None, None],
         ["Total", "3", "2", "1"],
+        ["编制人：张伟", "审核人：李娜", None, "2026年3月"],
     ]
     found = read(tmp_path, rows)
     assert ids(found) == ["TC-1", "TC-2", "TC-3"]
-    assert found.validation.issues == {"not_a_case": 1, "repeated_header": 1, "total_row": 3}
-    assert (found.validation.rows, found.validation.rejected) == (8, 5)
+    assert found.validation.issues == {"not_a_case": 2, "repeated_header": 1, "total_row": 3}
+    assert (found.validation.rows, found.validation.rejected) == (9, 6)
     assert [(issue.row, issue.rule) for issue in found.issues][:2] == [(5, "not_a_case"), (6, "repeated_header")]
 
 

@@ -104,6 +104,7 @@ def test_every_synonym_of_a_level(group: str) -> None:
         ("高(P1)", "priority", "P1"),
         ("S2/严重", "severity", "major"),
         ("看情况", "priority", None),
+        ("as high as you like it", "priority", None),
         (True, "priority", None),
         ("", "severity", None),
         (9, "severity", None),

@@ -90,7 +90,10 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
         ("(?x)(a+) +", "(?x)"),
         ("a*a*b", "a*a*b"),
         ("x" * 201, "x" * 20 + "…"),
-        ("a?" * 9, "a?" * 9),
+        ("a?" * 6, "a?" * 6),
+        ("}?" * 6, "}?" * 6),
+        ("(a|a)" * 6, "(a|a)" * 6),
+        ("(a|b|(c|d)?)(e|f|g)(h|i)", "(a|b|(c|d)?)(e|f|g)(h|i)"),
     ],
 )
 def test_patterns_that_could_run_away_are_refused(pattern: str, part: str) -> None:
@@ -101,16 +104,26 @@ def test_patterns_that_could_run_away_are_refused(pattern: str, part: str) -> No
 
 
 @pytest.mark.parametrize(
-    "pattern", ["log.?in", r"pay(ing|ment)? by \w+", "[a-z+*]{2,5}x", r"a\+\*b+?", "支付|退款", "(?:a|b)c*"]
+    "pattern",
+    [
+        "log.?in",
+        r"pay(ing|ment)? by \w+",
+        "[a-z+*]{2,5}x",
+        r"a\+\*b+?",
+        "支付|退款",
+        "(?:a|b)c*",
+        "|".join("abcdefgh" * 8),
+        r"\(x|y\)",
+    ],
 )
 def test_ordinary_patterns_pass(pattern: str) -> None:
     """What rules need is allowed."""
     assert safe_pattern(pattern).pattern == pattern
 
 
-@pytest.mark.parametrize("pattern", [".*x", "a?a?a?a?a?a?a?a?[^b]*b", r"\w+x"])
+@pytest.mark.parametrize("pattern", [".*x", "a?a?a?a?a?[^b]*b", "(a|a)(a|a)(a|a)(a|a)(a|a)[^b]*b", r"\w+x"])
 def test_the_worst_allowed_pattern_ends_soon(pattern: str) -> None:
     """On the longest text that is looked at."""
-    started = time.perf_counter()
+    started = time.process_time()
     assert safe_pattern(pattern).search("a" * MOST_TEXT) is None
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5

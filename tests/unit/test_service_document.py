@@ -10,11 +10,12 @@ import pytest
 
 from headrace.apps.details import desk
 from headrace.apps.papers import job
+from headrace.apps.report.worker import app as reports_app
 from headrace.service.access import Access
 from headrace.service.application import make_service
 from headrace.service.document import Problem
 from headrace.service.permits import PUBLIC
-from headrace.service.stream_shapes import BATCH, DETAILS, MEDIA_TYPE, RUN
+from headrace.service.stream_shapes import BATCH, DETAILS, MEDIA_TYPE, REPORT, RUN
 from tests.unit.service_calls import shop
 
 
@@ -24,7 +25,18 @@ def document() -> dict[str, Any]:
     app = shop()
     desk.register(app)
     job.register(app)
-    return make_service(app, Access(True)).openapi()
+    return with_reports(make_service(app, Access(True)).openapi())
+
+
+def with_reports(document: dict[str, Any]) -> dict[str, Any]:
+    """Add what the app of reports says of them: it is one of its own."""
+    other = make_service(reports_app, Access(True)).openapi()
+    paths = {path: one for path, one in other["paths"].items() if "/reports" in path}
+    assert len(paths) == 6
+    schemas = other["components"]["schemas"] | document["components"]["schemas"]
+    return document | {
+        "paths": document["paths"] | paths, "components": document["components"] | {"schemas": schemas}
+    }  # fmt: skip
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -38,7 +50,9 @@ def test_operations_have_names_that_say_what_they_do(document: dict[str, Any]) -
     assert len(names) == len(set(names)) > 50
     assert [name for name in names if not re.fullmatch(r"[a-z]+(_[a-z]+){0,3}", name) or "api_v1" in name] == []
     known = {"submit_job", "cancel_job", "submit_batch", "follow_batch", "start_run", "rerun", "pause_queue",
-             "redrive_dead_letters", "make_details", "follow_details", "submit_papers", "resume_handle"}  # fmt: skip
+             "redrive_dead_letters", "make_details", "follow_details", "submit_papers", "resume_handle",
+             "build_report", "get_report", "follow_report", "resume_report", "send_report_file",
+             "get_report_file"}  # fmt: skip
     assert known <= set(names)
 
 
@@ -81,12 +95,14 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
 def test_what_is_only_accepted_says_so_in_words(document: dict[str, Any]) -> None:
     """And where its end is found."""
     accepted = [one["responses"]["202"] for _, one in operations(document) if "202" in one["responses"]]
-    assert len(accepted) == 3
+    assert len(accepted) == 5
     assert [one["description"] for one in accepted if len(one["description"]) < 30] == []
     assert "items" in document["components"]["schemas"]["AcceptedDetails"]["properties"]
 
 
-@pytest.mark.parametrize(("thing", "shapes"), [("batches", BATCH), ("runs", RUN), ("details", DETAILS)])
+@pytest.mark.parametrize(
+    ("thing", "shapes"), [("batches", BATCH), ("runs", RUN), ("details", DETAILS), ("reports", REPORT)]
+)
 def test_streams_are_told_event_by_event(document: dict[str, Any], thing: str, shapes: dict[str, Any]) -> None:
     """With the shape of the data of each, and an example that is such a stream."""
     [path] = [path for path in document["paths"] if path.startswith(f"/api/v1/{thing}/") and path.endswith("/events")]

@@ -48,6 +48,8 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("llm", "charge"): "split",
     ("telemetry", "endpoint"): "http://127.0.0.1:4318",
     ("limits", "url"): "redis://limits",
+    ("worker", "executor"): "celery",
+    ("celery", "broker_url"): "redis://broker",
     ("scheduler.hybrid", "default_mode"): "node_level",
     ("scheduler.distributed", "priority_strategy"): "by_node_type",
     ("blob_storage", "type"): "memory",

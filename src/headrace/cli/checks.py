@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from headrace import __version__
 from headrace.app import App
 from headrace.cli.event_checks import event_findings
+from headrace.cli.farm_checks import farm_findings
 from headrace.cli.finding import Finding, Status
 from headrace.cli.output import age
 from headrace.engine.late_limiter import soon
@@ -61,8 +62,9 @@ async def _examine_store(settings: Settings) -> AsyncIterator[Finding]:
         for check in (_server, _workers, _queues):
             for finding in await check(runtime.stores, settings):
                 yield finding
-        for finding in await event_findings(runtime.stores, settings):
-            yield finding
+        for more in (event_findings, farm_findings):
+            for finding in await more(runtime.stores, settings):
+                yield finding
         if settings.limits.url:
             yield await _limits(limiter_beside(settings, stack), settings)
         yield await _hints(runtime.stores.notifier, other.stores.notifier, settings)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from headrace.model.errors import (
+    BrokerUnavailableError,
     BusUnavailableError,
     ConfigError,
     HeadraceError,
@@ -26,7 +27,8 @@ class Exit(IntEnum):
     FAILED = 1
     #: wrong usage, a wrong value, or a wrong configuration
     USAGE = 2
-    #: the store or the bus cannot be reached, or the store lost its jobs (`storage_reset`: see `headrace queue adopt`)
+    #: the store, the bus or a Celery broker cannot be reached, or the store lost its jobs (`storage_reset`: see
+    #: `headrace queue adopt`)
     UNREACHABLE = 3
     #: the store refused this user
     NOT_ALLOWED = 4
@@ -44,6 +46,7 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (NotAllowedError, Exit.NOT_ALLOWED),
     (StoreUnavailableError, Exit.UNREACHABLE),
     (BusUnavailableError, Exit.UNREACHABLE),
+    (BrokerUnavailableError, Exit.UNREACHABLE),
     (ConfigError, Exit.USAGE),
     (InvalidInputError, Exit.USAGE),
     (NotFoundError, Exit.NOT_FOUND),

@@ -8,6 +8,7 @@ from uuid import UUID
 import click
 
 from headrace.app import App
+from headrace.cli.farm_checks import with_farm
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import (
     age,
@@ -56,7 +57,8 @@ def show(job_id: UUID, as_json: bool) -> None:
     async def read(app: App) -> tuple[JobView, list[AttemptRecord], Explained | None]:
         stores, limiter = app.runtime.stores, app.runtime.limiter
         view, attempts = await show_job(stores.inspect, job_id)
-        return view, attempts, None if view.state.final else await explain_view(stores, limiter, view)
+        explained = None if view.state.final else await explain_view(stores, limiter, view)
+        return view, attempts, None if explained is None else await with_farm(app, explained)
 
     view, attempts, explained = with_app(read)
     why = None if explained is None else explained.sentence
@@ -74,13 +76,17 @@ def explain(job_id: UUID, as_json: bool) -> None:
     """Say the one reason why a job is not running, or what became of it.
 
     The reason comes from the predicate by which workers take jobs: waiting for its time, behind other jobs, a full
-    cap, a rate limit and when it frees, an open breaker, a paused queue, no worker.
+    cap, a rate limit and when it frees, an open breaker, a paused queue, no worker, no Celery worker.
 
     \b
     Example:
       headrace job explain 01980000-0000-7000-8000-000000000000
     """
-    explained = with_app(lambda app: explain_job(app.runtime.stores, app.runtime.limiter, job_id))
+
+    async def read(app: App) -> Explained:
+        return await with_farm(app, await explain_job(app.runtime.stores, app.runtime.limiter, job_id))
+
+    explained = with_app(read)
     if as_json:
         document = to_json(explained.explanation)
         print_json({"job": document.pop("job_id"), **document, "sentence": explained.sentence})

@@ -95,6 +95,8 @@ class Attempt:
     leaving: bool = False
     #: Whether its worker is about to end: what a run could still begin is left to another one.
     closing: bool = False
+    #: Whether a farm runs it: that keeps its stall timer, and stores what a node of a run returned.
+    remote: bool = False
 
     def stop(self, reason: StopReason) -> None:
         """Ask the handler to end, for the first reason given."""
@@ -114,6 +116,7 @@ class Failed:
     retry_in: Any = None
     lone_crash: bool = False
     progressed: bool = False
+    charged: bool = True
 
 
 Proceed = Callable[[Attempt], Coroutine[Any, Any, Any]]
@@ -218,13 +221,13 @@ def _failed(attempt: Attempt, ending: Failed) -> Completion:
         return _released(attempt)
     if ending.retry_in is None or attempt.stop_reason is StopReason.CANCELLED:
         state = JobState.CANCELLED if attempt.stop_reason is StopReason.CANCELLED else JobState.FAILED
-        return _completion(attempt, state, error=ending.error, charged=not ending.lone_crash)
+        return _completion(attempt, state, error=ending.error, charged=ending.charged and not ending.lone_crash)
     return _completion(
         attempt,
         JobState.SCHEDULED,
         error=ending.error,
         delay=ending.retry_in,
-        charged=not ending.lone_crash,
+        charged=ending.charged and not ending.lone_crash,
         lone_crash=ending.lone_crash,
         progressed=ending.progressed or attempt.progressed,
     )

@@ -16,13 +16,16 @@ from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import TIMER_MARGIN, Arguments, Gatherings
 from headrace.engine.registry import Registry, RunsIn, TaskDef
 from headrace.model.emitting import Emission
+from headrace.model.farm import RESERVED
 from headrace.model.job import ClaimedJob, Completion, JobError, JobState
 from headrace.ports.clock import Clock
-from headrace.ports.executor import Call, Executor
+from headrace.ports.executor import Call, Executor, Farm
 from headrace.ports.job_store import JobStore
 
 #: A job that was running in this many crashes is suspect and runs alone in a child process.
 SUSPECT_CRASHES = 2
+#: A farm may answer so long after the timeout of an attempt: its clock starts when it begins.
+FARM_MARGIN = timedelta(seconds=5)
 #: A job of ours was running in this many crashes: no other process can run it, so it is convicted by these alone. They
 #: are many, because a job that takes milliseconds is in few crashes of others.
 MOST_CRASHES = 10
@@ -51,12 +54,16 @@ class JobSteps:
 
 
 def steps_below(prefix: str, steps: dict[str, str]) -> dict[str, str]:
-    """Return the steps whose names begin with a prefix, by the rest of their names.
+    """Return the steps whose names begin with a prefix, by the rest of their names; none that executors keep.
 
     >>> steps_below("a/", {"a/x": "1", "b/x": "2"})
     {'x': '1'}
     """
-    return {name[len(prefix) :]: value for name, value in steps.items() if name.startswith(prefix)} if prefix else steps
+    return {
+        name[len(prefix) :]: value
+        for name, value in steps.items()
+        if name.startswith(prefix) and not name.startswith(RESERVED)
+    }
 
 
 class HandlerThreads:
@@ -118,10 +125,16 @@ class AttemptFactory:
     runs: JoinsRuns | None = None
     emission: Emission = field(default_factory=Emission)
     threads: HandlerThreads = field(default_factory=HandlerThreads)
+    #: Runs the jobs of some queues, suspects too: they endanger its processes and not this one.
+    farm: Farm | None = None
     gatherings: Gatherings = field(init=False)
 
     def __post_init__(self) -> None:
         self.gatherings = Gatherings(self._run_gathered, self.clock, self.resources)
+
+    def farms_out(self, queue: str) -> bool:
+        """Whether the jobs of a queue run on a farm."""
+        return self.farm is not None and self.farm.serves(queue)
 
     def make(self, job: ClaimedJob, session: UUID) -> Attempt | None:
         """Return the attempt of a claimed job, or None when its task is not known here."""
@@ -144,6 +157,11 @@ class AttemptFactory:
             batch_id=job.batch_id, index=job.ordinal, run=job.run, in_thread=task.runs_in is RunsIn.THREAD,
             last_try=job.failures + 1 >= job.max_attempts, emission=self.emission,
         )  # fmt: skip
+        if self.farm is not None and self.farm.serves(job.queue):
+            # The farm keeps the time itself: here ends only what it does not answer.
+            seconds = (timeout + FARM_MARGIN).total_seconds()
+            call = Call(job, session, timeout=seconds, target=task.target, invoke=_never, on_activity=lambda: None)
+            return Attempt(job, task, context, self.farm, call, remote=True)
         # A function that no other process can find runs here, whatever it is suspected of.
         suspect = job.crashes >= SUSPECT_CRASHES and task.importable
         if task.gather is not None and not suspect:
@@ -191,6 +209,10 @@ class AttemptFactory:
             args, kwargs = task.codec.decode(job.args, context)
             CURRENT.set(context)
             return call_plainly(task.function, *args, **kwargs)
+
+
+def _never() -> None:
+    raise AssertionError("run by the farm")
 
 
 async def _convict(job: ClaimedJob) -> Completion:

@@ -57,12 +57,14 @@ class Claimer:
         admit: Admit,
         gate_expected: bool = False,
         on_more: Callable[[], None] = lambda: None,
+        room: Callable[[], int] | None = None,
     ) -> None:
         """`claim` names session and queue; its limit is the number of slots.
 
         `known` returns id and attempt of what runs here or waits for its ack, `acks_waiting` how many wait. `admit`
         is the store's gate, `gate_expected` says that the code declares one for the queue; `on_more` is called
-        when others could start what there is no slot for here.
+        when others could start what there is no slot for here. `room`: how many more jobs can start where they run,
+        if that is elsewhere.
         """
         self._jobs = jobs
         self._poll_interval = poll_interval.total_seconds()
@@ -70,6 +72,7 @@ class Claimer:
         self._on_more = on_more
         self._whole_claim = claim
         self._free = claim.limit
+        self._room = room
         self._batch_size = min(batch_size, claim.limit)
         self._telemetry = telemetry
         self._on_claimed = on_claimed
@@ -105,6 +108,16 @@ class Claimer:
     def queue(self) -> str:
         """The queue it claims from."""
         return self._whole_claim.queue
+
+    @property
+    def taken(self) -> int:
+        """Slots in use, with those that a claim on its way has reserved."""
+        return self._whole_claim.limit - self._free
+
+    @property
+    def _open(self) -> int:
+        """Slots that may be claimed for: they are free, and so is as much room where the jobs run."""
+        return self._free if self._room is None or self._free < 1 else min(self._free, self._room())
 
     def start(self) -> None:
         """Begin claiming."""
@@ -149,13 +162,17 @@ class Claimer:
         self._free += 1
         self._freed.set()
 
+    def look(self) -> None:
+        """There may be room again where the jobs run."""
+        self._freed.set()
+
     def offer(self) -> Claim | None:
         """Return a claim for an ack to take along, whose answer `settle` must be given; None where none is wanted."""
-        if self._along or self._stopping or self._free < 1 or not self._goes_along:
+        if self._along or self._stopping or self._open < 1 or not self._goes_along:
             return None
         self._along = True
         self._came_back.clear()
-        return replace(self._reserve(min(self._free, self._batch_size)), after=self._onward())
+        return replace(self._reserve(min(self._open, self._batch_size)), after=self._onward())
 
     def _onward(self) -> Place | None:
         """Return where to go on: in a deep backlog a store walks past all that has gone to find the first job."""
@@ -212,7 +229,7 @@ class Claimer:
 
     async def _free_slots(self) -> int:
         """Wait for a free slot; with a backlog a moment more, for an ack to take the claim along or for more slots."""
-        if self._free < 1:
+        if self._open < 1:
             self._freed.clear()
             await self._wait(self._freed, self._poll_interval)
         if self._backlog and 0 < self._free < self._batch_size // 4:
@@ -222,7 +239,7 @@ class Claimer:
             # What an ack on its way takes is known only with its answer: a look before would begin it a second time.
             if await self._wait(self._came_back, ALONG_SECONDS) or self._along:
                 return 0
-        return max(0, min(self._free, self._batch_size))
+        return max(0, min(self._open, self._batch_size))
 
     def _reserve(self, limit: int) -> Claim:
         self._free -= limit
@@ -236,7 +253,7 @@ class Claimer:
         try:
             if self._must_look:
                 await self._recover()
-            claim = self._reserve(max(0, min(limit, self._free)))
+            claim = self._reserve(max(0, min(limit, self._open)))
             supplied = await self._supply.take(claim, hinted=hinted) if claim.limit else Supplied([])
         except Exception as error:
             if isinstance(error, StoreUnavailableError):

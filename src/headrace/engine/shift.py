@@ -126,7 +126,14 @@ class Shift:
             telemetry=self._telemetry, on_claimed=self._begin, known=lambda: self._acks.pending | set(self._attempts),
             acks_waiting=lambda: self._acks.unsent, admit=self._admit,
             gate_expected=self._factory.registry.expects_gate(queue), on_more=lambda: self._tell(queue),
+            room=partial(self._room, queue) if self._factory.farms_out(queue) else None,
         )  # fmt: skip
+
+    def _room(self, queue: str) -> int:
+        """Return how many more jobs of a queue the farm can start beside those of all queues that it has from here."""
+        assert self._factory.farm is not None
+        taken = {name: one.taken for name, one in self._claimers.items() if self._factory.farms_out(name)}
+        return self._factory.farm.room(queue, taken)
 
     async def start(self) -> None:
         """Register the session and begin to claim."""
@@ -274,11 +281,18 @@ class Shift:
         if self._acks.unsent >= MAX_UNSENT:
             self._held_slots.append(queue)
         else:
-            self._claimers[queue].release()
+            self._release_slot(queue)
+
+    def _release_slot(self, queue: str) -> None:
+        self._claimers[queue].release()
+        if self._factory.farms_out(queue):
+            # Its slots are for several queues.
+            for claimer in self._claimers.values():
+                claimer.look()
 
     def _after_sent(self, sent: list[Completion], accepted: list[Completion]) -> None:
         while self._held_slots and self._acks.unsent < MAX_UNSENT:
-            self._claimers[self._held_slots.pop()].release()
+            self._release_slot(self._held_slots.pop())
         for completion in sent:
             if completion.state is JobState.SCHEDULED:
                 self._on_scheduled(completion.delay.total_seconds())

@@ -165,9 +165,10 @@ class Worker:
         await self._end_shifts(grace)
         if self._end_admitting is not None:
             await self._end_admitting()
-        await asyncio.gather(
-            *(executor.close() for executor in self._factory.executors.values()), self._factory.alone.close()
-        )
+        executors = [*self._factory.executors.values(), self._factory.alone]
+        if self._factory.farm is not None:
+            executors.append(self._factory.farm)
+        await asyncio.gather(*(executor.close() for executor in executors))
 
     async def _end_shifts(self, grace: timedelta) -> None:
         lost, self._lost = self._lost, None

@@ -29,6 +29,7 @@ HeadraceError
 ├── HandleExpiredError          what a paused piece of work waited for did not come in time
 ├── HandleCancelledError        a paused piece of work is not to go on
 ├── BusUnavailableError         the message bus cannot be reached (transient)
+├── BrokerUnavailableError      the broker of a Celery farm cannot be reached (transient)
 ├── BlobStoreError              the storage of large values cannot answer (transient), or lost one
 ├── ResultTimeoutError          the awaited job did not end in time
 └── ProviderError               see model/provider_errors.py
@@ -281,6 +282,13 @@ class BusUnavailableError(HeadraceError):
     code = "bus_unavailable"
 
 
+class BrokerUnavailableError(HeadraceError):
+    """The broker of the Celery farm cannot be reached. Check `[celery] broker_url`, and that the server runs."""
+
+    transient = True
+    code = "broker_unavailable"
+
+
 class BlobStoreError(HeadraceError):
     """The storage of large values cannot answer. Check [blob_storage] in the settings, and that it can be reached."""
 
@@ -313,6 +321,18 @@ class WrongAnswerError(HeadraceError):
 
     code = "wrong_answer"
     transient = True
+
+
+class ExecutorLostError(HeadraceError):
+    """The farm that was to run the attempt is gone, or never began it. The job runs again, and nothing is charged."""
+
+    code = "executor_lost"
+    transient = True
+
+    def __init__(self, message: str | None = None, *, begun: bool = False) -> None:
+        super().__init__(message)
+        #: Whether the handler may have run.
+        self.begun = begun
 
 
 class ExecutorCrashedError(HeadraceError):

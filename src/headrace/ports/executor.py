@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -40,4 +40,19 @@ class Executor(Protocol):
 
     async def close(self) -> None:
         """End idle workers; running calls are killed."""
+        ...
+
+
+class Farm(Executor, Protocol):
+    """An executor of other processes, whose slots come and go and are shared with other workers."""
+
+    def serves(self, queue: str) -> bool:
+        """Whether the jobs of a queue run there."""
+        ...
+
+    def room(self, queue: str, taken: Mapping[str, int]) -> int:
+        """Return how many more jobs of a queue it can start; `taken`: slots in use by this worker, by queue.
+
+        From memory: it is asked before every claim.
+        """
         ...

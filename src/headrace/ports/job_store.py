@@ -108,6 +108,17 @@ class JobStore(Protocol):
         """Return the stored steps of a job by name."""
         ...
 
+    async def running_job(self, job_id: UUID, *, attempt: int, session: UUID) -> ClaimedJob | None:
+        """Return the job that runs under a fence, as its worker got it; None when the attempt owns it no more.
+
+        For whoever runs it elsewhere, and knows nothing but the fence.
+        """
+        ...
+
+    async def read_steps(self, wanted: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], str]:
+        """Return those of `wanted`, steps by job and name, that are stored; one round trip for many jobs."""
+        ...
+
     async def prune_jobs(
         self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None
     ) -> Pruned:

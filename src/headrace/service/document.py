@@ -32,6 +32,7 @@ _ANSWERS = {
 _NOUNS = {
     "jobs": "job", "batches": "batch", "queues": "queue", "schedules": "schedule", "workflows": "workflow",
     "runs": "run", "handles": "handle", "papers": "papers", "details": "details",
+    "reports": "report",
 }  # fmt: skip
 
 

@@ -30,6 +30,8 @@ RESUME_BYTES = 256 << 10
 UPLOAD_BYTES, UPLOAD_SECONDS, MOST_UPLOADS = 50 * 1000 * 1000, 120.0, 4
 UPLOAD_TYPE = "application/octet-stream"
 JSON = "application/json"
+#: The header of routes that answer with a page, which has no origin: it reaches nothing of the service.
+POLICY, SANDBOX = "content-security-policy", "sandbox allow-scripts"
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 #: What browsers say of requests of the service's own pages, and of addresses that people typed.
 _OWN_SITES = ("same-origin", "none")
@@ -68,19 +70,22 @@ class Guard:
         _check_key(headers)
         scope[CALLER] = await self._gate.admit(scope, headers)
         # A method that is not for the address is told so, whatever came with it.
-        if self._gate.permits.find(scope["method"], scope["path"]) is not None:
+        known = self._gate.permits.find(scope["method"], scope["path"]) is not None
+        if known:
             _check_type(scope, headers)
-        if is_upload(scope):
+        # Nothing large is read for an address that there is not.
+        upload = known and is_upload(scope)
+        if upload:
             held.enter_context(self._uploads.counted())
-        body = await self._body(scope, headers, receive)
+        body = await self._body(scope, headers, receive, upload=upload)
         if is_json(headers.get("content-type", "")):
             parse_json(body)
         return body
 
-    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
+    async def _body(self, scope: Scope, headers: Headers, receive: Receive, *, upload: bool) -> bytes:
         most, length = RESUME_BYTES if scope["path"].startswith(RESUME) else MOST_BYTES, headers.get("content-length")
         caller: Caller = scope[CALLER]
-        if caller.admitted and is_upload(scope):
+        if caller.admitted and upload:
             return await read_body(receive, length, most=UPLOAD_BYTES, seconds=UPLOAD_SECONDS)
         if caller.admitted:
             return await read_body(receive, length, most=most)
@@ -116,7 +121,9 @@ def _with_headers(send: Send) -> Send:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
-                headers[name] = value
+                # A page of ours says which script of its own may run; what it says forbids more than it allows.
+                if name != POLICY or not headers.get(POLICY, "").startswith(SANDBOX):
+                    headers[name] = value
         await send(message)
 
     return sending

@@ -15,16 +15,13 @@ from headrace.apps.papers.named import name_of
 from headrace.apps.papers.submitting import PapersRequest, papers_batch, status_document, submit_papers
 from headrace.model.api_token import Scope
 from headrace.model.batch import MAX_ATOMIC_ITEMS
-from headrace.model.errors import ConfigError, InvalidInputError
+from headrace.model.errors import ConfigError
 from headrace.service import batches
 from headrace.service.auth import needs
 from headrace.service.batches import ResultQuery
 from headrace.service.problems import RequestError
 from headrace.service.served import Served
-from headrace.service.submitting import IdempotencyKey
-
-#: Characters of a key: with the project it makes the key of a batch.
-MOST_KEY = 190
+from headrace.service.submitting import IdempotencyKey, own_key_of
 
 router = APIRouter(prefix="/papers", tags=["papers"])
 
@@ -87,7 +84,11 @@ async def submit(app: Served, body: SubmitPapers, key: IdempotencyKey = None) ->
         detail = f"a task has at most {MAX_ATOMIC_ITEMS:,} documents: submit several"
         raise RequestError(413, "payload_too_large", detail)
     request = PapersRequest(
-        body.project_id, body.template_id, tuple(body.document_ids), tuple(body.refs), _key(body.idempotency_key, key)
+        body.project_id,
+        body.template_id,
+        tuple(body.document_ids),
+        tuple(body.refs),
+        own_key_of(body.idempotency_key, key),
     )
     try:
         batch = await submit_papers(app, request)
@@ -96,15 +97,6 @@ async def submit(app: Served, body: SubmitPapers, key: IdempotencyKey = None) ->
     except ConfigError as error:
         raise RequestError(501, error.code, str(error)) from None
     return {"task_id": batch.id}
-
-
-def _key(given: str | None, header: str | None) -> str | None:
-    if header is not None and given not in (None, header):
-        raise InvalidInputError("idempotency_key", f"must be that of the header Idempotency-Key, {header!r}", given)
-    key = given if header is None else header
-    if key is not None and not (1 <= len(key) <= MOST_KEY and key.isprintable()):
-        raise InvalidInputError("idempotency_key", f"must be 1 to {MOST_KEY} printable characters", key)
-    return key
 
 
 @router.get("/{task_id}/status", response_model=PapersStatus, operation_id="get_papers_status")

@@ -58,7 +58,7 @@ def _entries(progress: ReportProgress) -> list[NewEntry]:
         if one["status"] != "pending"
     ]
     if progress.status != "running":
-        told = {name: document[name] for name in ("status", "percent", "message")}
+        told = {name: document[name] for name in ("status", "percent", "message", "error")}
         entries.append(NewEntry(ENDED, encode_json(told, field="data"), ENDED))
     return entries
 

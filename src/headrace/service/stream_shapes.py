@@ -123,6 +123,7 @@ class ReportEndedShape(Shape):
     status: Literal["ok", "degraded", "failed", "cancelled"]
     percent: int
     message: str
+    error: str = Field("", description="why it failed")
 
 
 BATCH: Mapping[str, type[Shape]] = {"item": BatchItemShape, "round": RoundShape, "closed": ClosedShape}

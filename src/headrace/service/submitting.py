@@ -18,7 +18,7 @@ from headrace.model.names import MAX_KEY_LENGTH, check_key, check_name
 from headrace.service.problems import RequestError
 from headrace.tasks import MAX_DELAY, Task
 
-IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", description="the same as `key` of the body")]
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", description="the same as the key of the body")]
 #: Seconds, or as people write them.
 Duration = StrictInt | StrictFloat | StrictStr
 LEAST_TIMEOUT, LONGEST_TIMEOUT = timedelta(seconds=1), timedelta(hours=24)
@@ -26,6 +26,8 @@ LEAST_TIMEOUT, LONGEST_TIMEOUT = timedelta(seconds=1), timedelta(hours=24)
 _OWN = "headrace."
 #: Names that are told of those there are.
 _NAMES = 20
+#: Characters of a key that is a part of another one.
+MOST_OWN_KEY = 190
 #: Options that go to the task as they are.
 _PLAIN = ("queue", "priority", "timeout", "max_attempts", "fair_key", "concurrency_key", "key_limit", "cost")
 
@@ -77,6 +79,16 @@ def key_of(given: str | None, header: str | None) -> str | None:
         detail = f"key must be at most {MAX_KEY_LENGTH} characters, got {len(key)}: use a shorter one, such as a digest"
         raise RequestError(409, "idempotency_conflict", detail)
     return check_key("key", key)
+
+
+def own_key_of(given: str | None, header: str | None) -> str | None:
+    """Return the key of a request to an application, which makes its own keys with it. Raises InvalidInputError."""
+    if header is not None and given not in (None, header):
+        raise InvalidInputError("idempotency_key", f"must be that of the header Idempotency-Key, {header!r}", given)
+    key = given if header is None else header
+    if key is not None and not (1 <= len(key) <= MOST_OWN_KEY and key.isprintable()):
+        raise InvalidInputError("idempotency_key", f"must be 1 to {MOST_OWN_KEY} printable characters", key)
+    return key
 
 
 def _run_at_of(body: JobOptions) -> datetime | timedelta | None:

@@ -43,6 +43,7 @@ from headrace.ports.stores import Stores
 from headrace.runtime import Runtime
 from headrace.settings import Settings
 from headrace.wiring.blobs import open_blobs
+from headrace.wiring.farm import make_farm
 from headrace.wiring.workflows import open_means, run_loops
 
 if TYPE_CHECKING:
@@ -273,6 +274,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         resources=resources,
         runs=RunParts(app.runtime.means, app.start_by_name),
         emission=app.emission,
+        farm=make_farm(settings, app.registry, stores.jobs),
     )
     shift = ShiftOptions(
         queues=slots,

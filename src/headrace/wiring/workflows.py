@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from headrace.celery_settings import CELERY
 from headrace.clock import SystemClock
 from headrace.engine.loops.blob_sweeper import BlobSweeper
 from headrace.engine.loops.leadership import Leadership
@@ -85,6 +86,7 @@ def make_run_service(app: App) -> RunService:
             return False
         rule = registry.queue_rules.get(task.spec.queue)
         gated = task.spec.gate is not None or (rule is not None and bool(rule.declared))
-        return gated or task.spec.at_most_once or task.gather is not None
+        farmed = app.settings.executor_of(task.spec.queue) == CELERY
+        return gated or farmed or task.spec.at_most_once or task.gather is not None
 
     return RunService(app.runtime.means, spec_of, levels, alone)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from headrace import (
     BadOutputError,
     Extraction,
+    HeadraceError,
     OverloadedError,
     ProviderAuthError,
     ProviderTimeoutError,
@@ -25,14 +26,26 @@ M = TypeVar("M", bound=BaseModel)
 _AWAY = (OverloadedError, ProviderAuthError, ProviderTimeoutError, ProviderUnavailableError)
 
 
+#: The model that comes with Headrace takes half a minute for one of these questions, and answers wrongly.
+_BUILT_IN = "local"
+
+
+class NoModelError(HeadraceError):
+    """No model is configured that could answer: the built-in one is too small. Set [llm], then resume the report."""
+
+    code = "no_model"
+
+
 async def ask(shape: type[M], *, system: str, prompt: str, max_tokens: int) -> Extraction[M]:
     """Return a valid answer with what it took.
 
-    Raises ModelAwayError and BudgetUsedUpError at once, ProviderError: those that are transient are for the task's
-    retry policy.
+    Raises NoModelError, ModelAwayError and BudgetUsedUpError at once, ProviderError: those that are transient are for
+    the task's retry policy.
     """
     WATCH.check()
     llm = app.llm.using(on_budget="fail")
+    if llm.provider_name == _BUILT_IN:
+        raise NoModelError
     try:
         async with asyncio.timeout(SOFT) as limit:
             found = await llm.extract_detailed(shape, system=system, prompt=prompt, max_tokens=max_tokens)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +20,21 @@ TYPES = {
     "report.xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "report.json": "application/json",
 }
+#: What a page says of itself, at its beginning; `html` and `plain` write it.
+_POLICY = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([ !#-;=?-~]{1,2000})">')
+_SAID_WITHIN = 2_000
+
+
+def policy_of(page: bytes) -> str:
+    """Return the content security policy of a page of a report: that which it has itself, or one that allows nothing.
+
+    >>> policy_of(b'<meta http-equiv="Content-Security-Policy" content="script-src &#39;sha256-x&#39;">')
+    "script-src 'sha256-x'"
+    >>> policy_of(b"<h1>")
+    "default-src 'none'"
+    """
+    found = _POLICY.search(page[:_SAID_WITHIN])
+    return "default-src 'none'" if found is None else html.unescape(found[1].decode("ascii"))
 
 
 def check_folder(out: Path) -> None:

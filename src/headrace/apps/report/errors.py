@@ -1,6 +1,9 @@
 """What a user can do wrong with reports. A class's docstring is its default message.
 
 HeadraceError
+├── ConflictError                HTTP 409
+│   ├── NameTakenError           another file was sent under that name (name_taken)
+│   └── NotEndedError            the report has not ended, or has failed (not_ended)
 └── ConfigError                  exit code 2, HTTP 422
     ├── UnsafeFileError          the file could harm who opens it (unsafe_archive)
     ├── UnreadableFileError      it is no file of test cases (unreadable_file)
@@ -13,7 +16,19 @@ HeadraceError
 
 from __future__ import annotations
 
-from headrace import ConfigError
+from headrace import ConfigError, ConflictError
+
+
+class NameTakenError(ConflictError):
+    """Another file has this name. Send this one under another name."""
+
+    code = "name_taken"
+
+
+class NotEndedError(ConflictError):
+    """The report has not ended, or has failed. Wait for it, or resume it."""
+
+    code = "not_ended"
 
 
 class UnsafeFileError(ConfigError):

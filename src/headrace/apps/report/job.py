@@ -6,6 +6,7 @@ resume, repeats the one before and has the next number. The last one counts.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -16,8 +17,10 @@ from headrace import InvalidInputError, NotFoundError, Run, RunState
 from headrace.apps.report.data.document import Lang
 from headrace.apps.report.graph import WORKFLOW, report
 from headrace.apps.report.opening import app
+from headrace.apps.report.prompts import PROMPT_VERSION
 from headrace.apps.report.sources import source_of
-from headrace.apps.report.stages import STAGES
+from headrace.apps.report.stages import STAGES, VERSIONS
+from headrace.model.payload import hash_text
 
 #: Runs that one job may have had: a bound for the search of the last one.
 MOST_RUNS = 1_000
@@ -62,19 +65,24 @@ class Job:
 
 
 def job_id_of(name: str, source: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """Return the id of a job: equal requests under one name are one job. `name`: such as where it is written to."""
-    text = json.dumps([name, source["ref"], source["sha256"], options], sort_keys=True, ensure_ascii=False)
+    """Return the id of a job: equal requests under one name are one job, while code and questions are the same.
+
+    `name`: such as where it is written to.
+    """
+    made_by = [VERSIONS, PROMPT_VERSION]
+    text = json.dumps([name, source["ref"], source["sha256"], options, made_by], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-async def begin_report(request: ReportRequest, *, name: str) -> Job:
+async def begin_report(request: ReportRequest, *, name: str, alone: bool = False) -> Job:
     """Store the first run of a report, or return the job that was begun by an equal request under that name.
 
-    Nothing of the file is read but its bytes. Raises ConfigError, InvalidInputError.
+    `alone`: the name is that of one job, so that another request under it is a conflict. Nothing of the file is read
+    but its bytes. Raises ConfigError, ConflictError, InvalidInputError.
     """
-    source = source_of(request.file_ref)
+    source = await asyncio.to_thread(source_of, request.file_ref)
     options = request.options(source["name"])
-    job_id = job_id_of(name, source, options)
+    job_id = hash_text(name)[:32] if alone else job_id_of(name, source, options)
     run = await app.start(report, job_id=job_id, source=source, options=options, key=_key(job_id, 0))
     return await _last(job_id, run)
 

@@ -51,6 +51,8 @@ class ReportProgress:
     message: str
     stages: tuple[StageProgress, ...]
     updated_at: datetime | None = None
+    #: Why it failed.
+    error: str = ""
 
 
 async def look_at(job: Job) -> ReportProgress:
@@ -62,9 +64,10 @@ async def look_at(job: Job) -> ReportProgress:
     percent = sum(WEIGHTS[one.stage] * one.percent for one in found) // 100
     status = _status(view.state, result)
     message = _message(job.id, status, found, result)
-    if status == "failed" and view.error is not None:
-        message = f"{view.error.message}; {message}"
-    return ReportProgress(job.id, status, percent, message, found, view.finished_at or view.created_at)
+    error = "" if view.error is None else view.error.message
+    if status == "failed" and error:
+        message = f"{error}; {message}"
+    return ReportProgress(job.id, status, percent, message, found, view.finished_at or view.created_at, error)
 
 
 async def _result(run: Run) -> dict[str, Any]:
@@ -127,7 +130,7 @@ def progress_document(progress: ReportProgress) -> dict[str, Any]:
     """Return progress as JSON."""
     return {
         "job_id": progress.job_id, "status": progress.status, "percent": progress.percent,
-        "message": progress.message, "updated_at": _time(progress.updated_at),
+        "message": progress.message, "updated_at": _time(progress.updated_at), "error": progress.error,
         "stages": [
             {
                 "stage": one.stage, "status": one.status, "percent": one.percent, "message": one.message,

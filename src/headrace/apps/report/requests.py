@@ -9,13 +9,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from headrace import ConflictError, InvalidInputError, RunState
+from headrace import InvalidInputError, RunState
 from headrace.apps.report.delivering import file_of
+from headrace.apps.report.errors import NotEndedError
 from headrace.apps.report.job import find_report
+from headrace.apps.report.opening import app
 from headrace.apps.report.output.json_file import read_previous
 from headrace.apps.report.sources import FILE, OBJECT
 from headrace.apps.report.stats import Thresholds
-from headrace.apps.report.tagging import parse_rules
+from headrace.apps.report.tagging import load_rules, parse_rules
 
 
 def check_reference(file_ref: str) -> None:
@@ -40,11 +42,17 @@ def check_rules(rules: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if rules is None else parse_rules(rules, "rules").model_dump(mode="json")
 
 
+def usual_rules() -> dict[str, Any] | None:
+    """Return the rules of `[report] rules`, for reports that name none. Raises RulesError."""
+    path = app.settings.report.rules
+    return None if path is None else load_rules(path).model_dump(mode="json")
+
+
 async def previous_of_job(job_id: str) -> dict[str, Any]:
-    """Return what an earlier report is compared by. Raises NotFoundError, ConflictError where it has not ended."""
+    """Return what an earlier report is compared by. Raises NotFoundError, NotEndedError."""
     job = await find_report(job_id)
     if await job.run.status() is not RunState.SUCCEEDED:
-        raise ConflictError(f"report {job_id} has not ended, so that nothing can be compared with it")
+        raise NotEndedError(f"report {job_id} has not ended, so that nothing can be compared with it")
     data = await file_of(job, (await job.run.result())["artifacts"], "report.json")
     assert data is not None, "every report has its JSON"
     with tempfile.TemporaryDirectory() as folder:

@@ -17,7 +17,8 @@ RENDER = "render_report_and_export"
 #: In the order in which people think of them; `--from` takes one of these.
 STAGES = (INGEST, TAGGING, STATS, DEFECTS, CLUSTERS, RENDER)
 
-#: Raised where a stage's code gives another result for the same input: what was stored is not reused then.
+#: Raised where a stage's code gives another result for the same input: it is in the keys of artifacts and in the ids of
+#: jobs, so that the same command makes a report anew.
 VERSIONS = dict.fromkeys(STAGES, 1)
 
 

@@ -11,8 +11,11 @@ from typing import Any
 
 from headrace.engine.attempt import Attempt, Failed, Proceed, asked, describe
 from headrace.model.durations import parse_duration
-from headrace.model.errors import ExecutorCrashedError, HeadraceError
+from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, HeadraceError
 from headrace.model.outcome import Retry
+
+#: When a job runs again whose farm was lost: it has another one, or none, and then it waits to be claimed.
+AGAIN = timedelta(seconds=1)
 
 
 class RetryMiddleware:
@@ -29,6 +32,12 @@ class RetryMiddleware:
             # The child died, not the handler's logic: counted as a crash, which the poison rule bounds.
             again = None if attempt.task.spec.at_most_once else timedelta()
             return Failed(describe(error), again, lone_crash=True, progressed=error.progressed)
+        except ExecutorLostError as error:
+            # Nobody's fault: neither a failure nor a crash. What may run once must not run where it may have begun.
+            if attempt.task.spec.at_most_once and error.begun:
+                return Failed(describe(error), None)
+            attempt.context.log.warning("runs again: %s", error)
+            return Failed(describe(error), AGAIN, charged=False)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:

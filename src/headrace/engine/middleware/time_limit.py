@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
@@ -18,7 +19,7 @@ async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
     A handler in a thread cannot be stopped: it is told (`ctx.cancelled`) and no longer waited for.
     """
     hard_end = asyncio.get_running_loop().time() + attempt.call.timeout
-    if attempt.task.stall_timeout is not None:
+    if _stall_timeout(attempt) is not None:
         return await _limited(attempt, proceed(attempt), hard_end)
     handler = proceed(attempt)
     try:
@@ -29,9 +30,13 @@ async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
     return await _limited(attempt, resume(handler, awaited), hard_end)
 
 
+def _stall_timeout(attempt: Attempt) -> timedelta | None:
+    return None if attempt.remote else attempt.task.stall_timeout
+
+
 async def _limited(attempt: Attempt, handler: Awaitable[Any], hard_end: float) -> Any:
     loop = asyncio.get_running_loop()
-    stall = attempt.task.stall_timeout
+    stall = _stall_timeout(attempt)
     try:
         async with asyncio.timeout_at(hard_end) as limit:
             if stall is None:

@@ -163,6 +163,8 @@ class InlineCalls:
 
     async def _tries(self, start: Start, node: TaskNode) -> Called:
         path = start.path
+        if self.factory.farms_out(self.facts.specs[node.task].queue):
+            return Called(impossible=f"task {node.task} runs on a farm: it needs a job of its own")
         while not self._closing:
             begin = await self._begin(start, node)
             if begin.called is not None:

@@ -26,6 +26,16 @@ from headrace.model.run import UNBOUND, NodeEnding, NodeState
 LOG = logging.getLogger("headrace.runs")
 
 
+async def bind_call(means: Means, facts: RunFacts, path: str, args: str) -> Call:
+    """Return the call of a task's node with its arguments, whichever process asks; `args`: those of its job."""
+    place = facts.place(path)
+    assert isinstance(place.node, TaskNode)
+    if args != UNBOUND:
+        return Call.of_entry(place.node, await means.values.load(args))
+    inputs = Inputs(facts, means.stored(facts.id), means.values)
+    return Call.of(place.node, *await inputs.arguments(place))
+
+
 @dataclass(slots=True)
 class TaskPart:
     """One attempt of the job of a task's node."""
@@ -54,25 +64,23 @@ class TaskPart:
             # The handler has not begun: this is none of its tries.
             LOG.warning("node %s of run %s cannot begin yet: %s", self.path, self.run_id, error)
             return Snooze(AGAIN)
-        return await proceed(attempt) if reused is None else Done(None, reused.port)
+        if reused is not None:
+            return Done(None, reused.port)
+        ending = await proceed(attempt)
+        if attempt.remote and isinstance(ending, Completion) and ending.state is JobState.SUCCEEDED:
+            # Where it ran, it was stored.
+            self._output = ending.result
+        return ending
 
     async def _begin(self, attempt: Attempt) -> NodeEnding | None:
         facts = await self.means.known.get(self.run_id)
         options = facts.place(self.path).node.options
         attempt.backoff = None if options.retry is None else backoff_of(options.retry)
-        self._call = call = await self._make_call(facts, attempt)
+        self._call = call = await bind_call(self.means, facts, self.path, attempt.job.args)
         attempt.job.args = call.text
         attempt.job.run = attempt.context.run = facts.info(self.path)
         self._reused = await Repeats(facts, self.means).find(self.path, call)
         return self._reused
-
-    async def _make_call(self, facts: RunFacts, attempt: Attempt) -> Call:
-        node = facts.place(self.path).node
-        assert isinstance(node, TaskNode)
-        if attempt.job.args != UNBOUND:
-            return Call.of_entry(node, await self.means.values.load(attempt.job.args))
-        inputs = Inputs(facts, self.means.stored(self.run_id), self.means.values)
-        return Call.of(node, *await inputs.arguments(facts.place(self.path)))
 
     async def leave(self, attempt: Attempt, completion: Completion) -> Completion | None:
         """Return the completion with what the end of the node sets going.

@@ -41,7 +41,7 @@ def choose_level(
     """Return the level of a run of a checked graph, and why, in a clause for people.
 
     `estimates`: how long tasks took lately, by name. `own_jobs`: tasks that can only run as jobs of their own, because
-    something counts their jobs: a gate, at most one delivery, a handler that gathers.
+    something counts their jobs: a gate, at most one delivery, a handler that gathers, a farm that runs them.
 
     >>> graph = Graph((TaskNode("a", "fetch"), TaskNode("b", "parse")))
     >>> choose_level(graph, settings=LevelSettings(), estimates={"fetch": timedelta(seconds=2)}, own_jobs=())
@@ -62,7 +62,8 @@ def _own_job(graph: Graph, own_jobs: Collection[str]) -> str | None:
     for one in graphs_within(graph):
         for node in one.graph.nodes:
             if isinstance(node, TaskNode) and node.task in own_jobs:
-                return f"task {node.task} passes a gate, is delivered at most once or gathers: it needs jobs of its own"
+                why = "passes a gate, is delivered at most once, gathers or runs on a farm"
+                return f"task {node.task} {why}: it needs jobs of its own"
     return None
 
 

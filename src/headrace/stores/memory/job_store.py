@@ -100,6 +100,18 @@ class MemoryJobStore:
         return dict(self._state.steps.get(job_id, {}))
 
     @atomic
+    async def running_job(self, job_id: UUID, *, attempt: int, session: UUID) -> ClaimedJob | None:
+        """Return the job that runs under a fence."""
+        job = endings.owned_job(self._state, job_id, attempt, session)
+        return None if job is None else claims.as_claimed(job)
+
+    @atomic
+    async def read_steps(self, wanted: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], str]:
+        """Return steps of several jobs."""
+        steps = self._state.steps
+        return {(job, name): steps[job][name] for job, name in wanted if name in steps.get(job, {})}
+
+    @atomic
     async def prune_jobs(
         self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None
     ) -> Pruned:

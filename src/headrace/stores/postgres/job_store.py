@@ -99,6 +99,17 @@ class PostgresJobStore:
         rows = await self._database.fetch("load_steps", job_id=job_id)
         return {row["name"]: row["value"] for row in rows}
 
+    async def running_job(self, job_id: UUID, *, attempt: int, session: UUID) -> ClaimedJob | None:
+        """Return the job that runs under a fence, as its worker got it; None when the attempt owns it no more."""
+        row = await self._database.fetch_one("running_job", job_id=job_id, attempt=attempt, session=session)
+        return None if row is None else claimed_jobs([row])[0]
+
+    async def read_steps(self, wanted: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], str]:
+        """Return those of `wanted`, steps by job and name, that are stored."""
+        jobs, names = [job for job, _ in wanted], [name for _, name in wanted]
+        rows = await self._database.fetch("read_steps", jobs=jobs, names=names) if wanted else []
+        return {(row["job_id"], row["name"]): row["value"] for row in rows}
+
     async def prune_jobs(
         self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None
     ) -> Pruned:

@@ -19,6 +19,8 @@ from headrace.stores.redis.rows import admitted_jobs, claim_words, claimed_jobs,
 
 #: Jobs that one script of a sweep moves at most: more would hold up everybody else.
 SWEEP_PART = 100
+#: Steps that one script reads at most.
+READ_PART = 500
 #: What a claim answers that found nothing but jobs of batches being cancelled, and perhaps not all of them.
 _MORE = 1
 
@@ -116,6 +118,23 @@ class RedisJobStore:
         """Return the stored steps of a job by name."""
         pairs = await self._namespace.run("load_steps", job_id.hex)
         return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+    async def running_job(self, job_id: UUID, *, attempt: int, session: UUID) -> ClaimedJob | None:
+        """Return the job that runs under a fence, as its worker got it; None when the attempt owns it no more."""
+        found = await self._namespace.run("running_job", job_id.hex, str(attempt), session.hex)
+        if found is None:
+            return None
+        queue, row = found
+        return claimed_jobs([row], queue)[0]
+
+    async def read_steps(self, wanted: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], str]:
+        """Return those of `wanted`, steps by job and name, that are stored; in scripts of bounded length."""
+        found: dict[tuple[UUID, str], str] = {}
+        for part in (wanted[first : first + READ_PART] for first in range(0, len(wanted), READ_PART)):
+            words = [word for job, name in part for word in (job.hex, name)]
+            values = await self._namespace.run("read_steps", *words)
+            found |= {place: value for place, value in zip(part, values, strict=True) if value is not None}
+        return found
 
     async def prune_jobs(
         self, retention: Retention, *, limit: int, queue: str | None = None, term: LeaderTerm | None = None

@@ -16,7 +16,9 @@ from headrace.testing.simulation.watch import WatchedState
 THOROUGH_EVERY = 64
 
 #: Verbs that only read, and renewals, are not worth a line in the trace.
-QUIET = frozenset({"final_jobs", "known_jobs", "get_batch", "get_job", "load_steps", "sessions_on", "batch_progress"})
+QUIET = frozenset(
+    {"final_jobs", "known_jobs", "get_batch", "get_job", "load_steps", "read_steps", "sessions_on", "batch_progress"}
+)
 
 
 class Rules(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rapidfuzz.distance import Indel
@@ -48,29 +49,13 @@ def _same_words(first: Sequence[str], second: Sequence[str]) -> bool:
         return True
     if min(len(first), len(second)) < FEWEST_WORDS:
         return False
-    if _telling(set(first).difference(second)) and _telling(set(second).difference(first)):
-        return False
     if Indel.normalized_similarity(first, second, score_cutoff=LEAST_LIKENESS) < LEAST_LIKENESS:
         return False
-    return all(_says_the_same(first[a:b], second[c:d]) for a, b, c, d in _gaps(first, second))
-
-
-def _gaps(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """Where the two differ: what stands in the first, and what in the second in its place."""
-    gaps: list[tuple[int, int, int, int]] = []
-    at_first = at_second = 0
-    for block in Indel.opcodes(first, second).as_matching_blocks():  # the last, of no length, is at the ends
-        if (block.a, block.b) != (at_first, at_second):
-            gaps.append((at_first, block.a, at_second, block.b))
-        at_first, at_second = block.a + block.size, block.b + block.size
-    return gaps
-
-
-def _says_the_same(words: Sequence[str], others: Sequence[str]) -> bool:
-    one, other = _telling(words), _telling(others)
-    if one and other:
+    short, long = sorted((_telling(first), _telling(second)), key=len)
+    left = iter(long)
+    if not all(word in left for word in short):  # in the same order: `in` uses up what lies before
         return False
-    return not NEGATIONS.intersection(one or other)
+    return not NEGATIONS.intersection(Counter(long) - Counter(short))
 
 
 def _telling(words: Iterable[str]) -> list[str]:

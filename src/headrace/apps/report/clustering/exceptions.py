@@ -55,7 +55,6 @@ _LINE = re.compile(
 _INLINE = re.compile(r"(?<![\w.])(?P<type>(?:\w+\.)*[A-Z]\w*[a-z](?:Exception|Error))(?!\w)\s*:?\s*(?P<message>.*)")
 _CAUSE = re.compile(r"(?:Caused by:|--->|nested exception is)\s*(?=(?:[\w$]+\.)*[A-Z][\w$]*\s*:|(?:[\w$]+\.)+[A-Z])")
 _PYTHON_CAUSE = "The above exception was the direct cause of the following exception"
-_PYTHON_AFTER = "During handling of the above exception, another exception occurred"
 _TRACEBACK = "Traceback (most recent call last)"
 #: Lines beside a message that say how it was run, or repeat the row it was run with.
 _NOISE = re.compile(
@@ -104,14 +103,14 @@ def read(text: str) -> Said:
 
 
 def _innermost(text: str) -> str:
-    text = text.split(_PYTHON_CAUSE)[0].split(_PYTHON_AFTER)[-1]
+    text = text.split(_PYTHON_CAUSE)[0]
     causes = list(_CAUSE.finditer(text))
     return text[causes[-1].end() :] if causes else text
 
 
 def _place_of_type(lines: list[str]) -> int | None:
     """The line that names the exception: the first, but behind the frames where Python wrote the text."""
-    places = [at for at, line in enumerate(lines) if _LINE.match(line) and not is_frame(line)]
+    places = [at for at, line in enumerate(lines) if not is_frame(line) and _LINE.match(line)]
     if not places:
         return None
     frames = [at for at, line in enumerate(lines) if line.lstrip().startswith('File "')]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _FILE = r"(?P<file>[^\s()]+?)"
 #: Kinds of frames by how their lines begin: no line is tried with all.
@@ -61,14 +62,14 @@ def frames_of(text: str) -> list[Frame]:
     lines = text.splitlines()
     if len(lines) > _MOST_LINES:
         lines = lines[: _MOST_LINES // 2] + lines[-_MOST_LINES // 2 :]
-    found = [_frame(parts.groupdict()) for line in lines if (parts := _match(line))]
+    found = [frame for line in lines if (frame := _frame_of(line))]
     is_python = any(line.lstrip().startswith('File "') for line in lines)
     return found[::-1] if is_python else found
 
 
 def is_frame(line: str) -> bool:
     """Whether a line is a frame."""
-    return _match(line) is not None
+    return _frame_of(line) is not None
 
 
 def owner_of(label: str) -> str:
@@ -80,10 +81,13 @@ def owner_of(label: str) -> str:
     return label.partition(":")[0] if ":" in label else label.rpartition(".")[0]
 
 
-def _match(line: str) -> re.Match[str] | None:
+@lru_cache(maxsize=20_000)
+def _frame_of(line: str) -> Frame | None:
+    """The frame that a line is, if any; traces of one program share most of their lines."""
     bare = line.lstrip()
     kinds = _AT if bare.startswith("at ") else _PYTHON if bare.startswith('File "') else _OTHERS
-    return next((found for kind in kinds if (found := kind.match(bare))), None)
+    found = next((found for kind in kinds if (found := kind.match(bare))), None)
+    return _frame(found.groupdict()) if found else None
 
 
 def _frame(parts: dict[str, str | None]) -> Frame:

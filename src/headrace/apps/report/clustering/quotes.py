@@ -44,7 +44,7 @@ def without_quotes(text: str, *, prose: bool) -> str:
 
 def _words_or_mask(found: re.Match[str]) -> str:
     inner = found[0].strip("\\")[1:-1]
-    if len(inner) > _MOST_WORDS or (_DATA.search(inner) and not HIDDEN.search(inner)):
+    if len(inner) > _MOST_WORDS or _DATA.search(inner):
         return masked(found[0])
     return inner
 

@@ -58,6 +58,8 @@ def _lines(summary: dict[str, Any]) -> list[str]:
         f"{usage['calls']} model calls paid, {usage['reused']} answers reused",
     ]
     lines += [f"warning: {warning}" for warning in summary["warnings"]]
+    if any(one["reason"] in ("no_model", "config", "auth") for one in summary["degraded"]):
+        lines.append("name a model: HEADRACE_LLM_MODEL, HEADRACE_LLM_BASE_URL, HEADRACE_LLM_API_KEY, or [llm]")
     if summary["degraded"]:
         lines.append(f"fill what is missing: headrace report resume {summary['job_id']} --out DIR")
     return lines + [f"written: {file}" for file in summary["files"]]

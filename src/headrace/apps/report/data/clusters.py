@@ -38,11 +38,3 @@ class Cluster(Value):
     def size(self) -> int:
         """How many cases it has."""
         return len(self.case_ids)
-
-
-class Clusters(Value):
-    """All clusters, the largest first."""
-
-    clusters: tuple[Cluster, ...] = ()
-    #: Whether the model was asked which of them are one; False: it could not be, or there was nothing to ask.
-    merged_by_model: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from errno import EISDIR
 from pathlib import Path
 
 from headrace.apps.report.ingest.guard import Archive, check_archive
@@ -64,6 +65,8 @@ def told_kind(path: Path) -> tuple[Kind, int]:
 
 def _head(path: Path) -> tuple[int, bytes]:
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(EISDIR, "no file")
         with path.open("rb") as file:
             head = file.read(_HEAD)
         size = path.stat().st_size

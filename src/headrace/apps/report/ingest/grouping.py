@@ -77,6 +77,7 @@ def _goes_on(group: Rows, row: Sequence[Cell], fields: dict[str, Column], is_spa
     """Whether a row is one more of the case above: under its merged id, or with steps and nothing that names it."""
 
     def cell(of: Sequence[Cell], field: str) -> Cell:
+        """Return the cell of a field."""
         column = fields.get(field)
         return of[column.index] if column and column.index < len(of) else None
 

@@ -13,7 +13,7 @@ from headrace.apps.report.ingest.refusing import short, unreadable, unsafe
 
 UNLINK = "Break its links (Data, Edit links), save it anew and give that file"
 _ANEW = "Save it anew as XLSX"
-_ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"Rar!", b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b\x08")
+_ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"Rar!", b"7z\xbc\xaf\x27\x1c")
 _DECLARED = ("<!DOCTYPE", "<!ENTITY")
 #: In every encoding in which a reader of XML would find them.
 _DTD = tuple(word.encode(code) for word in _DECLARED for code in ("ascii", "utf-16-le", "utf-16-be"))
@@ -94,6 +94,7 @@ def _external(path: Path, name: str, content: bytes) -> Iterator[tuple[str, str]
         """Takes what the parser finds, and keeps no tree."""
 
         def start(self, _tag: str, attributes: dict[str, str]) -> None:
+            """Keep what leads out of the file."""
             if attributes.get("TargetMode") == "External":
                 found.append(dict(attributes))
 

@@ -54,6 +54,7 @@ class _Target:
         self._chars = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take the beginning of an element."""
         name = tag.rpartition("}")[2]
         if not self._path and name not in ("testsuites", "testsuite"):
             raise _NoJUnit(name)
@@ -70,11 +71,13 @@ class _Target:
                 self._case.endings.append((name, _known(attributes)))
 
     def data(self, text: str) -> None:
+        """Take a piece of text; what is too long is let go."""
         if self._text is not None and self._chars < _KEPT:
             self._text.append(text[:_KEPT])
             self._chars += len(text)
 
     def end(self, tag: str) -> None:
+        """Take the end of an element."""
         name = self._path.pop()
         if self._case and self._text is not None and name in _TEXTS:
             self._case.texts.append((name, "".join(self._text)))

@@ -75,13 +75,15 @@ class SheetRows:
         if self._header.is_repeated_in(row):
             return "repeated_header"
         status = self._status(row)
-        if status is None and _is_total(next(text_of(cell) for cell in row if not is_blank(cell))):
+        first = next(text_of(cell) for cell in row if not is_blank(cell))
+        if status is None and _is_total(first):
             return "total_row"
         given = {name for name in self._fields if name != "module" and not is_blank(self._cell(row, name))}
         # One cell alone under an id or title is a heading of the rows below, or a note.
+        is_note = status is None and _is_footer(first)
         is_title_alone = given == {"title"} and "case_id" not in self._fields
         says = given & {"case_id", "title"} or status is not None
-        return None if is_title_alone or (says and len(given) > 1) else "not_a_case"
+        return None if not is_note and (is_title_alone or (says and len(given) > 1)) else "not_a_case"
 
     def _values(self, number: int, row: Sequence[Cell]) -> dict[str, Any]:
         self._report_broken(number, row)
@@ -156,6 +158,16 @@ class SheetRows:
 
 def _at(row: Sequence[Cell], column: Column) -> str:
     return text_of(row[column.index]) if column.index < len(row) else ""
+
+
+def _is_footer(text: str) -> bool:
+    """Return whether a row's first text is a note or a signature below the table.
+
+    >>> _is_footer("审核人：李四"), _is_footer("Note: all is well"), _is_footer("Note is saved")
+    (True, True, False)
+    """
+    before, colon, _ = unicodedata.normalize("NFKC", text).partition(":")
+    return bool(colon) and key_of(before) in keys("footers")
 
 
 def _is_total(text: str) -> bool:

@@ -17,7 +17,6 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree  # the archive was looked at: no part of it has a document type
 
@@ -58,8 +57,9 @@ def _lines(how: Mapping[str, Any]) -> Iterator[Any]:
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetTypeEnum, SheetVisibleEnum
 
     try:
-        with Path(how["path"]).open("rb") as file:
-            book = CalamineWorkbook.from_filelike(file)
+        # By its path, whose ending was looked at: of a file without a name every format would be tried in turn, and the
+        # error be of none of them.
+        book = CalamineWorkbook.from_path(how["path"])
         tables = [one for one in book.sheets_metadata if one.typ is SheetTypeEnum.WorkSheet]
         listed = {one.name: one.visible is not SheetVisibleEnum.Visible for one in tables}
         yield {"sheets": listed}

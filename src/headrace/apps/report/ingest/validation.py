@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headrace.apps.report.data.cases import Case, SheetReport, Status, ValidationReport
 from headrace.apps.report.ingest.issues import IssueBook
@@ -41,16 +41,7 @@ def validated(
         for name, group in groups.items()
         if name not in without and (count := sum(_lacks(case, name) for case in group))
     }
-    warnings = [
-        f"missing_{name}: {count:,} of {len(groups[name]):,} {'cases' if name in USED else 'failing cases'}"
-        for name, count in missing.items()
-        if count >= WARN_MISSING * len(groups[name])
-    ]
-    warnings += [
-        f"{rule}: {count:,} in {len(cases):,} cases"
-        for rule, share in WARN_ISSUES.items()
-        if (count := book.counts.get(rule, 0)) and count >= share * len(cases)
-    ]
+    warnings = _missing_warnings(missing, len(cases), len(failing)) + _issue_warnings(book, len(cases))
     return ValidationReport(
         sheets=tuple(sheets),
         rows=sum(sheet.rows for sheet in sheets),
@@ -60,6 +51,23 @@ def validated(
         issues=dict(sorted(book.counts.items())),
         warnings=tuple(warnings),
     )
+
+
+def _missing_warnings(missing: Mapping[str, int], cases: int, failing: int) -> list[str]:
+    found = []
+    for name, count in missing.items():
+        whole, noun = (cases, "cases") if name in USED else (failing, "failing cases")
+        if count >= WARN_MISSING * whole:
+            found.append(f"missing_{name}: {count:,} of {whole:,} {noun}")
+    return found
+
+
+def _issue_warnings(book: IssueBook, cases: int) -> list[str]:
+    return [
+        f"{rule}: {count:,} in {cases:,} cases"
+        for rule, share in WARN_ISSUES.items()
+        if (count := book.counts.get(rule, 0)) and count >= share * cases
+    ]
 
 
 def _lacks(case: Case, field: str) -> bool:

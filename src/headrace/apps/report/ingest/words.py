@@ -50,7 +50,7 @@ def header_key(text: str) -> str:
 
 @lru_cache(maxsize=8)
 def keys(group: str) -> frozenset[str]:
-    """Return the keys of a list of words: "yes", "no", "totals", "not_headers"."""
+    """Return the keys of a list of words: "yes", "no", "totals", "footers", "not_headers"."""
     return frozenset(key_of(word) for word in words()[group])
 
 

@@ -133,8 +133,9 @@ class Cells:
             case "seconds":
                 seconds = "" if value is None else value
                 return Markup('<td class="n" data-v="{}">{}</td>').format(seconds, self._makers["seconds"](value))
-            case "case" if table.name == "failed":
-                return Markup("<td>{}</td>").format(self.case(value, row="case"))
+            case "case":
+                row_of = "case" if table.name == "failed" else ""
+                return Markup('<td class="i">{}</td>').format(self.case(value, row=row_of))
             case "text" if _is_unbroken(value):
                 return Markup('<td class="l">{}</td>').format(self.text(value))
             case "cluster":

@@ -70,12 +70,13 @@ def checked(answer: ContentAnswer, figures: Mapping[str, Any], known: frozenset[
         kept = sieve.kept([one])
         if kept and one.module in template.modules:
             modules[one.module] = (*modules.get(one.module, ()), *kept)
+    scope, conclusions, risks = map(sieve.kept, (answer.objective_and_scope, answer.conclusions, answer.risks))
     return Content(
-        objective_and_scope=sieve.kept(answer.objective_and_scope) or template.objective_and_scope,
-        conclusions=sieve.kept(answer.conclusions) or template.conclusions,
-        risks=sieve.kept(answer.risks) or template.risks,
+        objective_and_scope=scope or template.objective_and_scope,
+        conclusions=conclusions or template.conclusions,
+        risks=risks or template.risks,
         modules={**template.modules, **modules},
-        by_model=True,
+        by_model=sieve.let_through > 0,
         left_out=sieve.left_out,
     )
 
@@ -85,7 +86,7 @@ class _Sieve:
 
     def __init__(self, known: frozenset[str], numbers: frozenset[str]) -> None:
         self._known, self._numbers = known, numbers
-        self.left_out = 0
+        self.let_through = self.left_out = 0
 
     def kept(self, sentences: Iterable[SentenceAnswer | ModuleAnswer]) -> tuple[Sentence, ...]:
         """Return the sentences that may stand, and count the others."""
@@ -96,6 +97,7 @@ class _Sieve:
                 found.append(Sentence(text=one.text.strip(), cites=cites))
             else:
                 self.left_out += 1
+        self.let_through += len(found)
         return tuple(found)
 
 

@@ -100,16 +100,17 @@ class _Writer:
         self._row += 1
 
     def _cell(self, column: int, cell: Cell) -> None:
-        if isinstance(cell, Formula):
-            self._sheet.write_formula(self._row, column, cell.text, None, cell.result)
-        elif isinstance(cell, timedelta):
-            self._sheet.write_number(self._row, column, cell.total_seconds() / 86_400, self._time)
-        elif isinstance(cell, datetime):
-            self._sheet.write_datetime(self._row, column, cell, self._day)
-        elif isinstance(cell, int | float):
-            self._sheet.write_number(self._row, column, cell)
-        elif cell is not None:
-            self._sheet.write_string(self._row, column, cell)
+        match cell:
+            case Formula():
+                self._sheet.write_formula(self._row, column, cell.text, None, cell.result)
+            case timedelta():
+                self._sheet.write_number(self._row, column, cell.total_seconds() / 86_400, self._time)
+            case datetime():
+                self._sheet.write_datetime(self._row, column, cell, self._day)
+            case int() | float():
+                self._sheet.write_number(self._row, column, cell)
+            case str():
+                self._sheet.write_string(self._row, column, cell)
 
 
 def write_messy(path: Path, seed: int = 2) -> Truth:

@@ -2,7 +2,8 @@
 
 Whoever writes rules writes patterns, and some patterns take years on a short text: `(a+)+b`. Python cannot stop one
 that runs. So a pattern may hold one repetition, and only of a single character or class; of a group only `?` is
-allowed. On a text of n characters that costs at most n² steps, and no more than `MOST_TEXT` characters are looked at.
+allowed, and alternatives may combine in few ways. On a text of n characters that costs n² steps for each way at most,
+and no more than `MOST_TEXT` characters are looked at.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 
 MOST_PATTERN = 200
 MOST_TEXT = 600
-MOST_OPTIONAL = 8
+#: Alternatives and optional parts multiply: (a|a)(a|a)(a|a) is tried in eight ways.
+MOST_WAYS = 32
 _UNIT = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
 
 
@@ -53,15 +55,28 @@ def _refuse_references(units: list[str], text: str) -> None:
 
 
 def _refuse_repetitions(units: list[str]) -> None:
-    repetitions = optional = 0
+    repetitions, optional = 0, 0
     for before, unit in zip(["", *units], units, strict=False):
-        if unit == "?" and before not in ("(", "*", "+", "?", ""):
-            optional += before[-1] != "}"
+        if unit == "?":
+            optional += before not in ("(", "*", "+", "?") and not (len(before) > 1 and before[0] == "{")
         elif unit in ("*", "+") or (len(unit) > 1 and unit[0] == "{"):
             if before == ")":
                 raise UnsafePattern("must not repeat a group", before + unit)
             repetitions += before not in ("*", "+", "?")
     if repetitions > 1:
         raise UnsafePattern("must have at most one repetition (* + {n,m})", "".join(units)[:40])
-    if optional > MOST_OPTIONAL:
-        raise UnsafePattern(f"must have at most {MOST_OPTIONAL} optional parts (?)", "".join(units)[:40])
+    if _branches(units) * 2**optional > MOST_WAYS:
+        raise UnsafePattern(f"must have at most {MOST_WAYS} ways to fit (alternatives and ?)", "".join(units)[:40])
+
+
+def _branches(units: list[str]) -> int:
+    """In how many ways the alternatives of groups combine; those outside of groups are tried one by one."""
+    ways, open_groups = 1, [0]
+    for unit in units:
+        if unit == "(":
+            open_groups.append(1)
+        elif unit == ")":
+            ways *= open_groups.pop()
+        elif unit == "|":
+            open_groups[-1] += 1
+    return ways

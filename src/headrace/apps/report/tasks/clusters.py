@@ -17,7 +17,7 @@ from headrace.apps.report.opening import CPU, CPU_TIME, HARD, LLM, Q_CPU, Q_LLM,
 from headrace.apps.report.prompts import clusters as prompts
 from headrace.apps.report.stages import StageResult
 from headrace.apps.report.stats import Previous
-from headrace.apps.report.tasks.common import entries_of, key_of, total_usage, why_missing
+from headrace.apps.report.tasks.joints import entries_of, key_of, total_usage, why_missing
 
 
 @app.task(queue=Q_CPU, retry=CPU, timeout=CPU_TIME, cpu=True)

@@ -16,7 +16,7 @@ from headrace.apps.report.data.kinds import CASES, FACTS
 from headrace.apps.report.opening import CPU, CPU_TIME, HARD, IO, IO_TIME, LLM, Q_CPU, Q_IO, Q_LLM, app
 from headrace.apps.report.prompts import defects as prompts
 from headrace.apps.report.stages import StageResult
-from headrace.apps.report.tasks.common import entries_of, key_of, total_usage, why_missing
+from headrace.apps.report.tasks.joints import entries_of, key_of, total_usage, why_missing
 
 #: More rows than this are several chords, each of this many rows: of one module, or of several small ones.
 MOST_IN_ONE, LEAST, MOST = 2_000, 200, 500

@@ -12,7 +12,7 @@ from headrace.apps.report.ingest.reading import read_file
 from headrace.apps.report.opening import IO, IO_TIME, Q_IO, app
 from headrace.apps.report.sources import local_file
 from headrace.apps.report.stages import StageResult
-from headrace.apps.report.tasks.common import key_of
+from headrace.apps.report.tasks.joints import key_of
 
 
 @app.task(name=stages.INGEST, queue=Q_IO, retry=IO, timeout=IO_TIME)

@@ -12,17 +12,18 @@ from headrace.apps.report import shelf, stages
 from headrace.apps.report.charts import build_charts
 from headrace.apps.report.content.found import Found
 from headrace.apps.report.content.template import template_content
+from headrace.apps.report.data.cases import Ingested
 from headrace.apps.report.data.content import Content
 from headrace.apps.report.data.document import InputFile, ReportDocument, RunFacts
 from headrace.apps.report.opening import CPU, CPU_TIME, IO, IO_TIME, ORCH, ORCH_TIME, Q_CPU, Q_IO, Q_ORCH, app
 from headrace.apps.report.output.html import render_html as draw_page
 from headrace.apps.report.output.json_file import write_json
 from headrace.apps.report.output.plain import render_plain
-from headrace.apps.report.output.xlsx import write_xlsx
+from headrace.apps.report.output.xlsx import write_cases_xlsx, write_xlsx
 from headrace.apps.report.prompts import PROMPT_VERSION
 from headrace.apps.report.stages import StageResult
-from headrace.apps.report.tasks.common import key_of, total_usage, why_missing
 from headrace.apps.report.tasks.given import read_found
+from headrace.apps.report.tasks.joints import key_of, total_usage, why_missing
 
 #: Excel is tried once more, then the report does without it.
 EXCEL = CPU
@@ -112,11 +113,16 @@ def _written(name: str, write: Any) -> bytes:
         return path.read_bytes()
 
 
+def _cases_alone(document: ReportDocument) -> bytes:
+    given = Ingested(cases=document.cases, issues=document.issues, validation=document.validation)
+    return _written("report.xlsx", lambda path: write_cases_xlsx(path, given, document.assignments, document.lang))
+
+
 @app.task(queue=Q_IO, retry=IO, timeout=IO_TIME)
 async def store_artifacts(
     job_id: str, assembled: dict[str, Any], page: dict[str, Any] | None, book: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Store the JSON, and a plain page where the page failed; return the references of all."""
+    """Store the JSON, and what stands for a page or a workbook that failed; return the references of all."""
     document = await shelf.get(assembled["document_ref"], ReportDocument)
     data = await asyncio.to_thread(_written, "report.json", lambda path: write_json(path, document))
     artifacts: dict[str, Any] = {"json_ref": await app.files.put(data)}
@@ -125,8 +131,9 @@ async def store_artifacts(
         warnings.append("html_failed: the page could not be drawn; a plain one with statistics stands for it")
         page = {"html_ref": await app.files.put(render_plain(document).encode())}
     if book is None:
-        warnings.append("xlsx_failed: the workbook could not be written; page and JSON have everything")
-    artifacts |= page | (book or {})
+        warnings.append("xlsx_failed: the workbook could not be written; one with the cases alone stands for it")
+        book = {"xlsx_ref": await app.files.put(await asyncio.to_thread(_cases_alone, document))}
+    artifacts |= page | book
     return {"artifacts": artifacts, "warnings": warnings, "assembled": assembled}
 
 

@@ -12,7 +12,7 @@ from headrace.apps.report.data.kinds import ASSIGNMENTS, CASES, CHARTS
 from headrace.apps.report.opening import CPU, CPU_TIME, Q_CPU, app
 from headrace.apps.report.stages import StageResult
 from headrace.apps.report.stats import Previous, Stats, Thresholds, compute_stats
-from headrace.apps.report.tasks.common import key_of
+from headrace.apps.report.tasks.joints import key_of
 
 
 @app.task(name=stages.STATS, queue=Q_CPU, retry=CPU, timeout=CPU_TIME)

@@ -16,7 +16,7 @@ from headrace.apps.report.opening import CPU, CPU_TIME, HARD, LLM, Q_CPU, Q_LLM,
 from headrace.apps.report.prompts import tagging as prompts
 from headrace.apps.report.stages import StageResult
 from headrace.apps.report.tagging import DEFAULT_RULES, Rules, tag_cases
-from headrace.apps.report.tasks.common import entries_of, key_of, total_usage, why_missing
+from headrace.apps.report.tasks.joints import entries_of, key_of, total_usage, why_missing
 
 #: An answer of the model that is less sure counts as unsure.
 LOW = 0.5

@@ -18,6 +18,7 @@ _DOUBT = re.compile(
     r"fail|ng\b|not|block|error|bug|defect|issue|except|partial|不|未|失败|阻|缺陷|异常|部分|问题", re.I
 )
 #: "P1 - High" and "High/P1": the parts are tried alone.
+_MOST_PARTS = 3
 _PARTS = re.compile(r"[\s\-_/:,;|()\[\]]+")
 
 
@@ -62,7 +63,8 @@ def level_of(cell: Cell, group: str) -> str | None:
     found = known.get(key_of(text))
     if found:
         return found
-    parts = {known.get(key_of(part)) for part in _PARTS.split(unicodedata.normalize("NFKC", text)) if part}
-    # The first part decides where others say something else: "P0 (High)" is P0.
-    first = next((known[key] for part in _PARTS.split(text) if (key := key_of(part)) in known), None)
-    return first if first in parts else None
+    parts = [part for part in _PARTS.split(unicodedata.normalize("NFKC", text)) if part]
+    # The first part decides where others say something else: "P0 (High)" is P0. More of them are a sentence.
+    if len(parts) > _MOST_PARTS:
+        return None
+    return next((known[key] for part in parts if (key := key_of(part)) in known), None)

@@ -187,9 +187,9 @@
 
   let opened = [];
   addEventListener("beforeprint", () => {
+    grids.forEach((grid) => grid.body.replaceChildren(...grid.matching()));
     opened = [...document.querySelectorAll("details:not([open])")];
     opened.forEach((one) => { one.open = true; });
-    grids.forEach((grid) => grid.body.replaceChildren(...grid.matching()));
   });
   addEventListener("afterprint", () => {
     opened.forEach((one) => { one.open = false; });

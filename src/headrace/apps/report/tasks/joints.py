@@ -1,4 +1,4 @@
-"""What the tasks of several stages do."""
+"""Where stages and questions join: keys of artifacts, entries of maps, sums of what answers took, why some lack."""
 
 from __future__ import annotations
 
