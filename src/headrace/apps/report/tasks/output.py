@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from headrace.apps.report.stages import StageResult
 from headrace.apps.report.tasks.given import read_found
 from headrace.apps.report.tasks.joints import key_of, total_usage, why_missing
 
+LOG = logging.getLogger("headrace.report")
 #: Excel is tried once more, then the report does without it.
 EXCEL = CPU
 
@@ -118,6 +120,16 @@ def _cases_alone(document: ReportDocument) -> bytes:
     return _written("report.xlsx", lambda path: write_cases_xlsx(path, given, document.assignments, document.lang))
 
 
+async def _smaller_book(document: ReportDocument) -> tuple[dict[str, Any], str]:
+    """Return what stands for a workbook that failed, and how that is told; what broke it may break this one, too."""
+    try:
+        data = await asyncio.to_thread(_cases_alone, document)
+    except Exception:
+        LOG.exception("no workbook of the cases alone either")
+        return {}, "page and JSON have everything"
+    return {"xlsx_ref": await app.files.put(data)}, "one with the cases alone stands for it"
+
+
 @app.task(queue=Q_IO, retry=IO, timeout=IO_TIME)
 async def store_artifacts(
     job_id: str, assembled: dict[str, Any], page: dict[str, Any] | None, book: dict[str, Any] | None
@@ -131,8 +143,8 @@ async def store_artifacts(
         warnings.append("html_failed: the page could not be drawn; a plain one with statistics stands for it")
         page = {"html_ref": await app.files.put(render_plain(document).encode())}
     if book is None:
-        warnings.append("xlsx_failed: the workbook could not be written; one with the cases alone stands for it")
-        book = {"xlsx_ref": await app.files.put(await asyncio.to_thread(_cases_alone, document))}
+        book, told = await _smaller_book(document)
+        warnings.append(f"xlsx_failed: the workbook could not be written; {told}")
     artifacts |= page | book
     return {"artifacts": artifacts, "warnings": warnings, "assembled": assembled}
 
