@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,6 +56,11 @@ async def previous_of_job(job_id: str) -> dict[str, Any]:
         raise NotEndedError(f"report {job_id} has not ended, so that nothing can be compared with it")
     data = await file_of(job, (await job.run.result())["artifacts"], "report.json")
     assert data is not None, "every report has its JSON"
+    return await asyncio.to_thread(_previous_in, data)
+
+
+def _previous_in(data: bytes) -> dict[str, Any]:
+    """Return what a report of thousands of cases is compared by, off the event loop."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.json"
         path.write_bytes(data)

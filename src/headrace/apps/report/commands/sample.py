@@ -14,10 +14,11 @@ import click
 def sample(folder: Path, *, as_json: bool) -> None:
     """Write sample files into DIR: a clean workbook, a messy one of 2,000 rows in Chinese, and a JUnit file.
 
+    `headrace report build samples/messy.xlsx --out report/ --lang zh` makes a report of one.
+
     \b
-    Examples:
+    Example:
       headrace report sample samples/
-      headrace report build samples/messy.xlsx --out report/ --lang zh
     """
     from headrace.apps.report.delivering import check_folder
     from headrace.apps.report.samples.writing import write_samples
