@@ -9,7 +9,7 @@ from uuid import UUID
 from headrace.engine.context import CURRENT
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.ids import parse_id
-from headrace.model.reference import file_value, parse_file
+from headrace.model.reference import MAX_VALUE_BYTES, file_value, parse_file
 
 if TYPE_CHECKING:
     from headrace.runtime import Runtime
@@ -63,17 +63,18 @@ class Files:
             raise InvalidInputError("reference", "must be what app.files.put returned", reference)
         return await self._runtime().means.values.get_file(_run_of_task(run), file)
 
-    async def fetch(self, ref: str) -> bytes:
+    async def fetch(self, ref: str, *, most: int = MAX_VALUE_BYTES) -> bytes:
         """Return an object of the bucket of `[blob_storage]` that others put there: "s3://BUCKET/KEY".
 
-        Raises InvalidInputError for what is no such reference, NotFoundError, BlobStoreError, ConfigError where the
-        blob storage is no bucket.
+        `most`: bytes that it may have, 64 MiB unless given. What Headrace keeps there itself is not to be had so.
+        Raises InvalidInputError for what is no such reference, PayloadTooLargeError, NotFoundError, BlobStoreError,
+        ConfigError where the blob storage is no bucket.
         """
         runtime = self._runtime()
         key, blobs = _key_of(ref, runtime.settings.blob_storage.bucket), runtime.means.values.blobs
         if blobs is None:
             raise ConfigError("there is no blob storage to fetch from: set [blob_storage] in headrace.toml")
-        return await blobs.get_blob(key)
+        return await blobs.get_blob(key, most=most)
 
 
 def _key_of(ref: str, bucket: str) -> str:
@@ -84,6 +85,8 @@ def _key_of(ref: str, bucket: str) -> str:
     if named != bucket:
         rule = f"must be in the bucket of [blob_storage], {bucket!r}" if bucket else "needs [blob_storage] bucket"
         raise InvalidInputError("reference", rule, ref)
+    if key.split("/")[1:2] == ["runs"]:
+        raise InvalidInputError("reference", "must not name what a store keeps of its runs", ref)
     return key
 
 

@@ -70,7 +70,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str, str, int]] = {
     "bad gate": (_options("--gate", "pass_rate_of_executed=x"), "invalid_input", "pass_rate_of_executed is wrong", 0),
     "gate of 101": (_options("--gate", "execution_rate=101"), "invalid_input", "got '101'", 0),
     "unknown gate": (_options("--gate", "luck=1"), "invalid_input", "must be NAME=VALUE", 0),
-    "no such bucket": (lambda folder: ("s3://nowhere/cases.xlsx", []), "unreadable_file", "[blob_storage]", 1),
+    "no such bucket": (lambda folder: ("s3://nowhere/cases.xlsx", []), "unreadable_file", "[blob_storage]", 0),
     "bad key": (lambda folder: ("s3://bucket/..", []), "invalid_input", "the name of a file", 0),
     "bad name": (lambda folder: ("file:../cases.xlsx", []), "invalid_input", "without /", 0),
 }

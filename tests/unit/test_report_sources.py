@@ -11,7 +11,7 @@ from headrace import InvalidInputError
 from headrace.apps.report.errors import UnreadableFileError
 from headrace.apps.report.opening import app
 from headrace.apps.report.requests import check_reference
-from headrace.apps.report.sources import local_file, source_of
+from headrace.apps.report.sources import find_source, local_file, source_of
 from headrace.blobs.s3 import S3Blobs
 from headrace.report_settings import ReportSettings
 from headrace.workflow_settings import BlobSettings
@@ -78,17 +78,25 @@ async def test_objects_of_the_bucket_are_fetched(monkeypatch: pytest.MonkeyPatch
     )
     monkeypatch.setitem(app.__dict__, "settings", replace(QUICK, blob_storage=told))
     path = xlsx(tmp_path / "cases.xlsx")
-    await S3Blobs(site).put_blob("runs/7/cases.xlsx", path.read_bytes())
+    await S3Blobs(site).put_blob("in/7/cases.xlsx", path.read_bytes())
     async with app:
-        source = source_of(f"s3://{site.bucket}/runs/7/cases.xlsx")
+        source = await find_source(f"s3://{site.bucket}/in/7/cases.xlsx")
         assert source["name"] == "cases.xlsx"
         async with local_file(source) as found:
             assert (found.name, found.read_bytes()) == ("cases.xlsx", path.read_bytes())
         assert not found.exists()
-        for ref in (f"s3://{site.bucket}/runs/8/cases.xlsx", "s3://other/cases.xlsx"):
+        await S3Blobs(site).put_blob("in/7/cases.xlsx", b"something else")
+        with pytest.raises(UnreadableFileError, match="changed after the report was begun"):
+            async with local_file(source):
+                pass
+        await S3Blobs(site).put_blob("store/runs/cases.xlsx", b"of a run")
+        for ref in (
+            f"s3://{site.bucket}/store/runs/cases.xlsx",
+            f"s3://{site.bucket}/in/8/cases.xlsx",
+            "s3://other/cases.xlsx",
+        ):
             with pytest.raises(UnreadableFileError, match="cannot be read"):
-                async with local_file(source_of(ref)):
-                    pass
+                await find_source(ref)
 
 
 @pytest.mark.parametrize(

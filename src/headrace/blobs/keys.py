@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headrace.model.errors import InvalidInputError
+from headrace.model.errors import InvalidInputError, PayloadTooLargeError
 
 #: S3 takes no more, nor does a file system of one part.
 _LONGEST_KEY, _LONGEST_PART = 1_024, 200
@@ -31,3 +31,9 @@ def check_prefix(prefix: str) -> str:
     """
     folder = prefix.removesuffix("/")
     return check_key(folder) if folder else ""
+
+
+def check_size(key: str, size: int, most: int | None) -> None:
+    """Raise PayloadTooLargeError for a blob of more than `most` bytes."""
+    if most is not None and size > most:
+        raise PayloadTooLargeError(f"blob {key}", f"must be at most {most:,} bytes", f"{size:,} bytes")

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from headrace.blobs.keys import check_key, check_prefix
+from headrace.blobs.keys import check_key, check_prefix, check_size
 from headrace.blobs.slices import in_slices
 from headrace.model.errors import BlobStoreError, NotFoundError
 
@@ -40,9 +40,9 @@ class LocalBlobs:
         """Store a blob, whole or not at all; an equal key is replaced. Raises BlobStoreError."""
         await self._in_thread("written", check_key(key), lambda: self._write(self._root / key, data))
 
-    async def get_blob(self, key: str) -> bytes:
-        """Return a blob. Raises NotFoundError, BlobStoreError."""
-        return await self._in_thread("read", check_key(key), lambda: self._read(key))
+    async def get_blob(self, key: str, *, most: int | None = None) -> bytes:
+        """Return a blob. Raises NotFoundError, PayloadTooLargeError, BlobStoreError."""
+        return await self._in_thread("read", check_key(key), lambda: self._read(key, most))
 
     async def delete_blob(self, key: str) -> None:
         """Remove a blob, if it is there, and folders that are empty then. Raises BlobStoreError."""
@@ -73,8 +73,9 @@ class LocalBlobs:
         reason = error.strerror or type(error).__name__
         return BlobStoreError(f"[blob_storage] path = {self._root}: {what} cannot be {done} ({reason})")
 
-    def _read(self, key: str) -> bytes:
+    def _read(self, key: str, most: int | None) -> bytes:
         try:
+            check_size(key, (self._root / key).stat().st_size, most)
             return (self._root / key).read_bytes()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise NotFoundError(f"no blob {key} in {self._root}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from headrace.blobs.keys import check_key, check_prefix
+from headrace.blobs.keys import check_key, check_prefix, check_size
 from headrace.clock import SystemClock
 from headrace.model.errors import NotFoundError
 from headrace.ports.clock import Clock
@@ -22,11 +22,12 @@ class MemoryBlobs:
         """Store a blob; an equal key is replaced."""
         self._blobs[check_key(key)] = data, self._clock.now()
 
-    async def get_blob(self, key: str) -> bytes:
-        """Return a blob. Raises NotFoundError."""
+    async def get_blob(self, key: str, *, most: int | None = None) -> bytes:
+        """Return a blob. Raises NotFoundError, PayloadTooLargeError."""
         found = self._blobs.get(check_key(key))
         if found is None:
             raise NotFoundError(f"no blob {key} in memory")
+        check_size(key, len(found[0]), most)
         return found[0]
 
     async def delete_blob(self, key: str) -> None:

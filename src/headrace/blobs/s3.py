@@ -18,7 +18,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from headrace.blobs.keys import check_key, check_prefix
+from headrace.blobs.keys import check_key, check_prefix, check_size
 from headrace.blobs.slices import in_slices
 from headrace.model.errors import BlobStoreError, ConfigError, NotFoundError
 
@@ -90,9 +90,15 @@ class S3Blobs:
         # Parts would be several calls; one takes up to 5 GiB.
         await self._ask("written", check_key(key), lambda: obstore.put(self._store, key, data, use_multipart=False))
 
-    async def get_blob(self, key: str) -> bytes:
-        """Return a blob. Raises NotFoundError, BlobStoreError."""
-        return await self._ask("read", check_key(key), lambda: bytes(obstore.get(self._store, key).bytes()))
+    async def get_blob(self, key: str, *, most: int | None = None) -> bytes:
+        """Return a blob. Raises NotFoundError, PayloadTooLargeError, BlobStoreError."""
+
+        def read() -> bytes:
+            found = obstore.get(self._store, key)
+            check_size(key, found.meta["size"], most)
+            return bytes(found.bytes())
+
+        return await self._ask("read", check_key(key), read)
 
     async def delete_blob(self, key: str) -> None:
         """Remove a blob, if it is there. Raises BlobStoreError."""

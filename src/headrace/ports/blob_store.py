@@ -17,8 +17,8 @@ class BlobStore(Protocol):
         """Store a blob, whole or not at all; it is on disk when this returns. An equal key is replaced."""
         ...
 
-    async def get_blob(self, key: str) -> bytes:
-        """Return a blob. Raises NotFoundError."""
+    async def get_blob(self, key: str, *, most: int | None = None) -> bytes:
+        """Return a blob. Raises NotFoundError, and PayloadTooLargeError for one of more than `most` bytes, unread."""
         ...
 
     async def delete_blob(self, key: str) -> None:

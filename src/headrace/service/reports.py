@@ -39,7 +39,7 @@ _EXAMPLE = """retry: 1000
 
 id: 1
 event: stage
-data: {"stage":"module_tagging","status":"running","percent":40,"message":"24/60 cases asked","completed":24,"total":60}
+data: {"stage":"module_tagging","status":"running","percent":40,"message":"24/60 cases done","completed":24,"total":60}
 
 id: 2
 event: ended
@@ -95,6 +95,18 @@ async def send_file(app: Served, name: str, request: Request, response: Response
             raise RequestError(503, "not_stored", f"the file cannot be stored ({error.strerror}): {fix}") from None
     response.status_code = 201 if is_new else 200
     return stored
+
+
+@router.delete(
+    "/files/{name:path}", dependencies=[needs(Scope.OPERATE)], status_code=204, operation_id="remove_report_file",
+    response_description="the file is gone", response_class=Response,
+)  # fmt: skip
+async def remove(app: Served, name: str) -> Response:
+    """Remove a file that was sent. Reports that were made of it stay; they can no longer begin anew."""
+    from headrace.apps.report.sending import remove_file
+
+    await asyncio.to_thread(remove_file, app, name)
+    return Response(status_code=204)
 
 
 @router.post(

@@ -12,6 +12,7 @@ from typing import Any
 from headrace.apps.report.errors import OutputError
 from headrace.apps.report.job import Job
 from headrace.apps.report.opening import app
+from headrace.apps.sheets.files import written_whole
 
 #: Files of a report, by the names of their artifacts, with their types for the service.
 FILES = {"html_ref": "report.html", "xlsx_ref": "report.xlsx", "json_ref": "report.json"}
@@ -75,9 +76,6 @@ def _write(path: Path, data: bytes | None) -> None:
         # One of an earlier report would be taken for this one's.
         path.unlink(missing_ok=True)
         return
-    draft = path.with_name(f".{path.name}.part")
-    try:
+    # Another command may write the same file at the same moment.
+    with written_whole(path) as draft:
         draft.write_bytes(data)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

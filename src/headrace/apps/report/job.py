@@ -6,19 +6,18 @@ resume, repeats the one before and has the next number. The last one counts.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace import InvalidInputError, NotFoundError, Run, RunState
+from headrace import ConflictError, InvalidInputError, NotFoundError, Run, RunState
 from headrace.apps.report.data.document import Lang
 from headrace.apps.report.graph import WORKFLOW, report
 from headrace.apps.report.opening import app
 from headrace.apps.report.prompts import PROMPT_VERSION
-from headrace.apps.report.sources import source_of
+from headrace.apps.report.sources import find_source
 from headrace.apps.report.stages import STAGES, VERSIONS
 from headrace.model.payload import hash_text
 
@@ -65,11 +64,11 @@ class Job:
 
 
 def job_id_of(name: str, source: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """Return the id of a job: equal requests under one name are one job, while code and questions are the same.
+    """Return the id of a job: equal requests under one name are one job, while code, questions and model are the same.
 
     `name`: such as where it is written to.
     """
-    made_by = [VERSIONS, PROMPT_VERSION]
+    made_by = [VERSIONS, PROMPT_VERSION, app.settings.llm_settings().model]
     text = json.dumps([name, source["ref"], source["sha256"], options, made_by], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -80,11 +79,18 @@ async def begin_report(request: ReportRequest, *, name: str, alone: bool = False
     `alone`: the name is that of one job, so that another request under it is a conflict. Nothing of the file is read
     but its bytes. Raises ConfigError, ConflictError, InvalidInputError.
     """
-    source = await asyncio.to_thread(source_of, request.file_ref)
+    source = await find_source(request.file_ref)
     options = request.options(source["name"])
     job_id = hash_text(name)[:32] if alone else job_id_of(name, source, options)
     run = await app.start(report, job_id=job_id, source=source, options=options, key=_key(job_id, 0))
     return await _last(job_id, run)
+
+
+async def is_begun(request: ReportRequest, *, name: str) -> bool:
+    """Whether an equal request was made under that name before."""
+    source = await find_source(request.file_ref)
+    job_id = job_id_of(name, source, request.options(source["name"]))
+    return await app.find_run_by_key(WORKFLOW, _key(job_id, 0)) is not None
 
 
 async def find_report(job_id: str) -> Job:
@@ -120,7 +126,10 @@ async def resume_report(job: Job, stage: str | None = None) -> Job:
         return job
     if stage is None and state is RunState.SUCCEEDED and not await is_degraded(job):
         return job
-    again = await job.run.rerun(stage, key=_key(job.id, job.number + 1))
+    try:
+        again = await job.run.rerun(stage, key=_key(job.id, job.number + 1))
+    except ConflictError:
+        raise ConflictError(f"report {job.id} is being run again by somebody else: wait until that has ended") from None
     return Job(job.id, again, job.number + 1)
 
 

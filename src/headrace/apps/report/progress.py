@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace import NodeState, Run, RunState
@@ -50,6 +50,7 @@ class ReportProgress:
     percent: int
     message: str
     stages: tuple[StageProgress, ...]
+    #: When it ended, or, while it goes on, when it was looked at.
     updated_at: datetime | None = None
     #: Why it failed.
     error: str = ""
@@ -67,7 +68,7 @@ async def look_at(job: Job) -> ReportProgress:
     error = "" if view.error is None else view.error.message
     if status == "failed" and error:
         message = f"{error}; {message}"
-    return ReportProgress(job.id, status, percent, message, found, view.finished_at or view.created_at, error)
+    return ReportProgress(job.id, status, percent, message, found, view.finished_at or datetime.now(UTC), error)
 
 
 async def _result(run: Run) -> dict[str, Any]:
@@ -86,8 +87,8 @@ def _stage(name: str, nodes: Mapping[str, NodeState], run: RunState, result: Map
     completed, total = _units(name, nodes)
     if own is NodeState.SUCCESS:
         lacks = result is not None and any(one["stage"] == name for one in result["next_inputs"]["degraded"])
-        status: StageStatus = "degraded" if lacks else "ok"
-        return StageProgress(name, status, 100, _counts(name, completed, total), completed, total)
+        status: StageStatus = "degraded" if lacks or _lacking(name, nodes) else "ok"
+        return StageProgress(name, status, 100, _counts(name, nodes), completed, total)
     failed = own is NodeState.FAILED or (run.final and any(nodes[path] is NodeState.FAILED for path in within))
     if failed:
         message = f"failed; go on with --from {name}"
@@ -96,23 +97,36 @@ def _stage(name: str, nodes: Mapping[str, NodeState], run: RunState, result: Map
     if run.final or not begun:
         return StageProgress(name, completed=completed, total=total)
     percent = 100 * completed // total if completed is not None and total else 0
-    return StageProgress(name, "running", min(percent, 99), _counts(name, completed, total), completed, total)
+    return StageProgress(name, "running", min(percent, 99), _counts(name, nodes), completed, total)
+
+
+def _lacking(name: str, nodes: Mapping[str, NodeState]) -> int:
+    """Return how many questions of a stage ended without an answer."""
+    return sum(state is NodeState.FAILED for state in _states(name, nodes))
 
 
 def _units(name: str, nodes: Mapping[str, NodeState]) -> tuple[int | None, int | None]:
     """Return how many questions of a stage have ended, and how many there are so far; None of one that asks none."""
     if name not in _UNITS:
         return None, None
-    states = [
-        state
-        for path, state in nodes.items()
-        if path.startswith(f"{name}/") and (found := _ENTRY.fullmatch(path)) and found[2] == _UNITS[name]
-    ]
+    states = _states(name, nodes)
     return sum(state.final for state in states), len(states)
 
 
-def _counts(name: str, completed: int | None, total: int | None) -> str:
-    return f"{completed}/{total} {_WHAT[name]} asked" if total else ""
+def _states(name: str, nodes: Mapping[str, NodeState]) -> list[NodeState]:
+    """Return the states of a stage's questions."""
+    return [
+        state
+        for path, state in nodes.items()
+        if path.startswith(f"{name}/") and (found := _ENTRY.fullmatch(path)) and found[2] == _UNITS.get(name)
+    ]
+
+
+def _counts(name: str, nodes: Mapping[str, NodeState]) -> str:
+    completed, total = _units(name, nodes)
+    without = _lacking(name, nodes)
+    told = f"{completed}/{total} {_WHAT[name]} done" if total else ""
+    return f"{told}, {without} without an answer" if without else told
 
 
 def _message(job_id: str, status: str, found: tuple[StageProgress, ...], result: Mapping[str, Any] | None) -> str:

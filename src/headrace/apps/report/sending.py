@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from xml.parsers import expat
 
-from headrace import App
+from headrace import App, NotFoundError
 from headrace.apps.report.errors import NameTakenError
 from headrace.apps.report.ingest.formats import Kind, told_kind
 from headrace.apps.report.ingest.refusing import short, unreadable, unsafe
@@ -39,6 +39,14 @@ def store_file(app: App, name: str, data: bytes) -> tuple[dict[str, Any], bool]:
                 raise NameTakenError(f"there is another file {name!r}: send this one under another name") from None
             return stored, False
     return stored, True
+
+
+def remove_file(app: App, name: str) -> None:
+    """Remove a file that was sent; reports that were made of it stay. Raises InvalidInputError, NotFoundError."""
+    try:
+        path_of(app, FILE + name).unlink()
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file {name!r}") from None
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -13,17 +13,18 @@ from headrace.apps.report.opening import app
 T = TypeVar("T")
 Mark = Mapping[str, Any]
 
-#: Files that a process keeps: the jobs of a map read the same one in turn.
-MOST_KEPT = 16
+#: Bytes of files that a process keeps, for the jobs of a map read the same one in turn; as values they take more.
+MOST_KEPT = 16 * 1024 * 1024
 
-_kept: OrderedDict[tuple[str, str], Any] = OrderedDict()
+#: The bytes of each file, and what it holds.
+_kept: OrderedDict[tuple[str, str], tuple[int, Any]] = OrderedDict()
 _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 async def put(value: Any, kind: Any, **facts: Any) -> dict[str, Any]:
     """Store a value as JSON and return its mark, with `facts` beside it. Equal values have equal marks."""
     mark = await app.files.put(_adapter(kind).dump_json(value))
-    _keep(_name(mark, kind), value)
+    _keep(mark, kind, value)
     return {**facts, **mark}
 
 
@@ -31,10 +32,12 @@ async def get(mark: Mark, kind: type[T]) -> T:
     """Return the value behind a mark, as `kind`. Nobody may change it: others get the same object."""
     name = _name(mark, kind)
     if name not in _kept:
-        _keep(name, _adapter(kind).validate_json(await app.files.get(mark)))
+        value: T = _adapter(kind).validate_json(await app.files.get(mark))
+        _keep(mark, kind, value)
+        return value
     _kept.move_to_end(name)
-    value: T = _kept[name]
-    return value
+    kept: T = _kept[name][1]
+    return kept
 
 
 def _name(mark: Mark, kind: Any) -> tuple[str, str]:
@@ -47,7 +50,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return _adapters[kind]
 
 
-def _keep(name: tuple[str, str], value: Any) -> None:
-    _kept[name] = value
-    while len(_kept) > MOST_KEPT:
+def _keep(mark: Mark, kind: Any, value: Any) -> None:
+    _kept[_name(mark, kind)] = int(mark["$file"]["bytes"]), value
+    while len(_kept) > 1 and sum(size for size, _ in _kept.values()) > MOST_KEPT:
         _kept.popitem(last=False)

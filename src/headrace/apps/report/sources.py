@@ -16,8 +16,9 @@ from headrace.apps.report.opening import app
 
 #: Begins a reference to a file in the folder of `[report] files`; what begins with neither is a path.
 FILE, OBJECT = "file:", "s3://"
-#: Bytes of a name.
-MOST_NAME = 200
+#: Bytes of a name, and of an object.
+MOST_NAME, MOST_BYTES = 200, 50 * 1000 * 1000
+_CHANGED = "changed after the report was begun: begin another one"
 _RULE = "must be the name of a file in the folder, without / and \\, control characters or a dot at its beginning"
 
 
@@ -25,6 +26,18 @@ def files_folder(given: App) -> Path:
     """Return the folder of files that callers of the service name or send."""
     settings = given.settings
     return (settings.report.files or settings.directory / "report-files").resolve()
+
+
+async def find_source(ref: str) -> dict[str, Any]:
+    """Return what a job is told of a file, wherever it lies; an object is fetched to know what is in it.
+
+    Raises UnreadableFileError, InvalidInputError, PayloadTooLargeError, BlobStoreError.
+    """
+    source = await asyncio.to_thread(source_of, ref)
+    if not ref.startswith(OBJECT):
+        return source
+    data = await _fetched(ref)
+    return source | {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
 def source_of(ref: str) -> dict[str, Any]:
@@ -76,16 +89,22 @@ async def local_file(source: Mapping[str, Any]) -> AsyncIterator[Path]:
     """
     ref = str(source["ref"])
     if ref.startswith(OBJECT):
-        try:
-            data = await app.files.fetch(ref)
-        except (ConfigError, InvalidInputError, NotFoundError) as error:
-            raise UnreadableFileError(f"{ref} cannot be read: {error}") from None
+        data = await _fetched(ref)
+        if source["sha256"] != hashlib.sha256(data).hexdigest():
+            raise UnreadableFileError(f"{ref} {_CHANGED}")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / str(source["name"])
             await asyncio.to_thread(path.write_bytes, data)
             yield path
         return
     now = await asyncio.to_thread(source_of, ref)
-    if source["sha256"] not in ("", now["sha256"]):
-        raise UnreadableFileError(f"{ref} changed after the report was begun: begin another one")
+    if source["sha256"] != now["sha256"]:
+        raise UnreadableFileError(f"{ref} {_CHANGED}")
     yield path_of(app, ref)
+
+
+async def _fetched(ref: str) -> bytes:
+    try:
+        return await app.files.fetch(ref, most=MOST_BYTES)
+    except (ConfigError, InvalidInputError, NotFoundError) as error:
+        raise UnreadableFileError(f"{ref} cannot be read: {error}") from None

@@ -37,6 +37,9 @@ Examples:
 """
 
 
+NOT_BEGUN = "all stages run; answers of the model that were paid before cost nothing"
+
+
 @click.command("build", help=HELP)
 @click.argument("cases", metavar="CASES")
 @click.option("--out", required=True, metavar="DIR", type=PATH, help="Folder for the report.")
@@ -56,9 +59,13 @@ def build(*, out: Path, stage: str | None, concurrency: int, **given: Any) -> in
 
 async def _begin(given: Mapping[str, Any], order: Order) -> Job:
     from headrace.apps.report.commands.requests import request_of
-    from headrace.apps.report.job import begin_report, resume_report
+    from headrace.apps.report.job import begin_report, is_begun, resume_report
 
-    job = await begin_report(request_of(given), name=order.name)
-    if order.stage is None and not (await job.run.status()).final:
+    request, stage = request_of(given), order.stage
+    if stage is not None and not await is_begun(request, name=order.name):
+        click.echo(f"no report of this file with these options yet: {NOT_BEGUN}", err=True)
+        stage = None
+    job = await begin_report(request, name=order.name)
+    if stage is None and not (await job.run.status()).final:
         return job
-    return await resume_report(job, order.stage)
+    return await resume_report(job, stage)

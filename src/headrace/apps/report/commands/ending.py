@@ -11,6 +11,7 @@ import click
 from headrace.apps.report.delivering import deliver
 from headrace.apps.report.errors import INPUT_ERRORS
 from headrace.apps.report.job import Job
+from headrace.apps.report.opening import app
 from headrace.apps.report.progress import ReportProgress, progress_document
 from headrace.apps.report.stages import INGEST
 
@@ -24,7 +25,10 @@ async def ended(job: Job, progress: ReportProgress, out: Path) -> dict[str, Any]
     result = await job.run.result()
     files = await deliver(job, out)
     told = result["next_inputs"]
+    # By the ledger: answers that could not be used are in it, and nothing that earlier runs of the report paid.
+    spent = sum(view.tokens for view in await app.budgets.show([f"run:{job.run.id}"]))
     return summary | {
+        "run_tokens": spent,
         "files": [str(file) for file in files], "metrics": result["metrics"], "warnings": result["warnings"],
         "verdict": told["verdict"], "usage": told["usage"], "degraded": told["degraded"],
     }  # fmt: skip
@@ -55,7 +59,8 @@ def _lines(summary: dict[str, Any]) -> list[str]:
         f"report {summary['job_id']}: {summary['status']}, verdict: {summary['verdict']}",
         f"{metrics['cases']} cases: {metrics['passed']} passed, {metrics['failed']} failed, {metrics['blocked']} "
         f"blocked, {metrics['skipped']} skipped, {metrics['unknown']} unknown; {metrics['clusters']} clusters",
-        f"{usage['calls']} model calls paid, {usage['reused']} answers reused",
+        f"{usage['calls']} model calls for its answers, {usage['reused']} answers that were there already; "
+        f"{summary['run_tokens']:,} tokens used now",
     ]
     lines += [f"warning: {warning}" for warning in summary["warnings"]]
     if any(one["reason"] in ("no_model", "config", "auth") for one in summary["degraded"]):

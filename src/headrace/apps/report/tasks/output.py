@@ -130,6 +130,16 @@ async def _smaller_book(document: ReportDocument) -> tuple[dict[str, Any], str]:
     return {"xlsx_ref": await app.files.put(data)}, "one with the cases alone stands for it"
 
 
+async def _smaller_page(document: ReportDocument) -> tuple[dict[str, Any], str]:
+    """Return what stands for a page that failed, and how that is told."""
+    try:
+        data = render_plain(document).encode()
+    except Exception:
+        LOG.exception("no plain page either")
+        return {}, "workbook and JSON have everything"
+    return {"html_ref": await app.files.put(data)}, "a plain one with statistics stands for it"
+
+
 @app.task(queue=Q_IO, retry=IO, timeout=IO_TIME)
 async def store_artifacts(
     job_id: str, assembled: dict[str, Any], page: dict[str, Any] | None, book: dict[str, Any] | None
@@ -140,8 +150,8 @@ async def store_artifacts(
     artifacts: dict[str, Any] = {"json_ref": await app.files.put(data)}
     warnings = []
     if page is None:
-        warnings.append("html_failed: the page could not be drawn; a plain one with statistics stands for it")
-        page = {"html_ref": await app.files.put(render_plain(document).encode())}
+        page, told = await _smaller_page(document)
+        warnings.append(f"html_failed: the page could not be drawn; {told}")
     if book is None:
         book, told = await _smaller_book(document)
         warnings.append(f"xlsx_failed: the workbook could not be written; {told}")
