@@ -100,6 +100,14 @@ def test_without_a_workbook_or_a_page_the_others_are_there_and_resume_makes_what
     assert here.calls().total() == QUESTIONS
 
 
+def test_a_stage_of_what_was_not_made_yet_is_no_reason_to_refuse(here: Place) -> None:
+    """With other options it is another report: all of it is made, and answers that were paid before are taken."""
+    assert here.report(*BUILD)["status"] == "ok"
+    code, _, told = here.run(*BUILD, "--title", "Another", "--from", RENDER, "--json")
+    assert (code, here.calls().total()) == (0, QUESTIONS)
+    assert "no report of this file with these options yet" in told
+
+
 def test_a_file_that_changed_is_another_report_and_no_other_half_of_one(here: Place) -> None:
     """A report that was begun of a file goes on with that file alone."""
     failed = here.report(*BUILD, faults="ingest_and_normalize:fail", code=1)

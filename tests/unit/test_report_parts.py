@@ -184,6 +184,18 @@ async def test_a_stage_that_lacks_the_model_is_degraded_and_one_that_failed_is_n
     assert {one.stage: one.status for one in going.stages}[stages.CLUSTERS] == "running"
 
 
+async def test_a_stage_that_ended_without_some_answers_says_so_while_others_go_on() -> None:
+    """It is not told as whole until the report has ended; and the time is that of the look."""
+    inside = f"{stages.DEFECTS}/chords[0]/extract"
+    nodes = {stages.INGEST: OK, stages.DEFECTS: OK, stages.CLUSTERS: RUNNING}
+    nodes |= {f"{inside}[0]/extract_defect_fact": OK, f"{inside}[1]/extract_defect_fact": FAILED}
+    told = await progress_of(RunState.RUNNING, nodes)
+    defects = told.stages[3]
+    assert (defects.status, defects.message) == ("degraded", "2/2 rows done, 1 without an answer")
+    assert told.updated_at is not None
+    assert (datetime.now(UTC) - told.updated_at).total_seconds() < 60
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("count", [0, 1, 120])
 def test_every_sentence_of_the_template_cites_what_there_is(lang: Any, count: int) -> None:

@@ -44,6 +44,18 @@ async def test_a_file_is_stored_once(tmp_path: Path) -> None:
         assert (tmp_path / "report-files" / "cases.csv").read_bytes() == SHEET
 
 
+async def test_a_file_is_removed(tmp_path: Path) -> None:
+    """Its name is free again; one that is not there is told so."""
+    async with reports_served(tmp_path) as client:
+        await send(client, "cases.csv")
+        headers = {"content-type": "application/json"}
+        gone = await client.delete("/api/v1/reports/files/cases.csv", headers=headers)
+        assert (gone.status_code, gone.content, stored(tmp_path)) == (204, b"", [])
+        again = await client.delete("/api/v1/reports/files/cases.csv", headers=headers)
+        assert (again.status_code, code_of(again)) == (404, "not_found")
+        assert (await send(client, "cases.csv", SHEET + b"C13,x,y,Pass,\n")).status_code == 201
+
+
 def bomb(path: Path) -> Path:
     """Write a workbook that is a thousand times as large once it is unpacked."""
     return with_entry(xlsx(path), "xl/worksheets/sheet9.xml", b"<a/>" * 50_000_000)
