@@ -9,7 +9,7 @@ import pytest
 
 from headrace.apps.report.data.cases import Case, Source
 from headrace.apps.report.data.modules import UNCATEGORIZED, Assignment, TaggedBy
-from headrace.apps.report.tagging import DEFAULT_RULES, ModuleRule, Rules, load_rules, needs_model, tag_cases
+from headrace.apps.report.tagging import DEFAULT_RULES, ModuleRule, Rules, load_rules, tag_cases
 
 RULES = load_rules(Path(__file__).parent / "report_rules.yaml")
 
@@ -139,7 +139,7 @@ def test_weak_evidence_is_left_to_the_model() -> None:
     strict = Rules.model_validate({**RULES.model_dump(), "thresholds": {"settle": 0.85}})
     found = tagged(case("1", "login"), rules=strict)
     assert (found.is_settled, found.candidates) == (False, ("Login",))
-    assert needs_model([found]) == ["1"]
+    assert not found.is_settled
 
 
 def test_confidence_may_be_set_for_a_module() -> None:
@@ -202,7 +202,6 @@ def test_four_of_five_cases_of_a_realistic_sheet_need_no_model_and_hardly_any_is
     assert sum(1 for one in cases if one.module) < 100
     assert len(settled) / len(cases) >= 0.8
     assert len(right) / len(settled) >= 0.98
-    assert len(needs_model(assignments)) == len(cases) - len(settled)
 
 
 def test_no_title_breaks_it() -> None:

@@ -18,8 +18,9 @@ from markupsafe import Markup
 from headrace.apps.report.charts import draw
 from headrace.apps.report.charts.building import CHARTS
 from headrace.apps.report.data.document import ReportDocument
-from headrace.apps.report.output.markup import Cells, clean, figure
-from headrace.apps.report.output.notices import is_without_analysis, notices_of
+from headrace.apps.report.output.markup import Cells, figure
+from headrace.apps.report.output.notices import notices_of
+from headrace.apps.report.output.signs import clean
 from headrace.apps.report.output.tables import cases, figures, findings, quality, trend
 from headrace.apps.report.output.tables.base import Table
 from headrace.apps.report.output.view import View
@@ -30,7 +31,7 @@ _POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; base-uri 'none'; "
     "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-#: Sections in the order of the page; those without anything to tell are left out.
+#: Sections in the order of the page.
 SECTIONS = (
     "summary",
     "analysis",
@@ -66,7 +67,6 @@ def render_html(document: ReportDocument) -> str:
             counted=findings.counted,
             notices=notices_of(view),
             charts=_charts(document),
-            without_analysis=is_without_analysis(document),
             script=Markup(script),  # noqa: S704 - files of ours
             style=Markup(style),  # noqa: S704
             policy=_POLICY.format(script=_hash(script), style=_hash(style)),
@@ -78,7 +78,6 @@ def _tables(view: View) -> dict[str, Table]:
     stats = view.stats
     found = [
         figures.criteria(view),
-        figures.rates(view),
         figures.splits(view, "modules", "module", stats.modules),
         figures.splits(view, "priorities", "priority", stats.priorities),
         figures.splits(view, "executors", "executor", stats.executors),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from headrace.apps.report.data.cases import Status
+from headrace.apps.report.output.signs import clean
 from headrace.apps.report.output.tables.base import Column, Table
 from headrace.apps.report.output.view import View
 from headrace.apps.report.output.wording import percent
@@ -22,13 +22,7 @@ LONGEST_WORD = 30
 _HEAD = 140
 _MOST_IDS = 8
 _MOST_CITED = 6
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _COUNTED = {"total": "", **{status.value: status.value for status in Status}}
-
-
-def clean(text: object) -> str:
-    """Return words without the controls that HTML cannot hold."""
-    return _CONTROLS.sub("\ufffd", str(text))
 
 
 def figure(value: float | None) -> str:

@@ -6,12 +6,12 @@ It needs no package, no template and no script.
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.apps.report.data.document import ReportDocument
 from headrace.apps.report.output.notices import notices_of
+from headrace.apps.report.output.signs import clean
 from headrace.apps.report.output.tables import figures
 from headrace.apps.report.output.tables.base import Table
 from headrace.apps.report.output.view import View
@@ -19,7 +19,6 @@ from headrace.apps.report.output.wording import percent
 
 #: Files that a report may consist of besides.
 FILES = ("report.xlsx", "report.json")
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _MOST_CHARS = 200
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'"
 
@@ -71,4 +70,4 @@ def _cells(view: View, table: Table, row: Sequence[Any]) -> str:
 
 
 def _text(words: object) -> str:
-    return html.escape(_CONTROLS.sub("\ufffd", str(words)))
+    return html.escape(clean(words))

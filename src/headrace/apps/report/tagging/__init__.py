@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from headrace.apps.report.tagging.rules import DEFAULT_RULES, ModuleRule, Rules
 from headrace.apps.report.tagging.rules_file import load_rules, parse_rules
-from headrace.apps.report.tagging.tag import needs_model, tag_cases
+from headrace.apps.report.tagging.tag import tag_cases
 
-__all__ = ["DEFAULT_RULES", "ModuleRule", "Rules", "load_rules", "needs_model", "parse_rules", "tag_cases"]
+__all__ = ["DEFAULT_RULES", "ModuleRule", "Rules", "load_rules", "parse_rules", "tag_cases"]

@@ -27,15 +27,6 @@ def tag_cases(cases: Sequence[Case], rules: Rules = DEFAULT_RULES) -> list[Assig
     return [_assigned(case, spellings, learned, rules) for case in cases]
 
 
-def needs_model(assignments: Iterable[Assignment]) -> list[str]:
-    """The ids of the cases that are not settled.
-
-    >>> needs_model([Assignment(case_id="T-1"), Assignment(case_id="T-2", module="Login", by=TaggedBy.RULE)])
-    ['T-1']
-    """
-    return [assignment.case_id for assignment in assignments if not assignment.is_settled]
-
-
 def _assigned(case: Case, spellings: Spellings, learned: Learned, rules: Rules) -> Assignment:
     if module := spellings.of(case.module):
         return Assignment(
