@@ -26,6 +26,8 @@ M = TypeVar("M", bound=BaseModel)
 _AWAY = (OverloadedError, ProviderAuthError, ProviderTimeoutError, ProviderUnavailableError)
 
 
+#: How often what is wrong with an answer is asked again within a try: a report asks so much that each costs.
+REPAIRS = 1
 #: The model that comes with Headrace takes half a minute for one of these questions, and answers wrongly.
 _BUILT_IN = "local"
 
@@ -48,7 +50,9 @@ async def ask(shape: type[M], *, system: str, prompt: str, max_tokens: int) -> E
         raise NoModelError
     try:
         async with asyncio.timeout(SOFT) as limit:
-            found = await llm.extract_detailed(shape, system=system, prompt=prompt, max_tokens=max_tokens)
+            found = await llm.extract_detailed(
+                shape, system=system, prompt=prompt, max_tokens=max_tokens, repairs=REPAIRS
+            )  # fmt: skip
     except _AWAY:
         WATCH.failed()
         raise
