@@ -120,6 +120,25 @@ def test_a_fact_without_a_proof_is_worth_little_and_what_is_not_said_comes_from_
     assert "500 at /pay" in raw.snippet
 
 
+@pytest.mark.parametrize(
+    ("of_sheet", "quote", "severity"),
+    [
+        ("trivial", "500 at /pay", "trivial"),
+        ("trivial", "nothing of the row", "trivial"),
+        ("", "500 at /pay", "critical"),
+        ("unknown", "500 at /pay", "critical"),
+        ("S9", "500 at /pay", "critical"),
+        ("", "nothing of the row", "unknown"),
+        ("", "", "unknown"),
+    ],
+)
+def test_the_severity_is_the_sheet_s_or_that_of_a_proven_fact(of_sheet: str, quote: str, severity: str) -> None:
+    """The model raises none that a person gave, and one that proved nothing gives none."""
+    case = row(actual="500 at /pay", severity=of_sheet)
+    answer = defects.FactAnswer(title="Pay fails", severity="critical", quote=quote, confidence=0.9)
+    assert defects.fact_of(case, answer).severity == severity
+
+
 def test_a_module_must_be_one_of_those_that_there_are() -> None:
     """Another name is no valid answer; none that fits is nobody's."""
     shape = tagging.answer_shape(("Cart", "Login"))
