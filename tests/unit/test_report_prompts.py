@@ -158,9 +158,9 @@ def test_a_summary_stands_on_cases_of_its_cluster() -> None:
     )  # fmt: skip
     answer = clusters.SummaryAnswer(name=" Pay ", commonality="all pay", systemic_risk="", evidence=["TC-9", "TC-2"])
     kept = clusters.summarised(cluster, answer)
-    assert kept is not None
+    assert clusters.is_founded(answer, cluster)
     assert (kept.name, kept.evidence, kept.named_by_model) == ("Pay", ("TC-2",), True)
-    assert clusters.summarised(cluster, answer.model_copy(update={"evidence": ["TC-9"]})) is None
+    assert not clusters.is_founded(answer.model_copy(update={"evidence": ["TC-9"]}), cluster)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,8 @@ def test_unknown_ids_are_dropped_beside_known_ones_and_other_modules_are_not_tol
     found = said(("It fails.", ["TC-99", "TC-1", "TC-1"]), modules=(("Basket", "It fails.", ["TC-1"]),))
     assert found.conclusions == (Sentence(text="It fails.", cites=("TC-1",)),)
     assert (found.risks, found.objective_and_scope) == (TEMPLATE.risks, TEMPLATE.objective_and_scope)
-    assert (found.modules, found.by_model) == (TEMPLATE.modules, True)
+    assert (found.modules, found.by_model, found.left_out) == (TEMPLATE.modules, True, 1)
+    assert not said(modules=(("Basket", "It fails.", ["TC-1"]),)).by_model
 
 
 @given(st.text(max_size=200), st.integers(3, 300))
