@@ -231,6 +231,29 @@ async def test_after_two_repairs_it_ends_and_the_end_costs_nothing_twice() -> No
     assert not caught.value.transient
 
 
+@pytest.mark.parametrize("style", list(AnswerStyle))
+@pytest.mark.parametrize("repairs", [0, 1, 2])
+async def test_a_caller_may_allow_fewer_repairs(style: AnswerStyle, repairs: int) -> None:
+    """However the model is asked: the first answer, and so many more."""
+
+    class Count(BaseModel):
+        """One field, which is one question to a model that answers plainly."""
+
+        plants: int
+
+    provider = WrittenProvider(["many"] * 3, style)
+    with pytest.raises(BadOutputError):
+        await llm_of(provider).extract(Count, prompt="?", repairs=repairs)
+    assert len(provider.requests) == 1 + repairs
+
+
+@pytest.mark.parametrize("repairs", [-1, 3, True, "1"])
+async def test_repairs_are_0_to_2(repairs: Any) -> None:
+    """Others are refused before anything is asked."""
+    with pytest.raises(InvalidInputError, match="repairs must be a whole number from 0 to 2"):
+        await llm_of(WrittenProvider([])).extract_detailed(Trial, prompt="?", repairs=repairs)
+
+
 async def test_a_cut_answer_is_asked_for_again_with_more_room() -> None:
     """A cut answer is never mended, not even where it could be read; the paid cut one stays in the memo."""
     stores = open_memory_stores()

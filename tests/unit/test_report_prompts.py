@@ -120,6 +120,25 @@ def test_a_fact_without_a_proof_is_worth_little_and_what_is_not_said_comes_from_
     assert "500 at /pay" in raw.snippet
 
 
+@pytest.mark.parametrize(
+    ("of_sheet", "quote", "severity"),
+    [
+        ("trivial", "500 at /pay", "trivial"),
+        ("trivial", "nothing of the row", "trivial"),
+        ("", "500 at /pay", "critical"),
+        ("unknown", "500 at /pay", "critical"),
+        ("S9", "500 at /pay", "critical"),
+        ("", "nothing of the row", "unknown"),
+        ("", "", "unknown"),
+    ],
+)
+def test_the_severity_is_the_sheet_s_or_that_of_a_proven_fact(of_sheet: str, quote: str, severity: str) -> None:
+    """The model raises none that a person gave, and one that proved nothing gives none."""
+    case = row(actual="500 at /pay", severity=of_sheet)
+    answer = defects.FactAnswer(title="Pay fails", severity="critical", quote=quote, confidence=0.9)
+    assert defects.fact_of(case, answer).severity == severity
+
+
 def test_a_module_must_be_one_of_those_that_there_are() -> None:
     """Another name is no valid answer; none that fits is nobody's."""
     shape = tagging.answer_shape(("Cart", "Login"))
@@ -139,9 +158,9 @@ def test_a_summary_stands_on_cases_of_its_cluster() -> None:
     )  # fmt: skip
     answer = clusters.SummaryAnswer(name=" Pay ", commonality="all pay", systemic_risk="", evidence=["TC-9", "TC-2"])
     kept = clusters.summarised(cluster, answer)
-    assert kept is not None
+    assert clusters.is_founded(answer, cluster)
     assert (kept.name, kept.evidence, kept.named_by_model) == ("Pay", ("TC-2",), True)
-    assert clusters.summarised(cluster, answer.model_copy(update={"evidence": ["TC-9"]})) is None
+    assert not clusters.is_founded(answer.model_copy(update={"evidence": ["TC-9"]}), cluster)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +198,8 @@ def test_unknown_ids_are_dropped_beside_known_ones_and_other_modules_are_not_tol
     found = said(("It fails.", ["TC-99", "TC-1", "TC-1"]), modules=(("Basket", "It fails.", ["TC-1"]),))
     assert found.conclusions == (Sentence(text="It fails.", cites=("TC-1",)),)
     assert (found.risks, found.objective_and_scope) == (TEMPLATE.risks, TEMPLATE.objective_and_scope)
-    assert (found.modules, found.by_model) == (TEMPLATE.modules, True)
+    assert (found.modules, found.by_model, found.left_out) == (TEMPLATE.modules, True, 1)
+    assert not said(modules=(("Basket", "It fails.", ["TC-1"]),)).by_model
 
 
 @given(st.text(max_size=200), st.integers(3, 300))

@@ -13,7 +13,7 @@ from headrace.model.llm import Answer, CompletionRequest, FinishReason, TextPart
 from headrace.model.provider_errors import BadOutputError, RefusedError
 from headrace.model.usage import Usage
 
-#: Repair prompts and repeated asks within one extraction.
+#: Repair prompts and repeated asks within one extraction, unless the caller allows fewer.
 MAX_REPAIRS = 2
 
 
@@ -21,10 +21,16 @@ class Exchange:
     """Asks on behalf of one value, adds up what that costs, and spends the repairs it may."""
 
     def __init__(
-        self, asker: Asker, switches: Switches | None = None, escalate: Callable[[], Asker] | None = None
+        self,
+        asker: Asker,
+        switches: Switches | None = None,
+        escalate: Callable[[], Asker] | None = None,
+        *,
+        most_repairs: int = MAX_REPAIRS,
     ) -> None:
         """`escalate`: opens the model that is asked what this one could not answer."""
         self._asker, self._switches, self._escalate = asker, switches or Switches(), escalate
+        self._most_repairs = most_repairs
         self._above: Exchange | None = None
         self._beside: list[Exchange] = []
         self._usage = Usage()
@@ -40,12 +46,12 @@ class Exchange:
     def escalation(self) -> Exchange | None:
         """The exchange with a second model, where one is configured; it goes on this one's bill."""
         if self._above is None and self._escalate is not None:
-            self._above = Exchange(self._escalate(), self._switches)
+            self._above = Exchange(self._escalate(), self._switches, most_repairs=self._most_repairs)
         return self._above
 
     def another(self) -> Exchange:
         """An exchange with the same models and repairs of its own; its costs count here as well."""
-        other = Exchange(self._asker, self._switches, self._escalate)
+        other = Exchange(self._asker, self._switches, self._escalate, most_repairs=self._most_repairs)
         self._beside.append(other)
         return other
 
@@ -88,7 +94,7 @@ class Exchange:
 
     def may_repair(self) -> bool:
         """Spend a repair; False when all are spent."""
-        if self.repairs >= MAX_REPAIRS:
+        if self.repairs >= self._most_repairs:
             return False
         self.repairs += 1
         return True

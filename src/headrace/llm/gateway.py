@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from headrace.llm.asking import Asker
 from headrace.llm.embedding import embed
-from headrace.llm.exchange import Exchange
+from headrace.llm.exchange import MAX_REPAIRS, Exchange
 from headrace.llm.first_requests import first_request
 from headrace.llm.forecasting import Forecast, Forecaster, PlannedAsk
 from headrace.llm.items import ItemResult, Items, OnFail
@@ -123,6 +123,7 @@ class LLM:
         max_tokens: int | None = None,
         temperature: float = 0.0,
         sample: int = 0,
+        repairs: int = MAX_REPAIRS,
         on_fail: OnFail | None = None,
     ) -> M:
         """A validated value of `model`, a pydantic model, from what the model answers.
@@ -132,8 +133,8 @@ class LLM:
         `sample` buys another answer to an equal ask: each number has its own.
 
         An answer is read past small mistakes in its JSON; of what is not valid only the wrong fields and list items are
-        asked again, twice, then of the model of `escalate_to`. `on_fail` is the last resort: a value of `model`, or a
-        function of the model's last words and their errors that returns one.
+        asked again, `repairs` times (0 to 2), then of the model of `escalate_to`. `on_fail` is the last resort: a value
+        of `model`, or a function of the model's last words and their errors that returns one.
 
         Raises BadOutputError when all that gave no valid value, RefusedError when the model declines
         (both for good: running the ask again gives the same, at no cost), other ProviderErrors, InvalidInputError.
@@ -146,7 +147,7 @@ class LLM:
         """
         extraction = await self.extract_detailed(
             model, prompt=prompt, system=system, max_tokens=max_tokens, temperature=temperature, sample=sample,
-            on_fail=on_fail,
+            repairs=repairs, on_fail=on_fail,
         )  # fmt: skip
         return extraction.value
 
@@ -159,15 +160,17 @@ class LLM:
         max_tokens: int | None = None,
         temperature: float = 0.0,
         sample: int = 0,
+        repairs: int = MAX_REPAIRS,
         on_fail: OnFail | None = None,
     ) -> Extraction[M]:
         """The same as `extract`, with tokens, calls, reused answers and provenance beside the value."""
         plain_schema(model)  # a model that is none is told before anything is asked
         request = self._request(conversation(prompt, system), max_tokens, temperature, sample)
+        exchange = self._exchange(check_whole("repairs", repairs, 0, MAX_REPAIRS))
         if self.style is AnswerStyle.PLAIN:
-            return await extract_plain(self._exchange(), model, request, on_fail=on_fail)
+            return await extract_plain(exchange, model, request, on_fail=on_fail)
         asked = first_request(model, request, self.style)
-        return await extract_object(self._exchange(), model, asked, on_fail=on_fail)
+        return await extract_object(exchange, model, asked, on_fail=on_fail)
 
     async def extract_items(  # noqa: PLR0913 # see extract
         self,
@@ -305,8 +308,8 @@ class LLM:
     def _asker(self) -> Asker:
         return self._models.asker(self._model)
 
-    def _exchange(self) -> Exchange:
-        return self._models.exchange(self._model, self._switches)
+    def _exchange(self, most_repairs: int = MAX_REPAIRS) -> Exchange:
+        return self._models.exchange(self._model, self._switches, most_repairs=most_repairs)
 
     def _request(
         self,

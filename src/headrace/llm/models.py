@@ -9,7 +9,7 @@ from datetime import timedelta
 from headrace.llm.asking import Asker
 from headrace.llm.calling import Means
 from headrace.llm.endpoint import Endpoint
-from headrace.llm.exchange import Exchange
+from headrace.llm.exchange import MAX_REPAIRS, Exchange
 from headrace.llm.switches import Switches
 from headrace.model.errors import ConfigError, InvalidInputError
 
@@ -40,10 +40,11 @@ class Models:
             self._opened[name] = Asker(self._endpoints[self.check(name)], self.means)
         return self._opened[name]
 
-    def exchange(self, name: str, switches: Switches) -> Exchange:
+    def exchange(self, name: str, switches: Switches, *, most_repairs: int = MAX_REPAIRS) -> Exchange:
         """A new exchange with a model, and with the one that is asked what it cannot answer."""
         above = self._endpoints[name].escalate_to
-        return Exchange(self.asker(name), switches, None if above is None else lambda: self.asker(above))
+        escalate = None if above is None else lambda: self.asker(above)
+        return Exchange(self.asker(name), switches, escalate, most_repairs=most_repairs)
 
     async def aclose(self) -> None:
         """Let paid answers under way arrive (5 s at most), then release the providers. Allowed twice."""

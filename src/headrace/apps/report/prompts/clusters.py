@@ -43,10 +43,11 @@ class SummaryAnswer(BaseModel):
 
 
 class SummaryWork(Value):
-    """The cards of the clusters that are summarised, by cluster id."""
+    """The clusters that are summarised and their cards, by cluster id."""
 
     lang: Lang = "en"
     cards: dict[str, dict[str, Any]]
+    clusters: dict[str, Cluster]
 
 
 def merge_system() -> str:
@@ -70,13 +71,19 @@ def summary_prompt(card: dict[str, Any]) -> str:
     return f"{fenced(json.dumps(card, ensure_ascii=False, sort_keys=True))}\nWhat do these failures have in common?"
 
 
-def summarised(cluster: Cluster, answer: SummaryAnswer) -> Cluster | None:
-    """Return a cluster with the model's summary; None where that cites no case of the cluster."""
-    evidence = tuple(dict.fromkeys(one for one in answer.evidence if one in cluster.case_ids))
-    if not evidence:
-        return None
+def is_founded(answer: SummaryAnswer, cluster: Cluster) -> bool:
+    """Whether a summary may stand: it cites a case of its cluster."""
+    return bool(_evidence(answer, cluster))
+
+
+def summarised(cluster: Cluster, answer: SummaryAnswer) -> Cluster:
+    """Return a cluster with a summary that may stand."""
     told = {
         "name": clipped(answer.name.strip(), 120), "commonality": answer.commonality.strip(),
-        "systemic_risk": answer.systemic_risk.strip(), "evidence": evidence, "named_by_model": True,
+        "systemic_risk": answer.systemic_risk.strip(), "evidence": _evidence(answer, cluster), "named_by_model": True,
     }  # fmt: skip
     return cluster.model_copy(update=told)
+
+
+def _evidence(answer: SummaryAnswer, cluster: Cluster) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for one in answer.evidence if one in cluster.case_ids))

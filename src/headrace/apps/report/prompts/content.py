@@ -67,8 +67,9 @@ def checked(answer: ContentAnswer, figures: Mapping[str, Any], known: frozenset[
     sieve = _Sieve(known, _numbers(json.dumps(figures, ensure_ascii=False)))
     modules: dict[str, tuple[Sentence, ...]] = {}
     for one in answer.modules:
-        kept = sieve.kept([one])
-        if kept and one.module in template.modules:
+        if one.module not in template.modules:
+            sieve.left_out += 1
+        elif kept := sieve.kept([one]):
             modules[one.module] = (*modules.get(one.module, ()), *kept)
     scope, conclusions, risks = map(sieve.kept, (answer.objective_and_scope, answer.conclusions, answer.risks))
     return Content(

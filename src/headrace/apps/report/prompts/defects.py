@@ -66,11 +66,16 @@ def prompt_of(case: Case) -> str:
 
 
 def fact_of(case: Case, answer: FactAnswer) -> DefectFact:
-    """Return the fact that an answer gives. A quote that the row does not have is dropped."""
-    quote = located(answer.quote, row_text(case))
+    """Return the fact that an answer gives. A quote that the row does not have is dropped.
+
+    The severity is the sheet's where that gives one, for a person wrote it; else the model's, if its quote proves that
+    it read the row.
+    """
+    quote, row = located(answer.quote, row_text(case)), _of_row(case)
+    severity = row["severity"] if row["severity"] != "unknown" or not quote else answer.severity
     return DefectFact(
-        **_of_row(case) | {
-            "title": answer.title.strip(), "severity": answer.severity,
+        **row | {
+            "title": answer.title.strip(), "severity": severity,
             "component": answer.component.strip() or case.module,
             "expected": answer.expected.strip() or case.expected, "actual": answer.actual.strip() or case.actual,
         },

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace import Context
 from headrace.apps.report import shelf, stages
-from headrace.apps.report.asking import ask, usage_of
+from headrace.apps.report.asking import Question, ask, usage_of
 from headrace.apps.report.clustering.cluster import Known, cluster_cases
 from headrace.apps.report.clustering.merging import apply_merges, cards
 from headrace.apps.report.data.clusters import Cluster
@@ -48,15 +48,13 @@ def _clusters_of(previous: Previous) -> list[Cluster]:
 
 
 @app.task(queue=Q_LLM, retry=LLM, timeout=HARD)
-async def merge_clusters(job_id: str, cards_ref: dict[str, Any]) -> dict[str, Any]:
+async def merge_clusters(job_id: str, cards_ref: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """Ask which of the largest clusters are one; of fewer than two nobody is asked."""
     shown = await shelf.get(cards_ref, CARDS)
     if len(shown) < 2:
         return {"groups": [], "usage": None}
-    found = await ask(
-        prompts.MergeAnswer, system=prompts.merge_system(), prompt=prompts.merge_prompt(shown),
-        max_tokens=prompts.MERGE_TOKENS,
-    )  # fmt: skip
+    system, prompt = prompts.merge_system(), prompts.merge_prompt(shown)
+    found = await ask(Question(prompts.MergeAnswer, system, prompt, prompts.MERGE_TOKENS), ctx)
     return {"groups": found.value.groups, "usage": usage_of(found)}
 
 
@@ -70,7 +68,9 @@ async def prepare_summaries(
     groups = [] if merged is None else merged["groups"]
     joined = apply_merges(clusters, groups, cases, lang=lang)
     shown = {card["id"]: card for card in cards(joined.clusters, cases, most=prompts.MOST_CARDS)}
-    work_ref = await shelf.put(prompts.SummaryWork(lang=lang, cards=shown), prompts.SummaryWork, key=grouped["key"])
+    asked = {one.cluster_id: one for one in joined.clusters if one.cluster_id in shown}
+    work = prompts.SummaryWork(lang=lang, cards=shown, clusters=asked)
+    work_ref = await shelf.put(work, prompts.SummaryWork, key=grouped["key"])
     return {
         "entries": entries_of(job_id, work_ref, shown),
         "stage": {
@@ -82,13 +82,15 @@ async def prepare_summaries(
 
 
 @app.task(queue=Q_LLM, retry=LLM, timeout=HARD)
-async def summarize_cluster(job_id: str, payload_ref: dict[str, Any]) -> dict[str, Any]:
-    """Ask for the name of one cluster and what its cases have in common."""
-    work = await shelf.get(payload_ref["work"], prompts.SummaryWork)
-    found = await ask(
-        prompts.SummaryAnswer, system=prompts.summary_system(work.lang),
-        prompt=prompts.summary_prompt(work.cards[payload_ref["name"]]), max_tokens=prompts.SUMMARY_TOKENS,
+async def summarize_cluster(job_id: str, payload_ref: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    """Ask for the name of one cluster and what its cases have in common; one that rests on none of them is none."""
+    work, name = await shelf.get(payload_ref["work"], prompts.SummaryWork), payload_ref["name"]
+    card, cluster = work.cards[name], work.clusters[name]
+    question = Question(
+        prompts.SummaryAnswer, prompts.summary_system(work.lang), prompts.summary_prompt(card), prompts.SUMMARY_TOKENS,
+        is_founded=lambda answer: prompts.is_founded(answer, cluster),
     )  # fmt: skip
+    found = await ask(question, ctx)
     return {"summary": found.value.model_dump(mode="json"), "usage": usage_of(found)}
 
 
@@ -96,7 +98,7 @@ async def summarize_cluster(job_id: str, payload_ref: dict[str, Any]) -> dict[st
 async def finalize_cluster_summaries(
     job_id: str, stage: dict[str, Any], answers: list[dict[str, Any] | None], ctx: Context
 ) -> dict[str, Any]:
-    """Join clusters and summaries; a cluster without one that may stand keeps its template's."""
+    """Join clusters and summaries; a cluster without one keeps its template's."""
     clusters: Sequence[Cluster] = await shelf.get(stage["clusters_ref"], CLUSTERS)
     told = dict(zip(stage["named"], answers, strict=True))
     ended = [_with_summary(cluster, told.get(cluster.cluster_id)) for cluster in clusters]
@@ -120,4 +122,4 @@ async def finalize_cluster_summaries(
 def _with_summary(cluster: Cluster, answer: dict[str, Any] | None) -> Cluster:
     if answer is None:
         return cluster
-    return prompts.summarised(cluster, prompts.SummaryAnswer.model_validate(answer["summary"])) or cluster
+    return prompts.summarised(cluster, prompts.SummaryAnswer.model_validate(answer["summary"]))

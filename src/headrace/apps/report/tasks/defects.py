@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace import Context
 from headrace.apps.report import shelf, stages
-from headrace.apps.report.asking import ask, usage_of
+from headrace.apps.report.asking import Question, ask, usage_of
 from headrace.apps.report.data.cases import Case
 from headrace.apps.report.data.defects import DefectFact
 from headrace.apps.report.data.document import Lang
@@ -70,14 +70,12 @@ def _chords(modules: Sequence[Sequence[Case]]) -> Iterator[Sequence[Case]]:
 
 
 @app.task(queue=Q_LLM, retry=LLM, timeout=HARD)
-async def extract_defect_fact(job_id: str, payload_ref: dict[str, Any]) -> dict[str, Any]:
+async def extract_defect_fact(job_id: str, payload_ref: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """Ask for the fact behind one row; it is stored as it comes."""
     work = await shelf.get(payload_ref["work"], prompts.DefectWork)
     case = work.cases[payload_ref["name"]]
-    found = await ask(
-        prompts.FactAnswer, system=prompts.system_of(work.lang), prompt=prompts.prompt_of(case),
-        max_tokens=prompts.MAX_TOKENS,
-    )  # fmt: skip
+    system, prompt = prompts.system_of(work.lang), prompts.prompt_of(case)
+    found = await ask(Question(prompts.FactAnswer, system, prompt, prompts.MAX_TOKENS), ctx)
     return {"fact": prompts.fact_of(case, found.value).model_dump(mode="json"), "usage": usage_of(found)}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace import Context
 from headrace.apps.report import shelf, stages
-from headrace.apps.report.asking import ask, usage_of
+from headrace.apps.report.asking import Question, ask, usage_of
 from headrace.apps.report.data.cases import Case
 from headrace.apps.report.data.kinds import ASSIGNMENTS, CASES
 from headrace.apps.report.data.modules import Assignment, TaggedBy
@@ -49,14 +49,12 @@ def _untagged(case: Case, tagged: Assignment) -> prompts.UntaggedCase:
 
 
 @app.task(queue=Q_LLM, retry=LLM, timeout=HARD)
-async def classify_case_module(job_id: str, payload_ref: dict[str, Any]) -> dict[str, Any]:
+async def classify_case_module(job_id: str, payload_ref: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """Ask for the module of one case."""
     work = await shelf.get(payload_ref["work"], prompts.TaggingWork)
     case = work.cases[payload_ref["name"]]
-    found = await ask(
-        prompts.answer_shape(work.modules), system=prompts.system_of(work.modules), prompt=prompts.prompt_of(case),
-        max_tokens=prompts.MAX_TOKENS,
-    )  # fmt: skip
+    shape, system = prompts.answer_shape(work.modules), prompts.system_of(work.modules)
+    found = await ask(Question(shape, system, prompts.prompt_of(case), prompts.MAX_TOKENS), ctx)
     told = prompts.assignment_of(case.case_id, found.value)
     return {"assignment": told.model_dump(mode="json"), "usage": usage_of(found)}
 
