@@ -87,6 +87,53 @@ def test_results_that_need_more_than_a_word(cell: Any, header: str, status: Stat
     assert status_of(cell, header) is status
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Pass?", "通过？", "Ok?", "!OK", "！通过", "[!OK]", "通过(60%)", "P(0/5)", "Pass (1/5 steps)", "通过(暂)"),
+        *("Pass (TBD)", "Pass (waived)", "通过（豁免）", "Pass (see bug 7)", "Pass (retest?)", "通过(复测中)", "✔?"),
+        *("Pass (pending)", "Pass (on Chrome only)", "通过(见遗留问题)", "Pass (4/5)", "Pass (0/0)", "P (?)", "OK %"),
+    ],
+)
+def test_a_pass_in_doubt_is_unknown(text: str) -> None:
+    """Signs of a question or of the contrary, and remarks that may take the pass back."""
+    assert status_of(text, "Status") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "通过(复测)",
+            "Pass (Retest)",
+            "Pass (re-tested OK)",
+            "通过（第2轮）",
+            "通过(第二次)",
+            "Pass (manual)",
+            "P (5/5)",
+        ),
+        *("Pass (see attachment)", "通过(详见备注)", "Pass (100%)", "通过(Pass)", "Pass (2026-03-05)", "Pass!", "OK."),
+    ],
+)
+def test_a_pass_with_a_harmless_remark_stays_one(text: str) -> None:
+    """How, when and in which round it passed is no matter."""
+    assert status_of(text, "Status") is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("text", "status"), [("✔️", "passed"), ("☑️", "passed"), ("✅\ufe0e", "passed"), ("✖️", "failed")]
+)
+def test_signs_that_are_drawn_as_pictures(text: str, status: str) -> None:
+    """What asks for the drawing of a sign tells no other sign."""
+    assert status_of(text, "Status") == Status(status)
+
+
+@pytest.mark.parametrize("cell", ["Y?", "!Y", "是？", "-1", -1, "1%", 0.1])
+def test_answers_in_doubt_are_no_pass(cell: Any) -> None:
+    """Below a header that asks, too."""
+    assert status_of(cell, "是否通过") is not Status.PASSED
+
+
 @pytest.mark.parametrize("group", ["priority", "severity"])
 def test_every_synonym_of_a_level(group: str) -> None:
     """Numbers may be numbers, and a level may say the same twice."""

@@ -15,6 +15,9 @@ _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
 )
 
+#: Behind a sign: whether it is drawn as text or as a picture.
+_VARIANTS = re.compile("[\\ufe00-\\ufe0f]")
+
 
 @dataclass(frozen=True)
 class Broken:
@@ -77,7 +80,7 @@ def key_of(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _key(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = _VARIANTS.sub("", unicodedata.normalize("NFKC", text).casefold())
     return "".join(letter for letter in plain if unicodedata.category(letter)[0] not in "PZC")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 
 from headrace.apps.report.data.cases import Status
@@ -16,14 +16,34 @@ _OF_STEPS = ("steps", "expected", "actual", "error", "remark")
 _WORST = (Status.FAILED, Status.BLOCKED, None, Status.SKIPPED, Status.PASSED)
 
 
-def grouped(grid: Grid, header: Header) -> Iterator[tuple[int, Rows]]:
-    """Yield the rows of each case, with the number of the first as people count it."""
+#: What a row of steps has not of its own: with one of these it is a case whose name is missing.
+_OF_CASES = ("module", "priority", "executor", "executed_at")
+
+
+def owning(grid: Grid, header: Header) -> frozenset[int]:
+    """Return the rows with something that only cases have; look before merged cells are filled down."""
+    indexes = [header.fields[name].index for name in _OF_CASES if name in header.fields]
+    # Without titles a row of steps with a result looks as a case without an id does.
+    indexes += [] if "title" in header.fields else [column.index for column in header.rounds]
+    return frozenset(
+        number
+        for number, row in enumerate(grid.rows)
+        if any(index < len(row) and not is_blank(row[index]) for index in indexes)
+    )
+
+
+def grouped(grid: Grid, header: Header, owning: Container[int] = ()) -> Iterator[tuple[int, Rows]]:
+    """Yield the rows of each case, with the number of the first as people count it.
+
+    Rows that are `owning` something go on only under a merged id.
+    """
     start, fields = header.last + 1, header.fields
     spanned = _spanned(grid, fields.get("case_id"), start)
     group: Rows = []
     first = start
     for number, row in enumerate(grid.rows[start:], start):
-        if group and _goes_on(group, row, fields, number in spanned):
+        is_spanned = number in spanned
+        if group and (is_spanned or number not in owning) and _goes_on(group, row, fields, is_spanned):
             group.append(row)
             continue
         if group:
@@ -37,21 +57,20 @@ def joined(rows: Rows, header: Header) -> Sequence[Cell]:
     """Return the rows of a case as one."""
     if len(rows) == 1:
         return rows[0]
-    names = {column.index: column.field for column in header.columns}
+    columns = {column.index: column for column in header.columns}
     whole: list[Cell] = []
     for index in range(max(len(row) for row in rows)):
         cells = [row[index] for row in rows if index < len(row) and not is_blank(row[index])]
-        whole.append(_joined(cells, names.get(index), header))
+        whole.append(_joined(cells, columns.get(index)))
     return whole
 
 
-def _joined(cells: list[Cell], field: str | None, header: Header) -> Cell:
+def _joined(cells: list[Cell], column: Column | None) -> Cell:
     if not cells:
         return None
-    if field == "status":
-        named = header.fields["status"].header
-        return min(cells, key=lambda cell: _WORST.index(status_of(cell, named)))
-    if field in _OF_STEPS:
+    if column and column.gives:
+        return min(cells, key=lambda cell: _WORST.index(status_of(cell, column.label)))
+    if column and column.field in _OF_STEPS:
         # A merged cell says the same for each of its rows.
         texts = [text for text, _ in groupby(text_of(cell) for cell in cells)]
         return "\n".join(texts) if len(texts) > 1 else cells[0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from headrace.apps.report.ingest.cells import Cell, Grid, Rows, is_blank, key_of, text_of
 from headrace.apps.report.ingest.filling import filled_head
@@ -20,14 +21,29 @@ TELLING = frozenset(
 )
 
 
+class Gives(StrEnum):
+    """How a column of results counts."""
+
+    #: As one of several rounds: the last that says something is the result.
+    ROUND = "round"
+    #: As a round of those alone that were tested again.
+    RETEST = "retest"
+    #: Its header is the worse one: it can only contradict.
+    OTHER = "other"
+
+
 @dataclass(frozen=True)
 class Column:
-    """One column: its header as people read it, the field it gives if it gives one, and its unit of time."""
+    """One column: its header as people read it and told apart, the field it gives if it gives one, and its unit."""
 
     index: int
+    #: A second one of a name has a number behind it, which the label has not.
     header: str
+    label: str
     field: str | None = None
     unit: float | None = None
+    #: None: no results.
+    gives: Gives | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,17 @@ class Header:
         """The columns that give a field, by field."""
         return {column.field: column for column in self.columns if column.field}
 
+    @property
+    def rounds(self) -> tuple[Column, ...]:
+        """The columns that give the result, in the order in which they were filled."""
+        ordered = [column for column in self.columns if column.gives is Gives.ROUND]
+        return (*ordered, *(column for column in self.columns if column.gives is Gives.RETEST))
+
+    @property
+    def contradicting(self) -> tuple[Column, ...]:
+        """The columns of results that do not count."""
+        return tuple(column for column in self.columns if column.gives is Gives.OTHER)
+
     def is_repeated_in(self, row: Sequence[Cell]) -> bool:
         """Whether a row says what the header says, as printed sheets do on every page."""
         texts = {column.index: text_of(row[column.index]) for column in self.columns if column.index < len(row)}
@@ -53,7 +80,7 @@ class Header:
 
 def _says_same(text: str, column: Column) -> bool:
     meaning = meaning_of(text)
-    return text == column.header or (meaning is not None and meaning.field == column.field)
+    return text == column.label or (meaning is not None and meaning.field == column.field)
 
 
 def find_header(grid: Grid) -> Header | None:
@@ -86,6 +113,7 @@ def _is_data(row: Sequence[Cell]) -> bool:
 
 def _header(rows: Rows, first: int, depth: int, grid: Grid) -> Header:
     claims = _claims(rows[first : first + depth], grid.merges is None)
+    gives = _giving(_meanings(rows[first : first + depth], grid.merges is None))
     by_column = {index: (field, meaning) for field, (index, meaning) in claims.items()}
     top, end = _extended(grid, first, first + depth - 1, set(by_column))
     columns = []
@@ -97,19 +125,40 @@ def _header(rows: Rows, first: int, depth: int, grid: Grid) -> Header:
         seen[header] = seen.get(header, 0) + 1
         name = header if seen[header] == 1 else f"{header} ({seen[header]})"
         field, meaning = by_column.get(index, (None, None))
-        columns.append(Column(index, name, field, meaning.unit if meaning else None))
+        columns.append(Column(index, name, header, field, meaning.unit if meaning else None, gives.get(index)))
     return Header(top, end, tuple(columns))
 
 
 def _claims(rows: Rows, fill: bool) -> dict[str, tuple[int, Meaning]]:
     """Return the column of each field, the one with the most common word for it."""
     claims: dict[str, tuple[int, Meaning]] = {}
-    uppers = [_carried(row) if fill else row for row in rows[:-1]]
-    for index in range(max(len(row) for row in rows)):
-        meaning = _meaning([*(_at(row, index) for row in uppers), _at(rows[-1], index)], _at(rows[0], index))
-        if meaning and (meaning.field not in claims or meaning.rank < claims[meaning.field][1].rank):
+    for index, meaning in _meanings(rows, fill).items():
+        if meaning.field not in claims or meaning.rank < claims[meaning.field][1].rank:
             claims[meaning.field] = (index, meaning)
     return claims
+
+
+def _meanings(rows: Rows, fill: bool) -> dict[int, Meaning]:
+    """Return what each column means that means something."""
+    uppers = [_carried(row) if fill else row for row in rows[:-1]]
+    found = {
+        index: _meaning([*(_at(row, index) for row in uppers), _at(rows[-1], index)], _at(rows[0], index))
+        for index in range(max(len(row) for row in rows))
+    }
+    return {index: meaning for index, meaning in found.items() if meaning}
+
+
+def _giving(meanings: Mapping[int, Meaning]) -> dict[int, Gives]:
+    """Return how each column of results counts: those with the best word, and with the name of a round, are rounds."""
+    of_results = {index: meaning for index, meaning in meanings.items() if meaning.field == "status"}
+    best = min((meaning.rank for meaning in of_results.values()), default=0)
+    return {index: _how(meaning, best) for index, meaning in of_results.items()}
+
+
+def _how(meaning: Meaning, best: int) -> Gives:
+    if meaning.is_retest:
+        return Gives.RETEST
+    return Gives.ROUND if meaning.is_round or meaning.rank == best else Gives.OTHER
 
 
 def _meaning(labels: list[str], first: str) -> Meaning | None:

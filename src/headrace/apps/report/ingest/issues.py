@@ -9,6 +9,7 @@ from headrace.apps.report.data.cases import ParseIssue
 #: Every rule with what it says to people. The value and its place stand beside.
 RULES = {
     "unknown_status": "No synonym explains this result: the case counts as unknown, never as passed.",
+    "differing_results": "Columns of results differ: that of the best word counts, and of several rounds the last.",
     "unknown_priority": "No synonym explains this priority: it is left empty.",
     "unknown_severity": "No synonym explains this severity: it is left empty.",
     "bad_date": "This is no date of the years 1990 to 2100: it is left empty.",

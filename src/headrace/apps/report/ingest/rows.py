@@ -10,14 +10,15 @@ from typing import Any
 from headrace.apps.report.data.cases import Case, Source, Status
 from headrace.apps.report.ingest.cells import Broken, Cell, Grid, Rows, is_blank, key_of, text_of
 from headrace.apps.report.ingest.filling import fill_body, fill_sparse
-from headrace.apps.report.ingest.grouping import grouped, joined
+from headrace.apps.report.ingest.grouping import grouped, joined, owning
 from headrace.apps.report.ingest.header import Column, Header
 from headrace.apps.report.ingest.ids import Ids
 from headrace.apps.report.ingest.issues import IssueBook, Place
 from headrace.apps.report.ingest.limits import MAX_TEXT
+from headrace.apps.report.ingest.results import result_of
 from headrace.apps.report.ingest.values.dates import is_day_first, values_at, when_of
 from headrace.apps.report.ingest.values.durations import seconds_of
-from headrace.apps.report.ingest.values.levels import level_of, status_of
+from headrace.apps.report.ingest.values.levels import level_of
 from headrace.apps.report.ingest.words import keys
 
 #: Fields of `Case` that are taken as they stand.
@@ -42,13 +43,14 @@ class SheetRows:
     def cases(self) -> list[Case]:
         """Return the cases; what is wrong is put into the book."""
         start = self._header.last + 1
+        own = owning(self._grid, self._header)
         fill_body(self._grid, start)
         if self._grid.merges is None and "module" in self._fields:
             fill_sparse(self._grid.rows, start, self._fields["module"].index)
         body = self._grid.rows[start:]
         if "executed_at" in self._fields:
             self._day_first = is_day_first(values_at(body, self._fields["executed_at"].index))
-        found = (self._case(number, rows) for number, rows in grouped(self._grid, self._header))
+        found = (self._case(number, rows) for number, rows in grouped(self._grid, self._header, own))
         return [case for case in found if case]
 
     def _case(self, number: int, rows: Rows) -> Case | None:
@@ -74,7 +76,7 @@ class SheetRows:
         """Return the rule by which a row is no case; None where it is one."""
         if self._header.is_repeated_in(row):
             return "repeated_header"
-        status = self._status(row)
+        status = result_of(row, self._header).status
         first = next(text_of(cell) for cell in row if not is_blank(cell))
         if status is None and _is_total(first):
             return "total_row"
@@ -82,15 +84,13 @@ class SheetRows:
         # One cell alone under an id or title is a heading of the rows below, or a note.
         is_note = status is None and _is_footer(first)
         is_title_alone = given == {"title"} and "case_id" not in self._fields
-        says = given & {"case_id", "title"} or status is not None
+        says = given & {"case_id", "title"} or status is not None or {"status", "steps"} <= given
         return None if not is_note and (is_title_alone or (says and len(given) > 1)) else "not_a_case"
 
     def _values(self, number: int, row: Sequence[Cell]) -> dict[str, Any]:
         self._report_broken(number, row)
         values: dict[str, Any] = {name: self._text(number, row, name) for name in TEXTS if name in self._fields}
-        values["status"] = self._status(row) or Status.UNKNOWN
-        if values["status"] is Status.UNKNOWN:
-            self._report("unknown_status", number, row, "status")
+        values["status"] = self._result(number, row)
         for group in ("priority", "severity"):
             values[group] = self._level(number, row, group)
         values["executed_at"] = self._when(number, row)
@@ -125,9 +125,14 @@ class SheetRows:
             self._report("text_cut", number, row, field)
         return text_of(cell)
 
-    def _status(self, row: Sequence[Cell]) -> Status | None:
-        column = self._fields.get("status")
-        return status_of(self._cell(row, "status"), column.header) if column else None
+    def _result(self, number: int, row: Sequence[Cell]) -> Status:
+        status, column, differing = result_of(row, self._header)
+        if column and differing:
+            self._book.add("differing_results", Place(self._grid.name, number, column.header), differing)
+        cell = row[column.index] if column and column.index < len(row) else None
+        if column and status is None and not is_blank(cell) and not isinstance(cell, Broken):
+            self._book.add("unknown_status", Place(self._grid.name, number, column.header), text_of(cell))
+        return status or Status.UNKNOWN
 
     def _level(self, number: int, row: Sequence[Cell], group: str) -> str:
         cell = self._cell(row, group)

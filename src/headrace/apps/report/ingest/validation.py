@@ -16,6 +16,7 @@ WARN_MISSING = 0.1
 #: By rule: where the issues are so many to a case, a warning says so.
 WARN_ISSUES = {
     "missing_id": 0.1,
+    "differing_results": 0.0,
     "unknown_status": 0.01,
     "duplicate_id": 0.01,
     "broken_cell": 0.01,
