@@ -117,6 +117,7 @@ def test_cards_are_short_and_at_most_thirty() -> None:
         "modules": {"IOE": 4},
         "example": TEXTS[0],
         "representative": "IO-0",
+        "cases": list(clusters[0].case_ids),
     }
     long = [failed(f"T-{n}", f"E{chr(65 + n % 26)}{chr(65 + n // 26)}Error: " + "word " * 900) for n in range(40)]
     shown = cards(cluster_cases(long), long)

@@ -15,6 +15,8 @@ from headrace.apps.report.data.clusters import Cluster
 #: So many clusters are shown to a model at once.
 MOST_CARDS = 30
 MOST_SNIPPET = 300
+#: Ids of cases that a card shows, for a model to cite.
+MOST_CASES = 5
 _MOST_MODULES = 5
 
 
@@ -104,4 +106,5 @@ def _card(cluster: Cluster, case: Case | None) -> dict[str, Any]:
         "modules": dict(list(cluster.modules.items())[:_MOST_MODULES]),
         "example": snippet[:MOST_SNIPPET],
         "representative": cluster.representative,
+        "cases": list(cluster.case_ids[:MOST_CASES]),
     }

@@ -75,7 +75,8 @@ async def prepare_summaries(
         "entries": entries_of(job_id, work_ref, shown),
         "stage": {
             "clusters_ref": await shelf.put(list(joined.clusters), CLUSTERS, key=grouped["key"]),
-            "merge_missing": merged is None, "merges_ignored": joined.ignored, "named": list(shown),
+            "compared": merged is None or merged["usage"] is not None, "merge_missing": merged is None,
+            "merges_ignored": joined.ignored, "named": list(shown),
             "usage": None if merged is None else merged["usage"],
         },
     }  # fmt: skip
@@ -108,7 +109,7 @@ async def finalize_cluster_summaries(
         job_id=job_id, stage=stages.CLUSTERS, status="degraded" if missing else "ok",
         artifacts={"clusters_ref": await shelf.put(ended, CLUSTERS, key=key)},
         metrics={
-            "clusters": len(ended), "asked": len(answers) + 1, "missing": missing,
+            "clusters": len(ended), "asked": len(answers) + stage["compared"], "missing": missing,
             "named_by_model": sum(one.named_by_model for one in ended), "merges_ignored": stage["merges_ignored"],
         },
         next_inputs={

@@ -81,7 +81,7 @@ async def extract_defect_fact(job_id: str, payload_ref: dict[str, Any], ctx: Con
 
 @app.task(queue=Q_IO, retry=IO, timeout=IO_TIME)
 async def collect_defect_facts(
-    job_id: str, work_ref: dict[str, Any], answers: list[dict[str, Any] | None], ctx: Context
+    job_id: str, work_ref: dict[str, Any], answers: list[dict[str, Any] | None]
 ) -> dict[str, Any]:
     """Store what a chord gave, with the raw row where the model gave nothing."""
     work = await shelf.get(work_ref, prompts.DefectWork)
@@ -92,12 +92,11 @@ async def collect_defect_facts(
         "facts_ref": await shelf.put(facts, FACTS, key=work_ref["key"]),
         "rows": len(facts), "missing": answers.count(None),
         "usage": total_usage(one["usage"] for one in answers if one),
-        "reason": await why_missing(ctx, stages.DEFECTS, answers),
     }  # fmt: skip
 
 
 @app.task(queue=Q_CPU, retry=CPU, timeout=CPU_TIME)
-async def finalize_defect_facts(job_id: str, chords: list[dict[str, Any]]) -> dict[str, Any]:
+async def finalize_defect_facts(job_id: str, chords: list[dict[str, Any]], ctx: Context) -> dict[str, Any]:
     """Join the chords, and say how many rows the model told of."""
     facts = [fact for chord in chords for fact in await shelf.get(chord["facts_ref"], FACTS)]
     missing = sum(chord["missing"] for chord in chords)
@@ -106,7 +105,7 @@ async def finalize_defect_facts(job_id: str, chords: list[dict[str, Any]]) -> di
         artifacts={"defect_facts_ref": await shelf.put(facts, FACTS, key=key_of(job_id, stages.DEFECTS, chords))},
         metrics={"cases": len(facts), "missing": missing, "chords": len(chords), **_rates(len(facts), missing)},
         next_inputs={"usage": total_usage(chord["usage"] for chord in chords),
-                     "reason": next((chord["reason"] for chord in chords if chord["reason"]), "")},
+                     "reason": await why_missing(ctx, stages.DEFECTS, [None] if missing else [])},
     )  # fmt: skip
     return result.model_dump(mode="json")
 
