@@ -148,3 +148,36 @@ def test_steps_below_a_header_that_is_repeated_are_not_lost(tmp_path: Path) -> N
     found = read_file(xlsx(tmp_path / "a.xlsx", rows))
     assert [case.status.value for case in found.cases] == ["passed", "failed", "passed"]
     assert found.validation.issues == {"missing_id": 1, "repeated_header": 1} and adds_up(found)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["统计", "报表", None, None, None],
+        ["Total", "Cart", "add two", "the sum", "perhaps"],
+        ["Date: must be valid", "Login", "enter 31/02", None, "perhaps"],
+        ["备注：可以为空", "订单", "不填备注", "提交成功", None],
+    ],
+)
+def test_titles_that_begin_as_totals_and_notes_do(row: list[str | None], tmp_path: Path) -> None:
+    """What describes a test is one, also where its result is not known."""
+    rows = [["Title", "Module", "Steps", "Expected", "Result"], row]
+    (case,) = read_file(xlsx(tmp_path / "a.xlsx", rows)).cases
+    assert (case.title, case.status.value) == (row[0], "unknown")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["合计", None, None, 12, "10/12"],
+        ["Total", "3", "2", "1", None],
+        ["编制人：", "张伟", "审核人：", "李娜", None],
+        ["备注：共两轮", None, None, None, None],
+        ["Prepared by: Ada", "Reviewed by: Bob", None, None, "March"],
+        ["日期：", "2026年3月", None, None, None],
+    ],
+)
+def test_totals_and_notes_are_no_cases(row: list[object], tmp_path: Path) -> None:
+    """Numbers, names and dates describe no test."""
+    rows = [["Title", "Module", "Steps", "Expected", "Result"], ["a", "b", "c", "d", "ok"], row]
+    assert len(read_file(xlsx(tmp_path / "a.xlsx", rows)).cases) == 1

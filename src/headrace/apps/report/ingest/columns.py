@@ -66,10 +66,18 @@ class Header:
         """Whether a row says what the header says, as printed sheets do on every page."""
         texts = {column.index: text_of(row[column.index]) for column in self.columns if column.index < len(row)}
         given = [column for column in self.columns if texts.get(column.index)]
-        same = [column for column in given if _says_same(texts[column.index], column)]
-        return len(same) >= MIN_FIELDS and 2 * len(same) > len(given)
+        same = others = 0
+        for column in given:
+            says_same = _says_same(texts[column.index], column)
+            same, others = same + says_same, others + (not says_same)
+            # Most rows are none, and half of their cells are enough to know.
+            if 2 * others >= len(given):
+                return False
+        return same >= MIN_FIELDS
 
 
 def _says_same(text: str, column: Column) -> bool:
+    if text == column.label or column.field is None:
+        return text == column.label
     meaning = meaning_of(text)
-    return text == column.label or (meaning is not None and meaning.field == column.field)
+    return meaning is not None and meaning.field == column.field

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.apps.report.data.cases import Case, Source, Status
-from headrace.apps.report.ingest.cells import Broken, Cell, Grid, Rows, is_blank, key_of, text_of
+from headrace.apps.report.ingest.cells import Broken, Cell, Grid, Rows, is_blank, text_of
 from headrace.apps.report.ingest.columns import Column, Header
 from headrace.apps.report.ingest.filling import fill_body, fill_sparse
 from headrace.apps.report.ingest.grouping import grouped, joined, owning
 from headrace.apps.report.ingest.ids import Ids
 from headrace.apps.report.ingest.issues import IssueBook, Place
 from headrace.apps.report.ingest.limits import MAX_TEXT
+from headrace.apps.report.ingest.notes import is_footer, is_total
 from headrace.apps.report.ingest.results import result_of
 from headrace.apps.report.ingest.values.dates import is_day_first, values_at, when_of
 from headrace.apps.report.ingest.values.durations import seconds_of
 from headrace.apps.report.ingest.values.levels import level_of
-from headrace.apps.report.ingest.words import keys
 
 #: Fields of `Case` that are taken as they stand.
 TEXTS = (
     *("title", "module", "preconditions", "steps", "expected", "actual"),
     *("executor", "environment", "defect_id", "remark", "error"),
 )
-#: Where the word of a total ends: "合计：2000", "Total (all)".
-_WORD_END = re.compile(r"[:：\d(（=]")
+#: Fields of which totals have numbers at most.
+_DESCRIBING = ("module", "preconditions", "steps", "expected", "actual", "priority")
 
 
 class SheetRows:
@@ -90,14 +88,20 @@ class SheetRows:
             return "repeated_header"
         status = result_of(row, self.header).status
         first = next(text_of(cell) for cell in row if not is_blank(cell))
-        if status is None and _is_total(first):
+        if status is None and is_total(first) and not self._describes(row, 1):
             return "total_row"
         given = {name for name in self._fields if name != "module" and not is_blank(self._cell(row, name))}
         # One cell alone under an id or title is a heading of the rows below, or a note.
-        is_note = status is None and _is_footer(first)
+        is_note = status is None and is_footer(first) and not self._describes(row, 2)
         is_title_alone = given == {"title"} and "case_id" not in self._fields
         says = given & {"case_id", "title"} or status is not None or {"status", "steps"} <= given
         return None if not is_note and (is_title_alone or (says and len(given) > 1)) else "not_a_case"
+
+    def _describes(self, row: Sequence[Cell], least: int) -> bool:
+        """Whether a row whose first word is a total's or a note's describes a test all the same, in so many fields."""
+        texts = [text_of(cell) for cell in row if not is_blank(cell)]
+        fields = [name for name in _DESCRIBING if any(map(str.isalpha, text_of(self._cell(row, name))))]
+        return len(fields) >= least and not any(is_footer(text) or is_total(text) for text in texts[1:])
 
     def _values(self, number: int, row: Sequence[Cell]) -> dict[str, Any]:
         self._report_broken(number, row)
@@ -175,22 +179,3 @@ class SheetRows:
 
 def _at(row: Sequence[Cell], column: Column) -> str:
     return text_of(row[column.index]) if column.index < len(row) else ""
-
-
-def _is_footer(text: str) -> bool:
-    """Return whether a row's first text is a note or a signature below the table.
-
-    >>> _is_footer("审核人：李四"), _is_footer("Note: all is well"), _is_footer("Note is saved")
-    (True, True, False)
-    """
-    before, colon, _ = unicodedata.normalize("NFKC", text).partition(":")
-    return bool(colon) and key_of(before) in keys("footers")
-
-
-def _is_total(text: str) -> bool:
-    """Return whether a row's first text is the word of a total.
-
-    >>> _is_total("合计：2000"), _is_total("Total"), _is_total("Total price is shown")
-    (True, True, False)
-    """
-    return key_of(_WORD_END.split(unicodedata.normalize("NFKC", text), maxsplit=1)[0]) in keys("totals")
