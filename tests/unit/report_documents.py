@@ -12,6 +12,7 @@ from typing import Any
 from headrace.apps.report.charts import build_charts
 from headrace.apps.report.data.cases import (
     Case,
+    DataWarning,
     Ingested,
     ParseIssue,
     SheetReport,
@@ -237,7 +238,7 @@ def validation_of(cases: Sequence[Case], sheet: str) -> ValidationReport:
         ),
         rows=len(cases) + 2, cases=len(cases), rejected=2, missing={"executed_at": undated},
         issues={"unknown_status": 2, "bad_date": 1},
-        warnings=(f"missing_executed_at: {undated} of {len(cases)} cases",) if undated else (),
+        warned=(DataWarning(rule="missing_executed_at", count=undated, of=len(cases)),) if undated else (),
     )  # fmt: skip
 
 

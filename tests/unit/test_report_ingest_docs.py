@@ -58,7 +58,7 @@ def test_units_are_listed() -> None:
         f"{limits.MAX_TEXT:,} characters; the rest",
         f"{limits.MAX_ROWS:,} test cases, elements {limits.MAX_DEPTH} deep",
         f"{delimited.MAX_ROW_CHARS:,} characters and {delimited.MAX_ROW_LINES:,} lines in one row",
-        f"{limits.TIMEOUT:.0f} s; processor time and memory by its size: {limits.child_seconds(0)} s and "
+        f"within {limits.TIMEOUT:.0f} s; processor time and memory by its size: {limits.child_seconds(0)} s and "
         f"{limits.child_memory(0) // limits.MIB} MiB",
         f"first {header.SEARCHED_ROWS} rows, and takes up to {header.MAX_HEADER_ROWS}",
         f"At most {issues.MAX_ISSUES:,} issues",

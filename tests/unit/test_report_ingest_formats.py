@@ -116,3 +116,69 @@ def test_long_traces_are_cut(tmp_path: Path) -> None:
     found = read_file(path)
     assert len(found.cases[0].error) <= limits.MAX_TEXT
     assert found.validation.issues == {"text_cut": 1}
+
+
+@pytest.mark.parametrize(
+    ("case", "status"),
+    [
+        ('status="failed"', "failed"),
+        ('status="FAILED" result="completed"', "failed"),
+        ('result="skipped"', "skipped"),
+        ('status="run" result="completed"', "passed"),
+        ('status="passed"', "passed"),
+        ('result="Success"', "passed"),
+        ('status="blocked"', "blocked"),
+        ('status="inconclusive"', "unknown"),
+        ('status="passed?"', "unknown"),
+        ('status="passed" result="incomplete"', "unknown"),
+        ("", "passed"),
+    ],
+)
+def test_attributes_that_say_how_a_case_ended(case: str, status: str, tmp_path: Path) -> None:
+    """A case is passed only where nothing that it says is anything else."""
+    path = tmp_path / "a.xml"
+    path.write_text(f'<testsuite name="s"><testcase name="a" {case}/></testsuite>')
+    found = read_file(path)
+    assert found.cases[0].status.value == status
+    assert found.validation.issues.get("unknown_status", 0) == (status == "unknown")
+
+
+def test_a_failure_counts_whatever_the_attributes_say(tmp_path: Path) -> None:
+    """And what was skipped did not pass."""
+    path = tmp_path / "a.xml"
+    path.write_text(
+        '<testsuite name="s"><testcase name="a" status="passed"><failure/></testcase>'
+        '<testcase name="b" status="passed"><skipped/></testcase>'
+        '<testcase name="c" status="failed"><skipped/></testcase></testsuite>'
+    )
+    assert [case.status.value for case in read_file(path).cases] == ["failed", "skipped", "failed"]
+
+
+ONE = '<testcase name="a"/>'
+
+
+@pytest.mark.parametrize(
+    ("suites", "warnings"),
+    [
+        (f'<testsuite name="A" errors="1" tests="5"/><testsuite name="B" tests="1">{ONE}</testsuite>',
+         ["A: tests says 5, 0 were read", "A: failures+errors says 1, 0 were read"]),
+        (f'<testsuite name="A" tests="2" failures="0">{ONE}</testsuite>', ["A: tests says 2, 1 were read"]),
+        (f'<testsuite name="A" tests="1" skipped="1">{ONE}</testsuite>', ["A: skipped says 1, 0 were read"]),
+        # What a suite within differs in is told once.
+        (f'<testsuite name="O" tests="3"><testsuite name="I" tests="3">{ONE}</testsuite></testsuite>',
+         ["I: tests says 3, 1 were read"]),
+        (f'<testsuite name="A" tests="9">{ONE}</testsuite>' * 4, ["4 × testsuite: tests says 36, 4 were read"]),
+        # Each of these is a way to count that some runner has.
+        (f'<testsuite name="O" tests="2"><testsuite name="I" tests="2">{ONE}{ONE}</testsuite></testsuite>', []),
+        (f'<testsuite name="O" tests="1">{ONE}<testsuite name="I" tests="2">{ONE}{ONE}</testsuite></testsuite>', []),
+        (f'<testsuite name="A" tests="1" skipped="1">{ONE}<testcase name="b"><skipped/></testcase></testsuite>', []),
+        (f'<testsuite name="A" failures="1" errors="1">{ONE[:-2]}><failure/><error/></testcase></testsuite>', []),
+        (f'<testsuite name="A" tests="many">{ONE}</testsuite>', []),
+    ],
+)  # fmt: skip
+def test_suites_whose_numbers_differ_from_their_cases(suites: str, warnings: list[str], tmp_path: Path) -> None:
+    """A suite that broke before its first case has no other trace."""
+    path = tmp_path / "a.xml"
+    path.write_text(f"<testsuites>{suites}</testsuites>")
+    told = [warning for warning in read_file(path).validation.warnings if warning.startswith("suite_counts")]
+    assert told == [f"suite_counts: {warning}" for warning in warnings]

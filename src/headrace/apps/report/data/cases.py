@@ -98,29 +98,62 @@ class SheetReport(Value):
     #: Header of each column that was understood, by field of Case.
     columns: dict[str, str] = Field(default={})
     ignored_columns: tuple[str, ...] = ()
+    #: Rows that are not empty; where the sheet was used, those of its header are not among them.
     rows: int = 0
     cases: int = 0
+    #: Rows that gave no case, and rows that went on with the case above.
+    rejected: int = 0
+    joined: int = 0
+
+
+class DataWarning(Value):
+    """What of the data belongs on the first screen: outputs put it into the words of their language."""
+
+    #: "unused_sheet", "suite_counts", "missing_" with a field of Case, or a rule of issues.
+    rule: str
+    count: int
+    #: Of how many.
+    of: int = 0
+    #: Of what: "cases" or "failing cases"; of a sheet or suite its name.
+    what: str = "cases"
+
+    def __str__(self) -> str:
+        """Return it as programs and English readers have it: "missing_executed_at: 14 of 120 cases"."""
+        if self.rule == "unused_sheet":
+            return f"{self.rule}: {self.what}, {self.count:,} rows"
+        if self.rule == "suite_counts":
+            return f"{self.rule}: {self.what} says {self.of:,}, {self.count:,} were read"
+        preposition = "of" if self.rule.startswith("missing_") and self.rule != "missing_id" else "in"
+        return f"{self.rule}: {self.count:,} {preposition} {self.of:,} {self.what}"
 
 
 class ValidationReport(Value):
     """How good the data are."""
 
     sheets: tuple[SheetReport, ...] = ()
+    #: Rows of the sheets that were read: cases, rejected and joined ones together.
     rows: int = 0
     cases: int = 0
     #: Rows that gave no case: empty ones are not among them.
     rejected: int = 0
+    #: Rows that went on with the case above.
+    joined: int = 0
     #: Cases without the field, by field of Case: only fields that reports use.
     missing: dict[str, int] = Field(default={})
     #: Count of issues by rule.
     issues: dict[str, int] = Field(default={})
-    #: Short texts for the first screen, such as "missing_executed_at: 14 of 120 cases".
-    warnings: tuple[str, ...] = ()
+    #: For the first screen, the worst first.
+    warned: tuple[DataWarning, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings as short texts."""
+        return tuple(str(one) for one in self.warned)
 
     @property
     def is_incomplete(self) -> bool:
         """Whether figures rest on incomplete data."""
-        return bool(self.warnings)
+        return bool(self.warned)
 
 
 class Ingested(Value):

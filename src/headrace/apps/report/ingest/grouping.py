@@ -7,7 +7,7 @@ from itertools import groupby
 
 from headrace.apps.report.data.cases import Status
 from headrace.apps.report.ingest.cells import Cell, Grid, Rows, is_blank, text_of
-from headrace.apps.report.ingest.header import Column, Header
+from headrace.apps.report.ingest.columns import Column, Header
 from headrace.apps.report.ingest.values.levels import status_of
 
 #: Fields that steps have of their own: their texts are put below each other. Of others the first text counts.

@@ -3,84 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from headrace.apps.report.ingest.cells import Cell, Grid, Rows, is_blank, key_of, text_of
+from headrace.apps.report.ingest.columns import MIN_FIELDS, Column, Gives, Header
 from headrace.apps.report.ingest.filling import filled_head
 from headrace.apps.report.ingest.labels import Meaning, meaning_of
 from headrace.apps.report.ingest.words import meanings
 
 #: Rows in which a header is looked for, and rows that one may take.
 SEARCHED_ROWS, MAX_HEADER_ROWS = 50, 3
-#: A header has at least so many fields, and one of these among them.
-MIN_FIELDS, ANCHORS = 2, frozenset(("case_id", "title", "status"))
+#: Fields of a header below another one.
+_MIN_BELOW = 3
+#: A header has at least `MIN_FIELDS`, and one of these among them.
+ANCHORS = frozenset(("case_id", "title", "status"))
 #: And one of these: a history of versions has numbers, dates and descriptions as well.
 TELLING = frozenset(
     ("status", "steps", "expected", "actual", "preconditions", "priority", "severity", "module", "error")
 )
-
-
-class Gives(StrEnum):
-    """How a column of results counts."""
-
-    #: As one of several rounds: the last that says something is the result.
-    ROUND = "round"
-    #: As a round of those alone that were tested again.
-    RETEST = "retest"
-    #: Its header is the worse one: it can only contradict.
-    OTHER = "other"
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its header as people read it and told apart, the field it gives if it gives one, and its unit."""
-
-    index: int
-    #: A second one of a name has a number behind it, which the label has not.
-    header: str
-    label: str
-    field: str | None = None
-    unit: float | None = None
-    #: None: no results.
-    gives: Gives | None = None
-
-
-@dataclass(frozen=True)
-class Header:
-    """The header of a sheet: its rows from 0, first and last, and its columns."""
-
-    first: int
-    last: int
-    columns: tuple[Column, ...]
-
-    @property
-    def fields(self) -> dict[str, Column]:
-        """The columns that give a field, by field."""
-        return {column.field: column for column in self.columns if column.field}
-
-    @property
-    def rounds(self) -> tuple[Column, ...]:
-        """The columns that give the result, in the order in which they were filled."""
-        ordered = [column for column in self.columns if column.gives is Gives.ROUND]
-        return (*ordered, *(column for column in self.columns if column.gives is Gives.RETEST))
-
-    @property
-    def contradicting(self) -> tuple[Column, ...]:
-        """The columns of results that do not count."""
-        return tuple(column for column in self.columns if column.gives is Gives.OTHER)
-
-    def is_repeated_in(self, row: Sequence[Cell]) -> bool:
-        """Whether a row says what the header says, as printed sheets do on every page."""
-        texts = {column.index: text_of(row[column.index]) for column in self.columns if column.index < len(row)}
-        given = [column for column in self.columns if texts.get(column.index)]
-        same = [column for column in given if _says_same(texts[column.index], column)]
-        return len(same) >= MIN_FIELDS and 2 * len(same) > len(given)
-
-
-def _says_same(text: str, column: Column) -> bool:
-    meaning = meaning_of(text)
-    return text == column.label or (meaning is not None and meaning.field == column.field)
 
 
 def find_header(grid: Grid) -> Header | None:
@@ -99,6 +38,15 @@ def find_header(grid: Grid) -> Header | None:
         return None
     first, depth = -best[2], -best[1]
     return _header(rows, first, depth, grid)
+
+
+def header_at(grid: Grid, row: int) -> Header | None:
+    """Return the header that one row below the first header is; None where it is none."""
+    filled = sum(not is_blank(cell) for cell in grid.rows[row])
+    claims = _claims(grid.rows[row : row + 1], fill=False)
+    # Most of its words stand for something, and more of them than a row of data could have by accident.
+    is_one = len(claims) >= _MIN_BELOW and 2 * len(claims) > filled and _is_enough(set(claims))
+    return _header(grid.rows, row, 1, grid) if is_one else None
 
 
 def _is_enough(fields: set[str]) -> bool:

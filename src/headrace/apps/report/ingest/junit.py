@@ -7,8 +7,9 @@ from typing import Any
 
 from headrace.apps.report.data.cases import Case, Ingested, SheetReport
 from headrace.apps.report.ingest.ids import Ids
-from headrace.apps.report.ingest.issues import IssueBook
+from headrace.apps.report.ingest.issues import IssueBook, Place
 from headrace.apps.report.ingest.junit_cases import JUnitCase, case_of
+from headrace.apps.report.ingest.junit_suites import Suites, suite_warnings
 from headrace.apps.report.ingest.libraries import safe_xml
 from headrace.apps.report.ingest.limits import MAX_DEPTH, MAX_ROWS, MAX_TEXT
 from headrace.apps.report.ingest.refusing import short, unreadable, unsafe
@@ -20,7 +21,8 @@ _ENDINGS = ("failure", "error", "skipped")
 _TEXTS = (*_ENDINGS, "system-out", "system-err")
 #: Attributes that are looked at, with the characters that are kept of each.
 _ATTRIBUTES = {
-    **dict.fromkeys(("name", "classname", "type", "timestamp", "time", "hostname", "status"), 500),
+    **dict.fromkeys(("name", "classname", "type", "timestamp", "time", "hostname", "status", "result"), 500),
+    **dict.fromkeys(("tests", "failures", "errors", "skipped", "disabled"), 20),
     "message": MAX_TEXT,
 }
 #: Columns of sheets that these files do not have.
@@ -48,7 +50,7 @@ class _Target:
     def __init__(self) -> None:
         self.found: list[JUnitCase] = []
         self._path: list[str] = []
-        self._suites: list[dict[str, str]] = []
+        self.suites = Suites()
         self._case: JUnitCase | None = None
         self._text: list[str] | None = None
         self._chars = 0
@@ -62,9 +64,9 @@ class _Target:
         if len(self._path) > MAX_DEPTH:
             raise _TooDeep
         if name in ("testsuites", "testsuite"):
-            self._suites.append(_known(attributes))
+            self.suites.open(_known(attributes))
         elif name == "testcase":
-            self._case = JUnitCase(_known(attributes), list(self._suites[-2:]))
+            self._case = JUnitCase(_known(attributes), self.suites.around())
         elif self._case and name in _TEXTS:
             self._text, self._chars = [], 0
             if name in _ENDINGS:
@@ -83,9 +85,10 @@ class _Target:
             self._case.texts.append((name, "".join(self._text)))
             self._text = None
         if name in ("testsuites", "testsuite"):
-            self._suites.pop()
+            self.suites.close()
         if name == "testcase" and self._case:
             self.found.append(self._case)
+            self.suites.add(self._case)
             self._case = None
             if len(self.found) > MAX_ROWS:
                 raise _TooMany
@@ -103,14 +106,17 @@ def read_junit(path: Path) -> Ingested:
     """Return the test cases of a file. Raises UnsafeFileError for entities, UnreadableFileError for what is no such."""
     book = IssueBook()
     ids = Ids(book)
-    cases: list[Case] = [case_of(one, number, path.stem, ids, book) for number, one in enumerate(_found(path), 1)]
+    target = _taken(path)
+    cases: list[Case] = [case_of(one, number, path.stem, ids, book) for number, one in enumerate(target.found, 1)]
+    for one in target.suites.differing:
+        book.add("suite_counts", Place(path.stem, column=one.attributes), f"{one.suite}: {one.said}, read {one.read}")
     sheet = SheetReport(name=path.stem, used=bool(cases), columns={}, rows=len(cases), cases=len(cases))
-    return Ingested(
-        cases=tuple(cases), issues=book.kept(), validation=validated(cases, [sheet], book, without=_WITHOUT)
-    )
+    also = suite_warnings(target.suites.differing)
+    report = validated(cases, [sheet], book, also=also, without=_WITHOUT)
+    return Ingested(cases=tuple(cases), issues=book.kept(), validation=report)
 
 
-def _found(path: Path) -> list[JUnitCase]:
+def _taken(path: Path) -> _Target:
     xml: Any = safe_xml()
     target = _Target()
     parser = xml.DefusedXMLParser(target=target, forbid_dtd=True)
@@ -132,4 +138,4 @@ def _found(path: Path) -> list[JUnitCase]:
         raise unsafe(path, "it must not declare a document type or entities", what, "Leave it out") from None
     except (ValueError, LookupError) as error:
         raise unreadable(path, "it must be UTF-8 or UTF-16", short(str(error)), "Save it anew as UTF-8") from None
-    return target.found
+    return target

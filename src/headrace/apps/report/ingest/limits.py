@@ -19,8 +19,9 @@ MAX_MERGES = 100_000
 #: What Excel allows in one cell; the rest of a longer text is left out.
 MAX_TEXT = 32_767
 
-#: Seconds in which a workbook is read, or given up.
-TIMEOUT = 60.0
+#: Seconds that a reader waits for the next row of a workbook before it gives up. How long reading may take in all is
+#: told by processor time alone: a busy machine refuses no file.
+TIMEOUT = 120.0
 
 #: Of JUnit files: elements within elements.
 MAX_DEPTH = 50

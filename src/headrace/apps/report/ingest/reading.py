@@ -7,20 +7,24 @@ from pathlib import Path
 
 from headrace.apps.report.data.cases import Case, Ingested, SheetReport
 from headrace.apps.report.ingest.cells import Grid
+from headrace.apps.report.ingest.columns import Header
+from headrace.apps.report.ingest.defect_lists import is_defect_list
 from headrace.apps.report.ingest.delimited import read_delimited
 from headrace.apps.report.ingest.formats import Kind, told_kind
-from headrace.apps.report.ingest.header import Header, find_header
+from headrace.apps.report.ingest.header import find_header
 from headrace.apps.report.ingest.ids import Ids
 from headrace.apps.report.ingest.issues import IssueBook
 from headrace.apps.report.ingest.junit import read_junit
 from headrace.apps.report.ingest.refusing import no_cases
 from headrace.apps.report.ingest.rows import SheetRows
-from headrace.apps.report.ingest.validation import validated
+from headrace.apps.report.ingest.tables import tables_of
+from headrace.apps.report.ingest.validation import unused_warnings, validated
 from headrace.apps.report.ingest.workbooks import check_names, read_workbook
 
 _NO_HEADER = (
     "no row of the first 50 names the fields of test cases: an id, a title or a result, and steps, a module or the like"
 )
+_DEFECTS = "it lists defects: name it to have it read"
 
 
 def read_file(path: Path, *, sheets: Sequence[str] = ()) -> Ingested:
@@ -51,21 +55,27 @@ def _of_grids(grids: Sequence[Grid], wanted: Sequence[str]) -> Ingested:
     ids = Ids(book)
     cases: list[Case] = []
     reports: list[SheetReport] = []
-    rejected = 0
     for grid in grids:
         why_not = _why_not(grid, wanted)
         header = None if why_not else find_header(grid)
-        if header is None:
+        if header and not wanted and is_defect_list(grid, header):
+            why_not = _DEFECTS
+        if header is None or why_not:
             reports.append(_unused(grid, why_not or _NO_HEADER))
             continue
-        rows_of = SheetRows(grid, header, book, ids)
-        found = rows_of.cases()
+        found, report = _read(grid, header, book, ids)
         cases += found
-        rejected += rows_of.rejected
-        reports.append(_report(grid, header, rows_of.rows, len(found)))
-    return Ingested(
-        cases=tuple(cases), issues=book.kept(), validation=validated(cases, reports, book, rejected=rejected)
-    )
+        reports.append(report)
+    also = unused_warnings(grids, reports)
+    return Ingested(cases=tuple(cases), issues=book.kept(), validation=validated(cases, reports, book, also=also))
+
+
+def _read(grid: Grid, header: Header, book: IssueBook, ids: Ids) -> tuple[list[Case], SheetReport]:
+    cases: list[Case] = []
+    parts = [SheetRows(part, head, book, ids) for head, part in tables_of(grid, header)]
+    for part in parts:
+        cases += part.cases()
+    return cases, _report(grid, parts, len(cases))
 
 
 def _why_not(grid: Grid, wanted: Sequence[str]) -> str:
@@ -82,15 +92,19 @@ def _unused(grid: Grid, reason: str) -> SheetReport:
     return SheetReport(name=grid.name, used=False, reason=reason, hidden=grid.hidden, columns={}, rows=rows)
 
 
-def _report(grid: Grid, header: Header, rows: int, cases: int) -> SheetReport:
+def _report(grid: Grid, parts: Sequence[SheetRows], cases: int) -> SheetReport:
+    header = parts[0].header
+    ignored = [column.header for part in parts for column in part.header.columns if column.field is None]
     return SheetReport(
         name=grid.name,
         used=cases > 0,
         reason="" if cases else "there are no cases below its header",
         hidden=grid.hidden,
-        header_rows=tuple(range(header.first + 1, header.last + 2)),
+        header_rows=tuple(row + 1 for part in parts for row in range(part.header.first, part.header.last + 1)),
         columns={field: column.header for field, column in header.fields.items()},
-        ignored_columns=tuple(column.header for column in header.columns if column.field is None),
-        rows=rows,
+        ignored_columns=tuple(dict.fromkeys(ignored)),
+        rows=sum(part.rows for part in parts),
         cases=cases,
+        rejected=sum(part.rejected for part in parts),
+        joined=sum(part.joined for part in parts),
     )

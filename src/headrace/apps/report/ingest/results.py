@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headrace.apps.report.data.cases import FAILING, Status
 from headrace.apps.report.ingest.cells import Cell, is_blank, text_of
-from headrace.apps.report.ingest.header import Column, Gives, Header
+from headrace.apps.report.ingest.columns import Column, Gives, Header
 from headrace.apps.report.ingest.values.levels import status_of
 
 #: Cells of these alone say nothing.

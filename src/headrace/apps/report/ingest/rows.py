@@ -2,68 +2,78 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from headrace.apps.report.data.cases import Case, Source, Status
-from headrace.apps.report.ingest.cells import Broken, Cell, Grid, Rows, is_blank, key_of, text_of
+from headrace.apps.report.ingest.cells import Broken, Cell, Grid, Rows, is_blank, text_of
+from headrace.apps.report.ingest.columns import Column, Header
 from headrace.apps.report.ingest.filling import fill_body, fill_sparse
 from headrace.apps.report.ingest.grouping import grouped, joined, owning
-from headrace.apps.report.ingest.header import Column, Header
 from headrace.apps.report.ingest.ids import Ids
 from headrace.apps.report.ingest.issues import IssueBook, Place
 from headrace.apps.report.ingest.limits import MAX_TEXT
+from headrace.apps.report.ingest.notes import is_footer, is_total
 from headrace.apps.report.ingest.results import result_of
 from headrace.apps.report.ingest.values.dates import is_day_first, values_at, when_of
 from headrace.apps.report.ingest.values.durations import seconds_of
 from headrace.apps.report.ingest.values.levels import level_of
-from headrace.apps.report.ingest.words import keys
 
 #: Fields of `Case` that are taken as they stand.
 TEXTS = (
     *("title", "module", "preconditions", "steps", "expected", "actual"),
     *("executor", "environment", "defect_id", "remark", "error"),
 )
-#: Where the word of a total ends: "合计：2000", "Total (all)".
-_WORD_END = re.compile(r"[:：\d(（=]")
+#: Fields of which totals have numbers at most.
+_DESCRIBING = ("module", "preconditions", "steps", "expected", "actual", "priority")
 
 
 class SheetRows:
-    """The rows of one sheet."""
+    """The rows of one table of a sheet."""
 
     def __init__(self, grid: Grid, header: Header, book: IssueBook, ids: Ids) -> None:
-        self._grid, self._header, self._book, self._ids = grid, header, book, ids
+        self._grid, self.header, self._book, self._ids = grid, header, book, ids
         self._fields = header.fields
         self._day_first = False
-        #: Rows that are not empty, and those of them that gave no case.
-        self.rows = self.rejected = 0
+        #: Rows that are not empty, those of them that gave no case, and those that went on with the case above.
+        self.rows = self.rejected = self.joined = 0
 
     def cases(self) -> list[Case]:
         """Return the cases; what is wrong is put into the book."""
-        start = self._header.last + 1
-        own = owning(self._grid, self._header)
+        start = self.header.last + 1
+        own = owning(self._grid, self.header)
         fill_body(self._grid, start)
         if self._grid.merges is None and "module" in self._fields:
             fill_sparse(self._grid.rows, start, self._fields["module"].index)
         body = self._grid.rows[start:]
         if "executed_at" in self._fields:
             self._day_first = is_day_first(values_at(body, self._fields["executed_at"].index))
-        found = (self._case(number, rows) for number, rows in grouped(self._grid, self._header, own))
+        found = (
+            self._case(number + first, part)
+            for number, rows in grouped(self._grid, self.header, own)
+            for first, part in self._apart(rows)
+        )
         return [case for case in found if case]
 
+    def _apart(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
+        """Yield the rows of a case, apart from a header or total that a page ends with and that names no case."""
+        is_headed = len(rows) > 1 and self._why_not(rows[0]) in ("repeated_header", "total_row")
+        if is_headed:
+            yield 0, rows[:1]
+        yield int(is_headed), rows[int(is_headed) :]
+
     def _case(self, number: int, rows: Rows) -> Case | None:
-        row = joined(rows, self._header)
+        row = joined(rows, self.header)
         if all(is_blank(cell) for cell in row):
             return None
         self.rows += len(rows)
         why_not = self._why_not(row)
         if why_not:
-            self.rejected += 1
+            self.rejected += len(rows)
             shown = " | ".join(text_of(cell) for cell in row if not is_blank(cell))
             self._book.add(why_not, Place(self._grid.name, number), shown)
             return None
+        self.joined += len(rows) - 1
         values = self._values(number, row)
         text = text_of(self._cell(row, "case_id"))
         return Case(
@@ -74,18 +84,24 @@ class SheetRows:
 
     def _why_not(self, row: Sequence[Cell]) -> str | None:
         """Return the rule by which a row is no case; None where it is one."""
-        if self._header.is_repeated_in(row):
+        if self.header.is_repeated_in(row):
             return "repeated_header"
-        status = result_of(row, self._header).status
+        status = result_of(row, self.header).status
         first = next(text_of(cell) for cell in row if not is_blank(cell))
-        if status is None and _is_total(first):
+        if status is None and is_total(first) and not self._describes(row, 1):
             return "total_row"
         given = {name for name in self._fields if name != "module" and not is_blank(self._cell(row, name))}
         # One cell alone under an id or title is a heading of the rows below, or a note.
-        is_note = status is None and _is_footer(first)
+        is_note = status is None and is_footer(first) and not self._describes(row, 2)
         is_title_alone = given == {"title"} and "case_id" not in self._fields
         says = given & {"case_id", "title"} or status is not None or {"status", "steps"} <= given
         return None if not is_note and (is_title_alone or (says and len(given) > 1)) else "not_a_case"
+
+    def _describes(self, row: Sequence[Cell], least: int) -> bool:
+        """Whether a row whose first word is a total's or a note's describes a test all the same, in so many fields."""
+        texts = [text_of(cell) for cell in row if not is_blank(cell)]
+        fields = [name for name in _DESCRIBING if any(map(str.isalpha, text_of(self._cell(row, name))))]
+        return len(fields) >= least and not any(is_footer(text) or is_total(text) for text in texts[1:])
 
     def _values(self, number: int, row: Sequence[Cell]) -> dict[str, Any]:
         self._report_broken(number, row)
@@ -113,7 +129,7 @@ class SheetRows:
             self._book.add(rule, self._place(number, field), text_of(cell))
 
     def _report_broken(self, number: int, row: Sequence[Cell]) -> None:
-        for column in self._header.columns:
+        for column in self.header.columns:
             cell = row[column.index] if column.index < len(row) else None
             if isinstance(cell, Broken):
                 rule = "broken_cell" if cell.text else "formula_without_value"
@@ -126,7 +142,7 @@ class SheetRows:
         return text_of(cell)
 
     def _result(self, number: int, row: Sequence[Cell]) -> Status:
-        status, column, differing = result_of(row, self._header)
+        status, column, differing = result_of(row, self.header)
         if column and differing:
             self._book.add("differing_results", Place(self._grid.name, number, column.header), differing)
         cell = row[column.index] if column and column.index < len(row) else None
@@ -157,28 +173,9 @@ class SheetRows:
         return found
 
     def _extra(self, row: Sequence[Cell]) -> dict[str, str]:
-        columns = (column for column in self._header.columns if column.field is None)
+        columns = (column for column in self.header.columns if column.field is None)
         return {column.header: text for column in columns if (text := _at(row, column))}
 
 
 def _at(row: Sequence[Cell], column: Column) -> str:
     return text_of(row[column.index]) if column.index < len(row) else ""
-
-
-def _is_footer(text: str) -> bool:
-    """Return whether a row's first text is a note or a signature below the table.
-
-    >>> _is_footer("审核人：李四"), _is_footer("Note: all is well"), _is_footer("Note is saved")
-    (True, True, False)
-    """
-    before, colon, _ = unicodedata.normalize("NFKC", text).partition(":")
-    return bool(colon) and key_of(before) in keys("footers")
-
-
-def _is_total(text: str) -> bool:
-    """Return whether a row's first text is the word of a total.
-
-    >>> _is_total("合计：2000"), _is_total("Total"), _is_total("Total price is shown")
-    (True, True, False)
-    """
-    return key_of(_WORD_END.split(unicodedata.normalize("NFKC", text), maxsplit=1)[0]) in keys("totals")

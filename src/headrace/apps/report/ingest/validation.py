@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from headrace.apps.report.data.cases import Case, SheetReport, Status, ValidationReport
+from headrace.apps.report.data.cases import Case, DataWarning, SheetReport, Status, ValidationReport
+from headrace.apps.report.ingest.cells import Grid, is_blank
 from headrace.apps.report.ingest.issues import IssueBook
 
 #: Fields that reports use, of every case …
@@ -31,10 +32,10 @@ def validated(
     sheets: Sequence[SheetReport],
     book: IssueBook,
     *,
-    rejected: int = 0,
+    also: Sequence[DataWarning] = (),
     without: frozenset[str] = frozenset(),
 ) -> ValidationReport:
-    """Return the report of what was read. Fields `without` are none that the format could give."""
+    """Return the report of what was read. Warnings `also` come first; fields `without` the format cannot give."""
     failing = [case for case in cases if case.fails]
     groups = dict.fromkeys(USED, cases) | dict.fromkeys(USED_OF_FAILING, failing)
     missing = {
@@ -42,30 +43,47 @@ def validated(
         for name, group in groups.items()
         if name not in without and (count := sum(_lacks(case, name) for case in group))
     }
-    warnings = _missing_warnings(missing, len(cases), len(failing)) + _issue_warnings(book, len(cases))
+    of_issues = _issue_warnings(book, len(cases))
+    differing = [one for one in of_issues if one.rule == "differing_results"]
+    others = [one for one in of_issues if one.rule != "differing_results"]
     return ValidationReport(
         sheets=tuple(sheets),
-        rows=sum(sheet.rows for sheet in sheets),
+        rows=sum(sheet.cases + sheet.rejected + sheet.joined for sheet in sheets),
         cases=len(cases),
-        rejected=rejected,
+        rejected=sum(sheet.rejected for sheet in sheets),
+        joined=sum(sheet.joined for sheet in sheets),
         missing=missing,
         issues=dict(sorted(book.counts.items())),
-        warnings=tuple(warnings),
+        warned=(*also, *differing, *_missing_warnings(missing, len(cases), len(failing)), *others),
     )
 
 
-def _missing_warnings(missing: Mapping[str, int], cases: int, failing: int) -> list[str]:
+def unused_warnings(grids: Iterable[Grid], sheets: Sequence[SheetReport]) -> list[DataWarning]:
+    """Return a warning for each sheet that was looked at and not used; words in one column are notes, and no table."""
+    tables = {grid.name for grid in grids if _is_table(grid)}
+    return [
+        DataWarning(rule="unused_sheet", count=sheet.rows, what=sheet.name)
+        for sheet in sheets
+        if not sheet.used and sheet.name in tables
+    ]
+
+
+def _is_table(grid: Grid) -> bool:
+    return any(sum(not is_blank(cell) for cell in row) > 1 for row in grid.rows)
+
+
+def _missing_warnings(missing: Mapping[str, int], cases: int, failing: int) -> list[DataWarning]:
     found = []
     for name, count in missing.items():
         whole, noun = (cases, "cases") if name in USED else (failing, "failing cases")
         if count >= WARN_MISSING * whole:
-            found.append(f"missing_{name}: {count:,} of {whole:,} {noun}")
+            found.append(DataWarning(rule=f"missing_{name}", count=count, of=whole, what=noun))
     return found
 
 
-def _issue_warnings(book: IssueBook, cases: int) -> list[str]:
+def _issue_warnings(book: IssueBook, cases: int) -> list[DataWarning]:
     return [
-        f"{rule}: {count:,} in {cases:,} cases"
+        DataWarning(rule=rule, count=count, of=cases)
         for rule, share in WARN_ISSUES.items()
         if (count := book.counts.get(rule, 0)) and count >= share * cases
     ]

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from threading import Timer
-from typing import Any
+from threading import Event, Thread
+from time import monotonic
+from typing import IO, Any
 
 from headrace.apps.report.ingest import limits, sheet_child
 from headrace.apps.report.ingest.cells import Broken, Cell, Grid, Rows
@@ -46,6 +47,37 @@ def check_names(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None
         raise no_cases(path, f"there is no sheet {short(unknown[0])!r}", f"the sheets {named}", "Name one of these")
 
 
+class _Watch:
+    """Ends a process that lets its reader wait too long; the time that the reader takes for itself is none of its."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        #: None: nobody waits.
+        self._since: float | None = None
+        self._ended = Event()
+        Thread(target=self._look, args=(limits.TIMEOUT,), daemon=True).start()
+
+    def lines(self, out: IO[bytes]) -> Iterator[bytes]:
+        """Yield the lines that the process writes."""
+        while True:
+            self._since = monotonic()
+            line = out.readline()
+            self._since = None
+            if not line:
+                return
+            yield line
+
+    def end(self) -> None:
+        """Look no more."""
+        self._ended.set()
+
+    def _look(self, most: float) -> None:
+        while not self._ended.wait(min(1.0, most / 4)):
+            since = self._since
+            if since is not None and monotonic() - since > most:
+                self._child.kill()
+
+
 @contextmanager
 def _answers(how: dict[str, Any]) -> Iterator[Iterator[Any]]:
     """Give what a process answers, line by line; it has ended when the block has."""
@@ -54,20 +86,18 @@ def _answers(how: dict[str, Any]) -> Iterator[Iterator[Any]]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as child:
         assert child.stdin and child.stdout
-        timer = Timer(limits.TIMEOUT, child.kill)
-        timer.daemon = True
-        timer.start()
+        watch = _Watch(child)
         try:
             with suppress(BrokenPipeError):
                 child.stdin.write(json.dumps(how).encode() + b"\n")
                 child.stdin.close()
-            yield _parsed(child.stdout)
+            yield _parsed(watch.lines(child.stdout))
         finally:
-            timer.cancel()
+            watch.end()
             child.kill()
 
 
-def _parsed(lines: Any) -> Iterator[Any]:
+def _parsed(lines: Iterator[bytes]) -> Iterator[Any]:
     for line in lines:
         # A process that was ended may have written half of a line.
         with suppress(ValueError):

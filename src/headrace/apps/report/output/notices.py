@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from headrace.apps.report.data.cases import Status
+from headrace.apps.report.data.cases import DataWarning, Status
 from headrace.apps.report.data.document import ReportDocument
+from headrace.apps.report.ingest.validation import WARN_ISSUES
 from headrace.apps.report.output.view import View
 from headrace.apps.report.output.wording import Wording
 from headrace.apps.report.stats import check_reconciled
 
 #: Warnings on the first screen; the others are under data quality.
 MOST_WARNINGS = 6
-_MISSING = re.compile(r"missing_(\w+): (\d+) of (\d+) cases")
+_OF_UNKNOWN = ("missing_status", "unknown_status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,13 @@ def _contradictions(view: View) -> Notice | None:
 
 def _data(view: View) -> Notice | None:
     word, validation = view.word, view.document.validation
-    lines = [_told(warning, word) for warning in validation.warnings]
-    if validation.rejected:
-        lines.append(word("warning.rejected", count=validation.rejected))
+    lines = []
     if unknown := view.stats.by_status[Status.UNKNOWN]:
-        lines.append(word("warning.unknown", count=unknown))
+        lines.append(word("warning.unknown", count=f"{unknown:,}"))
+    if validation.rejected:
+        lines.append(word("warning.rejected", count=f"{validation.rejected:,}"))
+    # The first line tells of every result that is not known.
+    lines += [_told(one, word) for one in validation.warned if not (unknown and one.rule in _OF_UNKNOWN)]
     if not lines:
         return None
     if len(lines) > MOST_WARNINGS:
@@ -80,9 +82,12 @@ def _data(view: View) -> Notice | None:
     return Notice("data", word("warning.data"), tuple(lines))
 
 
-def _told(warning: str, word: Wording) -> str:
-    """Return a warning of the reading in the language of the report, where it is of the kind that most are."""
-    lacks = _MISSING.fullmatch(warning)
-    if lacks is None:
-        return warning
-    return word("warning.missing", field=word.label("column", lacks[1]), missing=lacks[2], of=lacks[3])
+def _told(warning: DataWarning, word: Wording) -> str:
+    """Return a warning of the reading in the language of the report."""
+    count, of = f"{warning.count:,}", f"{warning.of:,}"
+    if warning.rule in ("unused_sheet", "suite_counts"):
+        return word(f"warning.{warning.rule}", name=warning.what, count=count, of=of)
+    if warning.rule in WARN_ISSUES:
+        return word("warning.issues", rule=word(f"issue.{warning.rule}"), count=count, of=of)
+    key = "warning.missing_failing" if warning.what == "failing cases" else "warning.missing"
+    return word(key, field=word.label("column", warning.rule.removeprefix("missing_")), missing=count, of=of)

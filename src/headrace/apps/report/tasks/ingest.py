@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from headrace.apps.report import shelf, stages
-from headrace.apps.report.data.cases import Ingested, ParseIssue, ValidationReport
+from headrace.apps.report.data.cases import Ingested, ValidationReport
 from headrace.apps.report.data.kinds import CASES, ISSUES, PREVIOUS
 from headrace.apps.report.ingest.reading import read_file
 from headrace.apps.report.opening import IO, IO_TIME, Q_IO, app
@@ -29,19 +29,16 @@ async def ingest_and_normalize(
         "validation_report_ref": await shelf.put(found.validation, ValidationReport, key=key),
         "previous_ref": None if previous is None else await shelf.put(previous, PREVIOUS, key=key),
     }
-    return _result(job_id, found, artifacts).model_dump(mode="json")
+    return result_of(job_id, found, artifacts).model_dump(mode="json")
 
 
-def _result(job_id: str, found: Ingested, artifacts: dict[str, Any]) -> StageResult:
+def result_of(job_id: str, found: Ingested, artifacts: dict[str, Any]) -> StageResult:
+    """Return what the stage says of a file that was read."""
     metrics: dict[str, int | float] = {
-        "rows": found.validation.rows, "cases": len(found.cases), "issues": _count(found.issues),
+        "rows": found.validation.rows, "cases": len(found.cases), "issues": sum(found.validation.issues.values()),
         "rejected": found.validation.rejected,
     }  # fmt: skip
     return StageResult(
         job_id=job_id, stage=stages.INGEST, artifacts=artifacts, metrics=metrics,
         warnings=found.validation.warnings, next_inputs={"cases_ref": artifacts["normalized_cases_ref"]},
     )  # fmt: skip
-
-
-def _count(issues: tuple[ParseIssue, ...]) -> int:
-    return len(issues)
