@@ -23,7 +23,7 @@ _MERGE = (
 )
 _SUMMARY = (
     "You name one cluster of failed test cases. `name`: at most 80 characters. `commonality`: what the cases have in "
-    "common, in one or two sentences. `systemic_risk`: what this may mean for the product. `evidence`: ids of cases "
+    "common, in short. `systemic_risk`: what this may mean for the product. `evidence`: ids of cases "
     "from the card that show it. State no number that the card does not have, neither in digits nor in words. "
     "{rule} {language}"
 )
@@ -76,7 +76,7 @@ def summary_prompt(card: dict[str, Any]) -> str:
 def is_founded(answer: SummaryAnswer, cluster: Cluster, card: dict[str, Any]) -> bool:
     """Whether a summary may stand: it cites a case of its cluster, and has no number that its card lacks."""
     cites, ids = _evidence(answer, cluster), frozenset(cluster.case_ids)
-    grounds = Grounds.of([card, {"module_count": len(cluster.modules)}])
+    grounds = Grounds.of([card, {"module_count": len(cluster.modules)}], may_quote=True)
     texts = (answer.name, answer.commonality, answer.systemic_risk)
     return bool(cites) and all(grounds.allow(text, ids, cites) for text in texts)
 

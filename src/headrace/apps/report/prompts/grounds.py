@@ -2,7 +2,7 @@
 
 A number may be said if it is one of those that were counted. Digits in texts of the data (a status of HTTP, a limit of
 seconds, a name) may be repeated as what they are there, and not as a count, a share or a sum of money: "HTTP 500" may
-stand where "500 of 600 cases" may not.
+stand where "500 of 600 cases" may not. Where the data are one failure, its own words may be quoted, counts and all.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _COUNT_BEHIND = re.compile(
 )
 #: A name that ends in digits or has some: TC-99, P0, UTF-8, USD9000.
 _NAME = re.compile(r"(?<![A-Za-z0-9_])(?=[A-Za-z_./-]*\d)[A-Za-z][A-Za-z0-9_]*(?:[-./][A-Za-z0-9_]+)*")
+#: A word, or a sign of Chinese.
+_WORD = re.compile(r"[a-z0-9_]+|[^\W\d_]")
 #: Digits of an id by themselves, where the words before say that they are one.
 _CASE = r"\b(?:cases?|tests?|ids?|no\.)[\s:#]*|#|用例|编号"
 
@@ -42,10 +44,12 @@ class Grounds:
     #: Digits and names in texts of the data.
     digits: frozenset[Decimal]
     names: frozenset[str]
+    #: Numbers with the words beside them that may be quoted.
+    quotes: frozenset[tuple[str, str, str]]
 
     @classmethod
-    def of(cls, data: Any) -> Grounds:
-        """Return what data allow: those that the model was shown."""
+    def of(cls, data: Any, *, may_quote: bool = False) -> Grounds:
+        """Return what data allow: those that the model was shown. `may_quote`: also counts that their texts tell of."""
         counted, percents, texts = set[Decimal](), set[Decimal](), list[str]()
         for name, value in _leaves(data):
             if isinstance(value, str):
@@ -56,9 +60,10 @@ class Grounds:
                 counted.add(_exact(value))
         names = {name for text in texts for name in _NAME.findall(text)}
         # The digits of a name are no number.
-        said = (one.value for text in texts for one in numbers_in(_NAME.sub(" ", text)))
-        digits = frozenset(value for value in said if value is not None)
-        return cls(frozenset(counted), frozenset(percents), digits, frozenset(names))
+        said = [(one, text) for text in (_NAME.sub(" ", text) for text in texts) for one in numbers_in(text)]
+        digits = frozenset(one.value for one, _ in said if one.value is not None)
+        quotes = frozenset(_in_context(one, text) for one, text in said if may_quote)
+        return cls(frozenset(counted), frozenset(percents), digits, frozenset(names), quotes)
 
     def allow(self, text: str, ids: Collection[str] = (), cites: Sequence[str] = ()) -> bool:
         """Whether a text has only numbers and names with digits that may be said.
@@ -72,6 +77,8 @@ class Grounds:
         return all(self._allows(said, rest) for said in numbers_in(rest))
 
     def _allows(self, said: Said, text: str) -> bool:
+        if _in_context(said, text) in self.quotes:
+            return True
         if said.value is None:
             return False
         if said.is_percent:
@@ -93,6 +100,12 @@ def _leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, name)
     elif isinstance(data, str | int | float) and not isinstance(data, bool):
         yield name, data
+
+
+def _in_context(said: Said, text: str) -> tuple[str, str, str]:
+    """Return a number with the words before and behind it; signs between them are no words."""
+    before, behind = _WORD.findall(text[: said.start][-40:]), _WORD.search(text, said.end)
+    return before[-1] if before else "", text[said.start : said.end], behind.group() if behind else ""
 
 
 def _exact(value: float) -> Decimal:
