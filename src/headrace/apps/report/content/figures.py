@@ -25,7 +25,7 @@ def figures_for(found: Found) -> dict[str, Any]:
         "execution_rate_percent": stats.rates.execution_rate.percent,
         "verdict": stats.gate.verdict,
         "unmet_criteria": [
-            {"name": one.name, "wanted": one.wanted, "actual": one.actual, "unit": one.unit}
+            {"name": one.name, "wanted": one.wanted, "actual": one.actual, "unit": one.unit, "of": list(one.priorities)}
             for one in stats.gate.criteria
             if one.met is False
         ],

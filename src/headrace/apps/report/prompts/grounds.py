@@ -28,6 +28,7 @@ _COUNT_BEHIND = re.compile(
 )
 #: A name that ends in digits or has some: TC-99, P0, UTF-8, USD9000.
 _NAME = re.compile(r"(?<![A-Za-z0-9_])(?=[A-Za-z_./-]*\d)[A-Za-z][A-Za-z0-9_]*(?:[-./][A-Za-z0-9_]+)*")
+_DIGIT = re.compile(r"\d")
 #: A word, or a sign of Chinese.
 _WORD = re.compile(r"[a-z0-9_]+|[^\W\d_]")
 #: Digits of an id by themselves, where the words before say that they are one.
@@ -58,7 +59,7 @@ class Grounds:
                 percents.add(_exact(value))
             else:
                 counted.add(_exact(value))
-        names = {name for text in texts for name in _NAME.findall(text)}
+        names = {part for text in texts for name in _NAME.findall(text) for part in (name, *re.split("[./]", name))}
         # The digits of a name are no number.
         said = [(one, text) for text in (_NAME.sub(" ", text) for text in texts) for one in numbers_in(text)]
         digits = frozenset(one.value for one, _ in said if one.value is not None)
@@ -71,10 +72,15 @@ class Grounds:
         `ids`: of all that may be named, `cites`: those that the text rests on.
         """
         told = unicodedata.normalize("NFKC", _without(cites, text))
-        if any(name not in ids and normal(name) not in self.names for name in _NAME.findall(told)):
+        if not all(self._may_name(name, ids) for name in _NAME.findall(told)):
             return False
         rest = normal(_NAME.sub(" ", told))
         return all(self._allows(said, rest) for said in numbers_in(rest))
+
+    def _may_name(self, name: str, ids: Collection[str]) -> bool:
+        if name in ids or normal(name) in self.names or not _DIGIT.search(name):
+            return True
+        return "/" in name and all(self._may_name(part, ids) for part in name.split("/"))
 
     def _allows(self, said: Said, text: str) -> bool:
         if _in_context(said, text) in self.quotes:
