@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from headrace import NodeState, RunState
 from headrace.apps.report import stages
+from headrace.apps.report.content.figures import figures_for
 from headrace.apps.report.content.found import Found
 from headrace.apps.report.content.template import template_content
 from headrace.apps.report.data.cases import Case, ValidationReport
@@ -19,6 +21,7 @@ from headrace.apps.report.data.content import Sentence
 from headrace.apps.report.job import Job
 from headrace.apps.report.model_watch import FAILURES, PATIENCE, PROBE, ModelAwayError, ModelWatch
 from headrace.apps.report.progress import ReportProgress, look_at, progress_document
+from headrace.apps.report.prompts.content import ContentAnswer, SentenceAnswer, checked
 from headrace.apps.report.stages import StageResult
 from headrace.apps.report.stats import Stats
 from headrace.apps.report.tasks.defects import LEAST, MOST, MOST_IN_ONE, split
@@ -195,16 +198,21 @@ async def test_a_stage_that_ended_without_some_answers_says_so_while_others_go_o
     assert (datetime.now(UTC) - told.updated_at).total_seconds() < 60
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("count", [0, 1, 120])
-def test_every_sentence_of_the_template_cites_what_there_is(lang: Any, count: int) -> None:
-    """Ids of cases and clusters of this very report; of no cases there is nothing to cite."""
+def found_of(lang: Any, count: int) -> Found:
+    """What the stages found of so many cases."""
     document = document_of(lang, count)
-    found = Found(
+    return Found(
         results={"x": StageResult(job_id="J1", stage="x")}, cases=document.cases, issues=document.issues,
         validation=ValidationReport(), assignments=document.assignments,
         counted=Stats.model_validate(document.stats), defects=document.defects, grouped=document.clusters,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("count", [0, 1, 120])
+def test_every_sentence_of_the_template_cites_what_there_is(lang: Any, count: int) -> None:
+    """Ids of cases and clusters of this very report; of no cases there is nothing to cite."""
+    found = found_of(lang, count)
     told = template_content(found, lang)
     sentences: list[Sentence] = [*told.objective_and_scope, *told.conclusions, *told.risks]
     sentences += [one for some in told.modules.values() for one in some]
@@ -213,3 +221,26 @@ def test_every_sentence_of_the_template_cites_what_there_is(lang: Any, count: in
     for one in sentences:
         assert set(one.cites) <= found.ids, one
         assert bool(one.cites) == (count > 0), one
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_what_code_says_of_the_figures_a_model_may_say_too(lang: Any) -> None:
+    """The template's sentences about counts, rates, clusters and modules stand; with another count none does."""
+    found = found_of(lang, 120)
+    figures, template = figures_for(found), template_content(found, lang)
+    shown = ContentAnswer.model_validate({
+        "objective_and_scope": _told(template.objective_and_scope), "conclusions": _told(template.conclusions),
+        "risks": [],
+        "modules": [{"module": name, **one} for name, some in template.modules.items() for one in _told(some)],
+    })  # fmt: skip
+    kept = checked(shown, figures, found.ids, template)
+    assert (kept.left_out, kept.by_model) == (0, True)
+    more = [
+        {"text": one["text"] + " 977 个用例 / 977 cases.", "cites": one["cites"]} for one in _told(template.conclusions)
+    ]
+    worse = shown.model_copy(update={"conclusions": [SentenceAnswer.model_validate(one) for one in more]})
+    assert checked(worse, figures, found.ids, template).left_out == len(more) > 0
+
+
+def _told(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
+    return [{"text": one.text, "cites": list(one.cites)} for one in sentences]

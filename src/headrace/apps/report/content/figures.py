@@ -19,16 +19,19 @@ def figures_for(found: Found) -> dict[str, Any]:
     stats = found.stats
     return {
         "cases": stats.total,
+        "failing": stats.failing,
         "by_status": stats.by_status,
         "pass_rate_of_executed_percent": stats.rates.pass_rate_of_executed.percent,
         "execution_rate_percent": stats.rates.execution_rate.percent,
         "verdict": stats.gate.verdict,
         "unmet_criteria": [
-            {"name": one.name, "wanted": one.wanted, "actual": one.actual}
+            {"name": one.name, "wanted": one.wanted, "actual": one.actual, "unit": one.unit, "of": list(one.priorities)}
             for one in stats.gate.criteria
             if one.met is False
         ],
+        "module_count": len(stats.modules),
         "modules": _modules(found),
+        "cluster_count": len(found.clusters),
         "clusters": _clusters(found),
         "worst_cases": _cases(found),
         "warnings": list(found.validation.warnings),
@@ -43,7 +46,7 @@ def _modules(found: Found) -> list[dict[str, Any]]:
             failing.setdefault(where.get(case.case_id, ""), []).append(case.case_id)
     return [
         {
-            "module": split.name, "cases": split.total, "by_status": split.by_status,
+            "module": split.name, "cases": split.total, "failing": split.failing, "by_status": split.by_status,
             "failing_cases": failing.get(split.name, [])[:MOST_OF_MODULE],
         }
         for split in found.stats.modules[:MOST_MODULES]

@@ -12,6 +12,7 @@ from headrace.apps.report.data.base import Value
 from headrace.apps.report.data.clusters import Cluster
 from headrace.apps.report.data.document import Lang
 from headrace.apps.report.prompts import DATA_RULE, LANGUAGE, clipped, fenced
+from headrace.apps.report.prompts.grounds import Grounds
 
 #: Clusters that one question compares, and clusters that are summarised: the largest.
 MOST_CARDS = 30
@@ -22,8 +23,9 @@ _MERGE = (
 )
 _SUMMARY = (
     "You name one cluster of failed test cases. `name`: at most 80 characters. `commonality`: what the cases have in "
-    "common, in one or two sentences. `systemic_risk`: what this may mean for the product. `evidence`: ids of cases "
-    "from the card that show it. State no number that the card does not have. {rule} {language}"
+    "common, in short. `systemic_risk`: what this may mean for the product. `evidence`: ids of cases "
+    "from the card that show it. State no number that the card does not have, neither in digits nor in words. "
+    "{rule} {language}"
 )
 
 
@@ -71,9 +73,12 @@ def summary_prompt(card: dict[str, Any]) -> str:
     return f"{fenced(json.dumps(card, ensure_ascii=False, sort_keys=True))}\nWhat do these failures have in common?"
 
 
-def is_founded(answer: SummaryAnswer, cluster: Cluster) -> bool:
-    """Whether a summary may stand: it cites a case of its cluster."""
-    return bool(_evidence(answer, cluster))
+def is_founded(answer: SummaryAnswer, cluster: Cluster, card: dict[str, Any]) -> bool:
+    """Whether a summary may stand: it cites a case of its cluster, and has no number that its card lacks."""
+    cites, ids = _evidence(answer, cluster), frozenset(cluster.case_ids)
+    grounds = Grounds.of([card, {"module_count": len(cluster.modules)}], may_quote=True)
+    texts = (answer.name, answer.commonality, answer.systemic_risk)
+    return bool(cites) and all(grounds.allow(text, ids, cites) for text in texts)
 
 
 def summarised(cluster: Cluster, answer: SummaryAnswer) -> Cluster:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,16 +11,17 @@ from pydantic import BaseModel, Field
 from headrace.apps.report.data.content import Content, Sentence
 from headrace.apps.report.data.document import Lang
 from headrace.apps.report.prompts import DATA_RULE, LANGUAGE, fenced
+from headrace.apps.report.prompts.claims import is_refuted
+from headrace.apps.report.prompts.grounds import Grounds
 
 MAX_TOKENS = 2_000
 _SYSTEM = (
     "You write the analysis of a test report from figures that code has counted. Each sentence cites in `cites` the "
     "ids of cases or clusters that it rests on; ids are those of the data, and a sentence without one is thrown away. "
-    "Use no number that the data do not have. `objective_and_scope`: what was tested. `conclusions`: what the "
-    "results say, worst first. `risks`: what remains open. `modules`: a sentence for each module with failures. "
-    "{rule} {language}"
+    "Use no number that the data do not have, neither in digits nor in words, and work none out. "
+    "`objective_and_scope`: what was tested. `conclusions`: what the results say, worst first. `risks`: what remains "
+    "open. `modules`: a sentence for each module with failures. {rule} {language}"
 )
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_.])\d+(?:[.,]\d+)*%?")
 
 
 class SentenceAnswer(BaseModel):
@@ -61,10 +61,10 @@ def prompt_of(figures: Mapping[str, Any]) -> str:
 def checked(answer: ContentAnswer, figures: Mapping[str, Any], known: frozenset[str], template: Content) -> Content:
     """Return what may stand of an answer; a section of which nothing may stand is the template's.
 
-    `known`: ids of all cases and clusters. A sentence stands if it cites one of these, and has no number that the
-    figures lack.
+    `known`: ids of all cases and clusters. A sentence stands if it cites one of these, has no number that was not
+    counted, and claims nothing that the figures refute.
     """
-    sieve = _Sieve(known, _numbers(json.dumps(figures, ensure_ascii=False)))
+    sieve = _Sieve(figures, known)
     modules: dict[str, tuple[Sentence, ...]] = {}
     for one in answer.modules:
         if one.module not in template.modules:
@@ -85,8 +85,10 @@ def checked(answer: ContentAnswer, figures: Mapping[str, Any], known: frozenset[
 class _Sieve:
     """Lets sentences through that rest on something."""
 
-    def __init__(self, known: frozenset[str], numbers: frozenset[str]) -> None:
-        self._known, self._numbers = known, numbers
+    def __init__(self, figures: Mapping[str, Any], known: frozenset[str]) -> None:
+        self._known, self._grounds = known, Grounds.of(figures)
+        self._failing = {one["module"]: one["failing"] for one in figures["modules"]} | {"": figures["failing"]}
+        self._is_passed = figures["verdict"] == "pass"
         self.let_through = self.left_out = 0
 
     def kept(self, sentences: Iterable[SentenceAnswer | ModuleAnswer]) -> tuple[Sentence, ...]:
@@ -94,33 +96,14 @@ class _Sieve:
         found = []
         for one in sentences:
             cites = tuple(dict.fromkeys(cite for cite in one.cites if cite in self._known))
-            if cites and _numbers(_without(cites, one.text)) <= self._numbers:
+            if self._stands(one.text, cites):
                 found.append(Sentence(text=one.text.strip(), cites=cites))
             else:
                 self.left_out += 1
         self.let_through += len(found)
         return tuple(found)
 
-
-def _without(ids: Iterable[str], text: str) -> str:
-    """Return a text without ids, where they stand by themselves: the 1 of "15 cases" is no case "1".
-
-    >>> _without(["TC-1", "1"], "TC-1, TC-12 and 15 others")
-    ', TC-12 and 15 others'
-    """
-    anyone = "|".join(re.escape(one) for one in sorted(ids, key=len, reverse=True))
-    return re.sub(rf"(?<![A-Za-z0-9_.-])(?:{anyone})(?![A-Za-z0-9_-]|[.,]\d|\s*%)", "", text)
-
-
-def _numbers(text: str) -> frozenset[str]:
-    """Return the numbers in a text, without signs of per cent.
-
-    >>> sorted(_numbers("12 of 40 (30.0%) fail"))
-    ['12', '30', '40']
-    """
-    return frozenset(_plain(found) for found in _NUMBER.findall(text))
-
-
-def _plain(number: str) -> str:
-    digits = number.rstrip("%").replace(",", "")
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+    def _stands(self, text: str, cites: tuple[str, ...]) -> bool:
+        if not cites or not self._grounds.allow(text, self._known, cites):
+            return False
+        return not is_refuted(text, failing=self._failing, is_passed=self._is_passed)

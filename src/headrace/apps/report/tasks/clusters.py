@@ -89,7 +89,7 @@ async def summarize_cluster(job_id: str, payload_ref: dict[str, Any], ctx: Conte
     card, cluster = work.cards[name], work.clusters[name]
     question = Question(
         prompts.SummaryAnswer, prompts.summary_system(work.lang), prompts.summary_prompt(card), prompts.SUMMARY_TOKENS,
-        is_founded=lambda answer: prompts.is_founded(answer, cluster),
+        is_founded=lambda answer: prompts.is_founded(answer, cluster, card),
     )  # fmt: skip
     found = await ask(question, ctx)
     return {"summary": found.value.model_dump(mode="json"), "usage": usage_of(found)}
