@@ -32,8 +32,9 @@ async def farm_findings(stores: Stores, settings: Settings) -> list[Finding]:
     unserved = sorted(name for name in waiting if settings.executor_of(name) == CELERY and name not in served)
     if unserved:
         return [Finding("celery", Status.WARN, _unserved(name), f"{START} --queue {name}") for name in unserved]
-    slots = sum(worker.slots for worker in workers)
-    return [Finding("celery", Status.OK, f"{len(workers)} workers are alive, {slots} slots in all")]
+    open_ones = [worker for worker in workers if not worker.closing]
+    slots = sum(worker.slots for worker in open_ones)
+    return [Finding("celery", Status.OK, f"{len(open_ones)} workers are alive, {slots} slots in all")]
 
 
 def _unserved(queue: str) -> str:
