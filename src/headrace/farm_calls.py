@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import math
 import os
@@ -21,7 +22,7 @@ from headrace.engine.shift import UNKNOWN_TASK_DELAY
 from headrace.engine.workflows.patience import AGAIN
 from headrace.engine.workflows.remote import join_run
 from headrace.model.errors import FenceLostError, HeadraceError, StoreUnavailableError
-from headrace.model.farm import Begun, Fence, begun_step, ended_step, own_steps, paid_step
+from headrace.model.farm import BEGUN, ENDED, PAID, Begun, Fence, own_steps, stored_sign
 from headrace.model.job import ClaimedJob, Completion, JobState
 from headrace.ports.wire import encode_completion
 from headrace.wiring.farm import compose_farm
@@ -89,8 +90,8 @@ class FarmCalls:
             job = await self._begin(fence)
             completion = None if job is None else await self._run(fence, job)
             if completion is not None:
-                text = encode_completion(completion).decode()
-                await self._store(fence, ended_step(fence.attempt), text, RECORD_SECONDS)
+                kept = {"attempt": fence.attempt, **json.loads(encode_completion(completion))}
+                await self._store(fence, ENDED, json.dumps(kept), RECORD_SECONDS)
         except FenceLostError:
             LOG.info("attempt %d of job %s does not own it any more", fence.attempt, fence.job)
         except StoreUnavailableError as error:
@@ -108,9 +109,9 @@ class FarmCalls:
             return None
         # Before its first attempt a job has none worth a question.
         steps = 0 if job.attempt == 1 else own_steps(await jobs.load_steps(job.id))
-        sign = Begun(self.worker, os.getpid(), time.time(), uuid4().hex, steps)
-        stored = await self._store(fence, begun_step(job.attempt), sign.text, BEGIN_SECONDS)
-        if Begun.parse(stored).sign != sign.sign:
+        sign = Begun(self.worker, os.getpid(), time.time(), uuid4().hex, job.attempt, steps)
+        stored = await self._store(fence, BEGUN, sign.text, BEGIN_SECONDS)
+        if stored_sign(stored) != sign.sign:
             LOG.info("a second message: attempt %d of job %s has begun elsewhere, or was given up", job.attempt, job.id)
             return None
         return job
@@ -172,8 +173,8 @@ class FarmCalls:
                 noted = True
                 with contextlib.suppress(FenceLostError, StoreUnavailableError):
                     await self.app.runtime.stores.jobs.save_step(
-                        fence.job, attempt=fence.attempt, session=fence.session, name=paid_step(fence.attempt),
-                        value="true",
+                        fence.job, attempt=fence.attempt, session=fence.session, name=PAID,
+                        value=json.dumps({"attempt": fence.attempt}),
                     )  # fmt: skip
 
         return note

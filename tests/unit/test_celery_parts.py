@@ -19,7 +19,7 @@ from headrace.executors.celery.site import CelerySite, longest_timeout
 from headrace.farm import FarmProcess
 from headrace.farm_calls import BEGIN_SECONDS, FETCH_SECONDS, RECORD_SECONDS, STUBBORN_SECONDS
 from headrace.model.errors import ConfigError
-from headrace.model.farm import OVERDUE_SECONDS, Begun, FarmWorker, Fence, begun_step, paid_step, room
+from headrace.model.farm import BEGUN, OVERDUE_SECONDS, PAID, Begun, FarmWorker, Fence, room
 from headrace.ports.executor import Farm
 from headrace.settings import Settings, load_settings
 from headrace.wiring.farm import make_farm
@@ -150,8 +150,8 @@ def test_what_a_worker_says_is_read_as_it_was_meant() -> None:
     assert decode_worker(encode_worker(WORKER)) == WORKER
     newer = json.loads(encode_worker(WORKER)) | {"version": "2"}
     assert decode_worker(json.dumps(newer)) == WORKER
-    begun = Begun("w", 1, 2.0, "s", 3)
-    assert Begun.parse(json.dumps(json.loads(begun.text) | {"version": "2"})) == begun
+    begun = Begun("w", 1, 2.0, "s", 3, 4)
+    assert Begun.of(json.loads(begun.text) | {"version": "2"}) == begun
 
 
 def seen_at(*moments: float, worker: FarmWorker = WORKER) -> Roll:
@@ -175,7 +175,7 @@ def test_a_call_that_nobody_began_is_sent_again_and_then_given_up() -> None:
 
 def test_a_process_is_dead_when_its_worker_names_it_no_more() -> None:
     """One that was begun after the worker spoke may be missing; one that is named lives."""
-    begun = Begun("w", 13, 90.0, "sign")
+    begun = Begun("w", 13, 90.0, "sign", 1)
     judge = Waiting("llm", 0.0, 300.0).judge
     assert judge(begun, seen_at(0), 0.5) is Verdict.CRASHED
     assert judge(replace(begun, at=99.5), seen_at(0), 0.5) is Verdict.WAIT
@@ -186,7 +186,7 @@ def test_a_process_is_dead_when_its_worker_names_it_no_more() -> None:
 
 def test_a_worker_is_gone_when_it_was_missed_long_enough() -> None:
     """Beats that the broker lost, a broker that is away, and a worker that has just come are no deaths."""
-    for begun in (Begun("w", 11, 90.0, "sign"), Begun("new", 11, 90.0, "sign")):
+    for begun in (Begun("w", 11, 90.0, "sign", 1), Begun("new", 11, 90.0, "sign", 1)):
         waiting, roll = Waiting("llm", 0.0, 300.0), seen_at(0, 1)
         for second in (2.0, 4.0, 6.0):
             roll.note({}, second)
@@ -202,7 +202,7 @@ def test_a_worker_is_gone_when_it_was_missed_long_enough() -> None:
 
 def test_one_look_after_a_stall_convicts_nobody() -> None:
     """A broker, or this process, stood still for a while: who is missing then may only have had no chance to speak."""
-    begun, waiting, roll = Begun("w", 11, 90.0, "sign"), Waiting("llm", 0.0, 300.0), seen_at(0)
+    begun, waiting, roll = Begun("w", 11, 90.0, "sign", 1), Waiting("llm", 0.0, 300.0), seen_at(0)
     roll.note({}, GONE_SECONDS + 0.1)
     assert waiting.judge(begun, roll, GONE_SECONDS + 0.1) is Verdict.WAIT
     roll.note({}, 60.0)
@@ -213,7 +213,7 @@ def test_one_look_after_a_stall_convicts_nobody() -> None:
 
 def test_a_call_has_its_time_from_when_it_was_begun() -> None:
     """However late that was; the farm ends it itself, and only what it has forgotten is given up, broker or not."""
-    begun, waiting, roll = Begun("w", 11, 90.0, "sign"), Waiting("llm", 0.0, 10.0), seen_at(29)
+    begun, waiting, roll = Begun("w", 11, 90.0, "sign", 1), Waiting("llm", 0.0, 10.0), seen_at(29)
     assert waiting.judge(None, roll, 29.0) is not Verdict.GIVE_UP
     assert waiting.judge(begun, roll, 29.5) is Verdict.WAIT
     assert waiting.judge(begun, roll, 29.5 + 10 + OVERDUE_SECONDS - 0.1) is Verdict.WAIT
@@ -227,11 +227,11 @@ def test_a_call_has_its_time_from_when_it_was_begun() -> None:
 
 def test_progress_is_what_the_store_has() -> None:
     """A step that is there after a crash and was not when the attempt began, or an answer that was paid for."""
-    begun = Begun("w", 1, 2.0, "s", 1)
-    kept = {"a": "1", begun_step(2): "{}", paid_step(1): "true"}
-    assert not begun.progressed(2, kept)
-    assert begun.progressed(2, {**kept, "b": "2"})
-    assert begun.progressed(2, {**kept, paid_step(2): "true"})
+    begun = Begun("w", 1, 2.0, "s", 2, steps=1)
+    kept = {"a": "1", BEGUN: begun.text, PAID: '{"attempt": 1}'}
+    assert not begun.progressed(kept)
+    assert begun.progressed({**kept, "b": "2"})
+    assert begun.progressed({**kept, PAID: '{"attempt": 2}'})
 
 
 def test_a_queue_is_unserved_only_after_a_good_look() -> None:
@@ -259,4 +259,4 @@ def test_a_fence_is_one_word() -> None:
     """It comes back as it went."""
     fence = Fence(uuid4(), 3, uuid4())
     assert Fence.parse(fence.word) == fence
-    assert json.loads(Begun("w", 1, 2.0, "s").text)["sign"] == "s"
+    assert json.loads(Begun("w", 1, 2.0, "s", 1).text)["sign"] == "s"

@@ -22,7 +22,7 @@ from headrace.executors.celery.sight import SETTLE_SECONDS, Sight
 from headrace.executors.celery.site import CelerySite
 from headrace.executors.celery.watch import Out, Watch
 from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, FenceLostError, StoreUnavailableError
-from headrace.model.farm import Begun, FarmWorker, Fence, begun_step, ended_step
+from headrace.model.farm import BEGUN, ENDED, Begun, FarmWorker, Fence, stored_sign
 from headrace.model.job import Completion, JobState
 from headrace.ports.wire import encode_completion
 from tests.waiting import wait_until
@@ -58,6 +58,11 @@ class Steps:
         return stored
 
 
+def ended(completion: Completion) -> str:
+    """Return the end of a call as a farm keeps it."""
+    return json.dumps({"attempt": completion.attempt, **json.loads(encode_completion(completion))})
+
+
 class Site:
     """A watch whose worker of the farm is alive."""
 
@@ -74,7 +79,7 @@ class Site:
 
     def begin(self, out: Out, pid: int = 11, steps: int = 0) -> None:
         """Let a process of the farm begin it."""
-        self.steps.kept[out.fence.job, begun_step(1)] = Begun("w", pid, 50.0, "sign", steps).text
+        self.steps.kept[out.fence.job, BEGUN] = Begun("w", pid, 50.0, "sign", 1, steps).text
 
 
 async def test_a_call_that_is_given_up_can_not_be_begun() -> None:
@@ -85,11 +90,9 @@ async def test_a_call_that_is_given_up_can_not_be_begun() -> None:
     with pytest.raises(ExecutorLostError, match="no Celery worker began the job") as caught:
         await out.ended
     assert not caught.value.begun
-    late = Begun("w", 11, 50.0, "late").text
-    stored = await site.steps.save_step(
-        out.fence.job, attempt=1, session=out.fence.session, name=begun_step(1), value=late
-    )
-    assert Begun.parse(stored).sign == site.sight.id
+    late = Begun("w", 11, 50.0, "late", 1).text
+    stored = await site.steps.save_step(out.fence.job, attempt=1, session=out.fence.session, name=BEGUN, value=late)
+    assert stored_sign(stored) == site.sight.id
 
 
 async def test_a_call_that_begins_while_it_is_given_up_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +111,7 @@ async def test_a_call_that_begins_while_it_is_given_up_runs_on(monkeypatch: pyte
     await site.watch._look()
     assert not out.ended.done()
     end = Completion(out.fence.job, 1, JobState.SUCCEEDED, result="1")
-    site.steps.kept[out.fence.job, ended_step(1)] = encode_completion(end).decode()
+    site.steps.kept[out.fence.job, ENDED] = ended(end)
     await site.watch._look()
     assert (await out.ended).result == "1"
 
@@ -150,15 +153,25 @@ async def test_an_end_that_cannot_be_read_is_the_trouble_of_one_call() -> None:
     """Its neighbours end as they ended."""
     site = Site()
     bad, good = site.call(), site.call()
-    end = json.loads(encode_completion(Completion(bad.fence.job, 1, JobState.SUCCEEDED, result="1")))
-    end["completion"]["state"] = "of a newer version"
-    site.steps.kept[bad.fence.job, ended_step(1)] = json.dumps(end)
+    newer = json.loads(ended(Completion(bad.fence.job, 1, JobState.SUCCEEDED, result="1")))
+    newer["completion"]["state"] = "of a newer version"
+    site.steps.kept[bad.fence.job, ENDED] = json.dumps(newer)
     end = Completion(good.fence.job, 1, JobState.SUCCEEDED, result="2", port="left")
-    site.steps.kept[good.fence.job, ended_step(1)] = encode_completion(end).decode()
+    site.steps.kept[good.fence.job, ENDED] = ended(end)
     await site.watch._look()
     with pytest.raises(ExecutorCrashedError, match="cannot be read"):
         await bad.ended
     assert ((await good.ended).result, (await good.ended).port) == ("2", "left")
+
+
+async def test_what_is_left_of_an_earlier_attempt_is_nothing() -> None:
+    """Neither its beginning nor its end is that of the next one."""
+    site = Site()
+    out = site.watch.add(Fence(uuid4(), 2, uuid4()), "llm", 300.0)
+    site.begin(out, pid=99)
+    site.steps.kept[out.fence.job, ENDED] = ended(Completion(out.fence.job, 1, JobState.SUCCEEDED, result="1"))
+    await site.watch._look()
+    assert not out.ended.done()
 
 
 async def test_what_is_out_is_counted_by_queue() -> None:

@@ -21,13 +21,13 @@ from headrace.engine.attempt import StopReason
 from headrace.farm import FarmProcess
 from headrace.farm_calls import FarmCalls
 from headrace.model.errors import StoreUnavailableError
-from headrace.model.farm import Begun, Fence, begun_step, ended_step, paid_step
+from headrace.model.farm import BEGUN, ENDED, PAID, Begun, Fence
 from headrace.model.job import Claim
 from headrace.model.session import NewSession, ProcessId
 from headrace.model.usage import Usage, current_meter
 from headrace.tasks import Task
 from tests.unit.engine_app import quick_app
-from tests.waiting import wait_until
+from tests.waiting import wait_until, wait_until_sync
 
 
 class EndedError(Exception):
@@ -101,7 +101,7 @@ def lose_answers(app: App, monkeypatch: pytest.MonkeyPatch, name: str, times: in
 async def ended(app: App, fence: Fence) -> dict[str, Any]:
     """Return how an attempt ended."""
     steps = await app.runtime.stores.jobs.load_steps(fence.job)
-    completion: dict[str, Any] = json.loads(steps[ended_step(fence.attempt)])["completion"]
+    completion: dict[str, Any] = json.loads(steps[ENDED])["completion"]
     return completion
 
 
@@ -139,8 +139,8 @@ async def test_a_store_that_stays_away_costs_the_process(ends: list[str], monkey
         with pytest.raises(EndedError):
             await calls.work(fence)
         steps = await app.runtime.stores.jobs.load_steps(fence.job)
-    assert (runs, list(steps)) == ([], [begun_step(1)])
-    assert ends[0].startswith("headrace:begun:1 of job")
+    assert (runs, list(steps)) == ([], [BEGUN])
+    assert ends[0].startswith("headrace:begun of job")
 
 
 async def test_a_call_that_was_given_up_is_not_begun() -> None:
@@ -154,11 +154,11 @@ async def test_a_call_that_was_given_up_is_not_begun() -> None:
     async with calls_of(app) as calls:
         fence = await claimed(app, work)
         await app.runtime.stores.jobs.save_step(
-            fence.job, attempt=1, session=fence.session, name=begun_step(1), value=Begun("", 0, 0.0, "watch").text
+            fence.job, attempt=1, session=fence.session, name=BEGUN, value=Begun("", 0, 0.0, "watch", 1).text
         )
         await calls.work(fence)
         assert not runs
-        assert ended_step(1) not in await app.runtime.stores.jobs.load_steps(fence.job)
+        assert ENDED not in await app.runtime.stores.jobs.load_steps(fence.job)
 
 
 async def test_an_answer_that_was_paid_for_is_noted_before_the_handler_has_it() -> None:
@@ -178,7 +178,7 @@ async def test_an_answer_that_was_paid_for_is_noted_before_the_handler_has_it() 
         fence = await claimed(app, ask)
         await calls.work(fence)
         assert json.loads((await ended(app, fence))["usage"])["calls"] == 2
-    assert seen == [{begun_step(1), paid_step(1)}] * 2
+    assert seen == [{BEGUN, PAID}] * 2
 
 
 async def test_a_lifespan_is_entered_before_anything_is_begun() -> None:
@@ -235,17 +235,24 @@ async def test_what_a_handler_returned_has_its_own_time_to_be_stored() -> None:
         await working
 
 
+def end_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note why a process would have ended: what called it goes on in no other way, and its loop's thread is over."""
+    whys: list[str] = []
+
+    def end(why: str) -> None:
+        whys.append(why)
+        if threading.current_thread().name != "headrace-farm":
+            raise EndedError(why)
+
+    monkeypatch.setattr(processes, "end_process", end)
+    return whys
+
+
 def test_an_app_that_cannot_be_opened_is_not_opened_at_once_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process ends without having begun anything, and takes its time: the next one gets the same message."""
     monkeypatch.setattr(processes, "OPEN_AGAIN_SECONDS", 0.3)
     monkeypatch.setattr(processes, "open_link", lambda _settings: Link())
-    ended_by: list[str] = []
-
-    def end(why: str) -> NoReturn:
-        ended_by.append(why)
-        raise EndedError(why)
-
-    monkeypatch.setattr(processes, "end_process", end)
+    ended_by = end_here(monkeypatch)
 
     @asynccontextmanager
     async def lifespan(_app: App) -> AsyncIterator[None]:
@@ -266,18 +273,11 @@ def test_an_app_that_cannot_be_opened_is_not_opened_at_once_again(monkeypatch: p
 def test_a_call_that_fails_in_no_known_way_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Celery would acknowledge its message, and nobody would ever end it."""
     monkeypatch.setattr(processes, "open_link", lambda _settings: Link())
-    ended_by: list[str] = []
-    gone = threading.Event()
-
-    def end(why: str) -> NoReturn:
-        ended_by.append(why)
-        gone.set()
-        raise EndedError(why)
 
     async def broken(_calls: FarmCalls, _fence: Fence) -> None:
         raise ValueError("a surprise")
 
-    monkeypatch.setattr(processes, "end_process", end)
+    ended_by = end_here(monkeypatch)
     monkeypatch.setattr(FarmCalls, "work", broken)
     process = FarmProcess(quick_app())
     process.begin("w")
@@ -285,7 +285,6 @@ def test_a_call_that_fails_in_no_known_way_ends_its_process(monkeypatch: pytest.
         process.work(str(UUID(int=1)), 1, str(UUID(int=2)))
     assert process._loop is not None
     # What ends the loop ends the process.
-    gone.clear()
     process._loop.call_soon_threadsafe(process._loop.stop)
-    assert gone.wait(5)
+    wait_until_sync(lambda: len(ended_by) == 2)
     assert ended_by[1] == "its event loop has ended"

@@ -18,29 +18,25 @@ RESERVED = "headrace:"
 OVERDUE_SECONDS = 180.0
 
 
-def begun_step(attempt: int) -> str:
-    """Return the name of the step by which one process of a farm begins an attempt, and no other does.
+#: The steps of an attempt that a farm keeps, each an object that names its attempt: by which process it was begun, and
+#: by no other; that an answer of a model was stored in it; how it ended.
+BEGUN, PAID, ENDED = RESERVED + "begun", RESERVED + "paid", RESERVED + "ended"
 
-    >>> begun_step(3), ended_step(3)
-    ('headrace:begun:3', 'headrace:ended:3')
+
+def of_attempt(text: str | None, attempt: int) -> dict[str, Any] | None:
+    """Return what a farm kept of an attempt; None when it kept nothing, or that of an earlier one.
+
+    >>> of_attempt('{"attempt": 2}', 2), of_attempt('{"attempt": 1}', 2), of_attempt(None, 2)
+    ({'attempt': 2}, None, None)
     """
-    return f"{RESERVED}begun:{attempt}"
-
-
-def ended_step(attempt: int) -> str:
-    """Return the name of the step that holds how an attempt ended."""
-    return f"{RESERVED}ended:{attempt}"
-
-
-def paid_step(attempt: int) -> str:
-    """Return the name of the step that says that an answer of a model was stored in an attempt."""
-    return f"{RESERVED}paid:{attempt}"
+    kept: dict[str, Any] | None = None if text is None else json.loads(text)
+    return kept if kept is not None and kept["attempt"] == attempt else None
 
 
 def own_steps(steps: Iterable[str]) -> int:
     """Return how many of a job's steps are its own.
 
-    >>> own_steps(["pay", "headrace:begun:1"])
+    >>> own_steps(["pay", "headrace:begun"])
     1
     """
     return sum(not name.startswith(RESERVED) for name in steps)
@@ -84,6 +80,7 @@ class Begun:
     #: In seconds by the clock of its host.
     at: float
     sign: str
+    attempt: int
     #: How many steps of its own the job had then: after a crash more of them are progress.
     steps: int = 0
 
@@ -93,17 +90,26 @@ class Begun:
         return json.dumps(asdict(self))
 
     @classmethod
-    def parse(cls, text: str) -> Begun:
+    def of(cls, kept: Mapping[str, Any]) -> Begun:
         """Return what a step says.
 
-        >>> Begun.parse('{"worker": "w", "pid": 1, "at": 2.5, "sign": "s", "of": "a newer version"}').sign
+        >>> Begun.of({"worker": "w", "pid": 1, "at": 2.5, "sign": "s", "attempt": 1, "of": "a newer version"}).sign
         's'
         """
-        return cls(**known_facts(cls, json.loads(text)))
+        return cls(**known_facts(cls, kept))
 
-    def progressed(self, attempt: int, steps: Mapping[str, str]) -> bool:
+    def progressed(self, steps: Mapping[str, str]) -> bool:
         """Whether the steps that a job has show that the attempt stored something."""
-        return own_steps(steps) > self.steps or paid_step(attempt) in steps
+        return own_steps(steps) > self.steps or of_attempt(steps.get(PAID), self.attempt) is not None
+
+
+def stored_sign(text: str) -> str:
+    """Return the sign of who has begun a call.
+
+    >>> stored_sign(Begun("w", 1, 2.5, "s", 1).text)
+    's'
+    """
+    return str(json.loads(text)["sign"])
 
 
 @dataclass(frozen=True, slots=True)

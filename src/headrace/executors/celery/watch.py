@@ -7,7 +7,6 @@ calls are out.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from headrace.executors.celery.judging import Verdict, Waiting
 from headrace.executors.celery.link import Link
 from headrace.executors.celery.sight import Sight
 from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, FenceLostError, StoreUnavailableError
-from headrace.model.farm import Begun, Fence, begun_step, ended_step
+from headrace.model.farm import BEGUN, ENDED, Begun, Fence, of_attempt, stored_sign
 from headrace.ports.job_store import JobStore
 from headrace.ports.wire import decode_completion
 
@@ -123,19 +122,31 @@ class Watch:
 
     async def _read(self, out: Collection[Out]) -> dict[Fence, Begun]:
         """End the calls whose end is stored; return who has begun the others."""
-        names = {one.fence: (begun_step(one.fence.attempt), ended_step(one.fence.attempt)) for one in out}
-        wanted = [(fence.job, name) for fence, both in names.items() for name in both]
+        wanted = [(one.fence.job, name) for one in out for name in (BEGUN, ENDED)]
         stored = await self._jobs.read_steps(wanted) if wanted else {}
         begun: dict[Fence, Begun] = {}
         for one in out:
-            begins, ends = names[one.fence]
-            if (text := stored.get((one.fence.job, ends))) is not None:
-                one.settle(_ending(text))
-            elif (text := stored.get((one.fence.job, begins))) is not None:
-                begun[one.fence] = Begun.parse(text)
-                if begun[one.fence].sign == self._sight.id:
-                    one.settle(ExecutorLostError("no Celery worker began the job"))
+            job = one.fence.job
+            try:
+                if (began := self._take(one, stored.get((job, BEGUN)), stored.get((job, ENDED)))) is not None:
+                    begun[one.fence] = began
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                LOG.exception("what the Celery farm kept of job %s cannot be read", job)
+                # The trouble of this call alone. It counts as a crash, which does not run again for ever.
+                one.settle(ExecutorCrashedError(f"what the Celery worker stored of it cannot be read: {error!r}"))
         return begun
+
+    def _take(self, one: Out, begun: str | None, ended: str | None) -> Begun | None:
+        """End a call whose end is stored, or which this worker gave up; return who has begun it otherwise."""
+        if (end := of_attempt(ended, one.fence.attempt)) is not None:
+            one.settle(decode_completion(end["completion"]))
+            return None
+        if (kept := of_attempt(begun, one.fence.attempt)) is None:
+            return None
+        if (found := Begun.of(kept)).sign != self._sight.id:
+            return found
+        one.settle(ExecutorLostError("no Celery worker began the job"))
+        return None
 
     async def _act(self, one: Out, verdict: Verdict, begun: Begun | None) -> None:
         match verdict:
@@ -151,7 +162,7 @@ class Watch:
                 one.settle(ExecutorLostError(message, begun=True))
             case Verdict.CRASHED:
                 assert begun is not None
-                progressed = begun.progressed(one.fence.attempt, await self._jobs.load_steps(one.fence.job))
+                progressed = begun.progressed(await self._jobs.load_steps(one.fence.job))
                 message = "the Celery child process that ran the attempt died; it may have run out of memory"
                 one.settle(ExecutorCrashedError(message, progressed=progressed))
             case Verdict.WAIT:
@@ -162,26 +173,17 @@ class Watch:
 
         The sign is the same however often it is written: one whose answer was lost is found as ours.
         """
-        fence, sign = one.fence, Begun("", 0, 0.0, self._sight.id)
+        fence = one.fence
+        sign = Begun("", 0, 0.0, self._sight.id, fence.attempt)
         try:
             stored = await self._jobs.save_step(
-                fence.job, attempt=fence.attempt, session=fence.session, name=begun_step(fence.attempt), value=sign.text
+                fence.job, attempt=fence.attempt, session=fence.session, name=BEGUN, value=sign.text
             )
         except FenceLostError:
             one.settle(ExecutorLostError("the attempt does not own its job any more", begun=True))
             return
-        if Begun.parse(stored).sign == sign.sign:
+        if stored_sign(stored) == sign.sign:
             one.settle(ExecutorLostError("no Celery worker began the job"))
-
-
-def _ending(text: str) -> Any:
-    """Return how a call ended; an end that cannot be read is the trouble of that call alone."""
-    try:
-        return decode_completion(json.loads(text)["completion"])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        LOG.exception("the end of a job on the Celery farm cannot be read")
-        # It counts as a crash, which does not run again for ever.
-        return ExecutorCrashedError(f"the end that the Celery worker stored cannot be read: {error!r}")
 
 
 def _now() -> float:
