@@ -248,6 +248,15 @@ def end_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return whys
 
 
+def end_loop(process: FarmProcess) -> None:
+    """End the event loop of a process, as SystemExit out of a task does."""
+    loop = process._loop
+    assert loop is not None
+    loop.call_soon_threadsafe(loop.stop)
+    wait_until_sync(lambda: not loop.is_running())
+    loop.close()
+
+
 def test_an_app_that_cannot_be_opened_is_not_opened_at_once_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process ends without having begun anything, and takes its time: the next one gets the same message."""
     monkeypatch.setattr(processes, "OPEN_AGAIN_SECONDS", 0.3)
@@ -266,8 +275,7 @@ def test_an_app_that_cannot_be_opened_is_not_opened_at_once_again(monkeypatch: p
         process.work(str(UUID(int=1)), 1, str(UUID(int=2)))
     assert time.monotonic() - began >= 0.3
     assert "cache is away" in ended_by[0]
-    assert process._loop is not None
-    process._loop.call_soon_threadsafe(process._loop.stop)
+    end_loop(process)
 
 
 def test_a_call_that_fails_in_no_known_way_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,8 +291,8 @@ def test_a_call_that_fails_in_no_known_way_ends_its_process(monkeypatch: pytest.
     process.begin("w")
     with pytest.raises(EndedError, match="a surprise"):
         process.work(str(UUID(int=1)), 1, str(UUID(int=2)))
-    assert process._loop is not None
+    process.end()
     # What ends the loop ends the process.
-    process._loop.call_soon_threadsafe(process._loop.stop)
+    end_loop(process)
     wait_until_sync(lambda: len(ended_by) == 2)
     assert ended_by[1] == "its event loop has ended"
