@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from headrace import App
-from headrace.engine.loops.aggregator import FARM_GRACE
+from headrace.engine.loops.aggregator import FARM_GRACE, OVERDUE_GRACE, Aggregator
+from headrace.engine.loops.leadership import Leadership
+from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.workflows.patience import LONGEST
 from headrace.executors.celery.judging import GONE_SECONDS, LOST_AT, Roll, Verdict, Waiting
 from headrace.executors.celery.presence import decode_worker, encode_worker
@@ -20,8 +25,10 @@ from headrace.farm import FarmProcess
 from headrace.farm_calls import BEGIN_SECONDS, FETCH_SECONDS, RECORD_SECONDS, STUBBORN_SECONDS
 from headrace.model.errors import ConfigError
 from headrace.model.farm import BEGUN, OVERDUE_SECONDS, PAID, Begun, FarmWorker, Fence, room
+from headrace.model.stats import Rescued
 from headrace.ports.executor import Farm
 from headrace.settings import Settings, load_settings
+from headrace.stores.memory import open_memory_stores
 from headrace.wiring.farm import make_farm
 
 WORKER = FarmWorker("w", "host", frozenset({"llm"}), 2, frozenset({11, 12}), 100.0)
@@ -223,6 +230,35 @@ def test_a_call_has_its_time_from_when_it_was_begun() -> None:
     own = BEGIN_SECONDS + FETCH_SECONDS + 2 * STUBBORN_SECONDS + LONGEST + RECORD_SECONDS
     assert own <= OVERDUE_SECONDS
     assert timedelta(seconds=LOST_AT + OVERDUE_SECONDS) < FARM_GRACE
+
+
+async def test_who_sent_a_call_does_not_keep_its_time() -> None:
+    """The farm does, from when it began: until then a message may have been on its way for long."""
+
+    async def proceed(_attempt: Any) -> str:
+        await asyncio.sleep(0.02)
+        return "ended"
+
+    attempt: Any = SimpleNamespace(remote=True, call=SimpleNamespace(timeout=0.0))
+    assert await limit_time(attempt, proceed) == "ended"
+
+
+@pytest.mark.parametrize(("has_farm", "grace"), [(False, OVERDUE_GRACE), (True, FARM_GRACE)])
+async def test_the_net_under_timeouts_lies_deeper_where_there_is_a_farm(has_farm: bool, grace: timedelta) -> None:
+    """The leader counts from the claim, and a farm from when it began: who is in time there is not charged."""
+    stores = open_memory_stores()
+    graces: list[timedelta] = []
+
+    async def note(*, grace: timedelta, **_: Any) -> Rescued:
+        graces.append(grace)
+        return Rescued()
+
+    stores.jobs.fail_overdue_jobs = note  # type: ignore[method-assign]
+    leadership = Leadership(stores, uuid4())
+    await leadership.step()
+    second = timedelta(seconds=1)
+    await Aggregator(stores, leadership, interval=second, seal_timeout=second, has_farm=has_farm).step()
+    assert graces == [grace]
 
 
 def test_progress_is_what_the_store_has() -> None:
