@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -38,8 +38,9 @@ class Handed:
     session: UUID
     #: Seconds that it may run.
     timeout: float
-    #: Called when a checkpoint or an answer was stored: a crash after it is not the same crash again.
-    on_stored: Callable[[], None]
+    #: Called when a checkpoint was stored, and when an answer was: a crash after it is not the same crash again.
+    on_stored: Callable[[], None] = lambda: None
+    on_paid: Callable[[], Awaitable[None]] | None = None
     on_activity: Callable[[], None] = lambda: None
     #: What it is of a run, where that is known here, and the retries of its node.
     part: RunPart | None = None
@@ -92,7 +93,8 @@ class OpenApps:
             await self.stack.enter_async_context(app)
             self._opened.add(id(app))
 
-    async def _enter_lifespan(self, app: App) -> None:
+    async def enter_lifespan(self, app: App) -> None:
+        """Enter an app's lifespan once."""
         if app.lifespan is not None and id(app) not in self._resources:
             await self.open(app)
             self._resources[id(app)] = await self.stack.enter_async_context(app.lifespan(app))
@@ -102,7 +104,7 @@ class OpenApps:
         app, task, job = handed.app, handed.task, handed.job
         # Sync handlers run in a thread, and share the connections of async ones.
         app.sync.adopt(asyncio.get_running_loop())
-        await self._enter_lifespan(app)
+        await self.enter_lifespan(app)
         context = Context(
             job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt,
             deadline=SystemClock().now() + timedelta(seconds=handed.timeout), steps=LazySteps(self, handed),
@@ -115,7 +117,7 @@ class OpenApps:
             invoke=self._invoke(handed, context), on_activity=lambda: context.on_activity(),
         )  # fmt: skip
         return Attempt(
-            job, task, context, executor, call, on_paid=handed.on_stored, part=handed.part, backoff=handed.backoff
+            job, task, context, executor, call, on_paid=handed.on_paid, part=handed.part, backoff=handed.backoff
         )
 
     def _invoke(self, handed: Handed, context: Context) -> Callable[[], Any]:

@@ -85,10 +85,17 @@ class Child:
     async def _run(self, task: Task[Any, Any], job: ClaimedJob, message: dict[str, Any]) -> Completion | None:
         handed = Handed(
             task.app, task.definition, job, message["session"], message["timeout"],
-            on_stored=lambda: self.send(b'{"stored":true}\n'), on_activity=lambda: self.send(b'{"activity":true}\n'),
+            on_stored=self._say_stored, on_paid=self._say_paid,
+            on_activity=lambda: self.send(b'{"activity":true}\n'),
         )  # fmt: skip
         executor, proceed = compose_child()
         return await run_attempt(await self.apps.attempt(handed, executor), proceed)
+
+    def _say_stored(self) -> None:
+        self.send(b'{"stored":true}\n')
+
+    async def _say_paid(self) -> None:
+        self._say_stored()
 
 
 async def _serve_all(lines: BinaryIO, output: BinaryIO) -> None:

@@ -36,6 +36,21 @@ async def test_a_step_is_written_once(on: Scenario) -> None:
     assert await on.stores.jobs.load_steps(job.id) == {"fetch": "1"}
 
 
+async def test_what_an_executor_keeps_is_of_one_attempt(on: Scenario) -> None:
+    """Within an attempt it is written once; the next attempt puts its own in that place, and no heap of it grows."""
+    session, job = await on.start()
+    name, first, second = "headrace:begun", '{"attempt": 1, "sign": "a"}', '{"attempt": 2, "sign": "b"}'
+    assert await save(on, session, job, name, first) == first
+    assert await save(on, session, job, name, '{"attempt": 1, "sign": "late"}') == first
+    await save(on, session, job, "own", '{"attempt": 1}')
+    await on.end(session, job, state=JobState.READY)
+    [job] = await on.claim(session)
+    assert await save(on, session, job, name, second) == second
+    assert await save(on, session, job, name, '{"attempt": 2, "sign": "late"}') == second
+    assert await save(on, session, job, "own", '{"attempt": 2}') == '{"attempt": 1}'
+    assert await on.stores.jobs.load_steps(job.id) == {name: second, "own": '{"attempt": 1}'}
+
+
 async def test_steps_belong_to_their_job(on: Scenario) -> None:
     """Two jobs may have steps of the same name; a job without steps has none."""
     session = await on.worker()

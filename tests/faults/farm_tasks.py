@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,19 @@ from headrace import App, Backoff, Cancel, Context, Fail, Retry, Snooze, chain, 
 
 LOG, GATES = "FARM_LOG", "FARM_GATES"
 
-app = App()
+
+@asynccontextmanager
+async def lifespan(_app: App) -> AsyncIterator[None]:
+    """Fail while a test says so, or take longer than most tasks may; not in the process of the test."""
+    root = Path(os.environ[GATES] if "HEADRACE_CELERY_BROKER_URL" in os.environ else os.devnull)
+    if (root / "lifespan fails").exists():
+        raise ConnectionRefusedError("a cache is away")
+    if (root / "lifespan is slow").exists():
+        await asyncio.sleep(3)
+    yield
+
+
+app = App(lifespan=lifespan)
 app.works_runs = True
 
 
@@ -91,6 +105,24 @@ async def once(number: int, gate: str) -> int:
     """Run at most once, behind a gate."""
     note("hold", number)
     await opened(gate)
+    return number
+
+
+@app.task
+async def climb(steps: int, ctx: Context) -> int:
+    """Store one more step in each attempt, and then die of the next thing."""
+    for number in range(steps):
+        fresh: list[int] = []
+        await ctx.step(f"step-{number}", lambda: fresh.append(number))  # noqa: B023 - called at once
+        if fresh:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return steps
+
+
+@app.task(timeout="1s", retry=Backoff.fixed(max_attempts=1, delay=0))
+async def hasty(number: int) -> int:
+    """Have little time."""
+    note("run", number)
     return number
 
 

@@ -12,13 +12,14 @@ from uuid import UUID
 import pytest
 
 from headrace.executors.celery.sending import Sender
+from headrace.executors.celery.sight import SETTLE_SECONDS
 from headrace.executors.celery.site import CelerySite
 from headrace.model.errors import JobFailedError
 from headrace.model.farm import Fence
 from headrace.model.job import JobState
 from headrace.settings import load_settings
 from tests.faults.farm import TAKEOVER, Farm, farm_on
-from tests.faults.farm_tasks import app, deadly, effect, once, paid_then
+from tests.faults.farm_tasks import app, climb, deadly, effect, hasty, once, paid_then
 from tests.unit.engine_app import until_final, view_of
 from tests.waiting import wait_until
 
@@ -54,6 +55,55 @@ async def test_a_job_that_kills_its_processes_is_a_poison(farm: Farm) -> None:
             await (await deadly.enqueue(1)).result(TAKEOVER.total_seconds())
         assert await (await effect.enqueue(2)).result(20) == 4
     assert farm.counts("run") == {1: 3, 2: 1}
+
+
+@pytest.mark.slow
+async def test_a_job_that_gets_on_is_no_poison(farm: Farm) -> None:
+    """It stores a step and dies at once, again and again: nobody needs to be told of the step but the store."""
+    farm.start_farm(1)
+    async with app.worker(grace=0):
+        job = await climb.enqueue(4)
+        assert await job.result(TAKEOVER.total_seconds()) == 4
+        view = await view_of(app, job)
+    assert (view.crashes, view.failures, view.attempt) == (4, 0, 5)
+
+
+@pytest.mark.slow
+async def test_a_lifespan_is_no_part_of_a_job(farm: Farm) -> None:
+    """Where it fails nothing is begun until it does not; where it is slow, no job's time runs meanwhile."""
+    farm.open("lifespan fails")
+    farm.start_farm(1)
+    async with app.worker(grace=0):
+        job = await hasty.enqueue(1)
+        await wait_until(lambda: farm.logs().count("the app cannot be opened") >= 2)
+        farm.open("lifespan is slow")
+        (farm.root / "lifespan fails").unlink()
+        assert await job.result(TAKEOVER.total_seconds()) == 1
+        view = await view_of(app, job)
+    assert (view.failures, view.crashes) == (0, 0)
+    assert farm.counts("run") == {1: 1}
+
+
+@pytest.mark.slow
+async def test_two_workers_share_a_farm(farm: Farm) -> None:
+    """The second gets nothing while the first has it all; then both work, and no job waits in the broker."""
+    farm.start_farm(2)
+    async with app.worker(grace=0) as first:
+        held = [await paid_then.enqueue(number, "gate") for number in range(2)]
+        await wait_until(lambda: len(farm.effects("hold")) == 2)
+        farm.start_worker()
+        more = [await paid_then.enqueue(number, "later") for number in range(2, 6)]
+        await wait_until(lambda: farm.broker.call("SCARD", "headrace:farm:senders") == ":2")
+        await asyncio.sleep(2 * SETTLE_SECONDS)
+        assert (len(farm.effects("hold")), farm.broker.call("LLEN", "headrace.default")) == (2, ":0")
+        farm.open("gate")
+        assert [await job.result(20) for job in held] == [0, 1]
+        await wait_until(lambda: len(farm.effects("hold")) == 4, TAKEOVER)
+        assert first.session is not None
+        await wait_until(lambda: first.session is not None and first.session.running == 1)
+        farm.open("later")
+        assert [await job.result(TAKEOVER.total_seconds()) for job in more] == [2, 3, 4, 5]
+        assert [(await view_of(app, job)).attempt for job in more] == [1] * 4
 
 
 async def test_another_worker_of_the_farm_takes_over(farm: Farm) -> None:

@@ -57,6 +57,11 @@ FENCE = (
         at("job_store_steps", "test_a_step_is_written_once"),
     ),
     Mutant(
+        "fence", "a step of an executor is overwritten in its attempt",
+        (lua("save_step", " and tostring(cjson.decode(before).attempt) ~= ARGV[3]", ""),),
+        at("job_store_steps", "test_what_an_executor_keeps_is_of_one_attempt"),
+    ),
+    Mutant(
         # What waits has no session: with one a job has run, and perhaps ended.
         "fence", "sweeps take what has ended", (lua("lib/sweeping", "job and job.state == 'running' and", "job and"),),
         (f"{SCRIPTS}::test_sweeps_leave_alone_what_has_ended",),

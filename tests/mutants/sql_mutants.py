@@ -99,8 +99,13 @@ FENCE = (
     ),
     Mutant(
         "fence", "a step is overwritten",
-        (sql("save_step", "DO UPDATE SET value = s.value", "DO UPDATE SET value = excluded.value"),),
+        (sql("save_step", "ELSE s.value END", "ELSE excluded.value END"),),
         (f"{C}/test_job_store_steps.py::test_a_step_is_written_once",),
+    ),
+    Mutant(
+        "fence", "a step of an executor is overwritten in its attempt",
+        (sql("save_step", " AND s.value ->> 'attempt' IS DISTINCT FROM %(attempt)s::text", ""),),
+        (f"{C}/test_job_store_steps.py::test_what_an_executor_keeps_is_of_one_attempt",),
     ),
 )  # fmt: skip
 

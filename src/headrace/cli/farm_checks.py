@@ -1,20 +1,14 @@
-"""What `headrace doctor` and `headrace job` say of a Celery farm: whether its broker answers, and who serves what."""
+"""What `headrace doctor` says of a Celery farm: whether its broker answers, and who serves what."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from headrace.app import App
 from headrace.celery_settings import CELERY
 from headrace.cli.finding import Finding, Status
-from headrace.engine.queries import Explained
-from headrace.model.admission import WaitReason
 from headrace.model.errors import BrokerUnavailableError, ConfigError
 from headrace.ports.stores import Stores
 from headrace.settings import Settings
 from headrace.wiring.farm import farm_workers
-
-START = "headrace celery worker MODULE:app"
+from headrace.wiring.farm_explaining import START
 
 
 async def farm_findings(stores: Stores, settings: Settings) -> list[Finding]:
@@ -32,24 +26,10 @@ async def farm_findings(stores: Stores, settings: Settings) -> list[Finding]:
     unserved = sorted(name for name in waiting if settings.executor_of(name) == CELERY and name not in served)
     if unserved:
         return [Finding("celery", Status.WARN, _unserved(name), f"{START} --queue {name}") for name in unserved]
-    slots = sum(worker.slots for worker in workers)
-    return [Finding("celery", Status.OK, f"{len(workers)} workers are alive, {slots} slots in all")]
+    open_ones = [worker for worker in workers if not worker.closing]
+    slots = sum(worker.slots for worker in open_ones)
+    return [Finding("celery", Status.OK, f"{len(open_ones)} workers are alive, {slots} slots in all")]
 
 
 def _unserved(queue: str) -> str:
     return f"no Celery worker serves queue {queue}: its jobs stay ready"
-
-
-async def with_farm(app: App, explained: Explained) -> Explained:
-    """Return an explanation that names the farm, where that is what a job waits for."""
-    queue, why = explained.job.queue, explained.explanation.reason
-    if why is not WaitReason.ORDER or app.settings.executor_of(queue) != CELERY:
-        return explained
-    try:
-        served = any(queue in worker.queues and not worker.closing for worker in await farm_workers(app.settings))
-    except (BrokerUnavailableError, ConfigError) as error:
-        return replace(explained, sentence=f"queue {queue} runs on Celery, and no job of it starts: {error}")
-    if served:
-        return explained
-    sentence = f"no Celery worker serves queue {queue} (start one: `{START}`)"
-    return replace(explained, sentence=sentence)

@@ -8,7 +8,6 @@ from uuid import UUID
 import click
 
 from headrace.app import App
-from headrace.cli.farm_checks import with_farm
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import (
     age,
@@ -26,6 +25,7 @@ from headrace.cli.values import IdType
 from headrace.engine.operations import cancel_job, retry_job
 from headrace.engine.queries import Explained, explain_job, explain_view, show_job, to_json
 from headrace.model.job import AttemptRecord, CancelAnswer, JobView
+from headrace.wiring.farm_explaining import with_farm
 
 _ID = click.argument("job_id", metavar="ID", type=IdType())
 _ATTEMPTS = ("ATTEMPT", "STARTED", "TOOK", "ENDED", "ERROR")
@@ -58,7 +58,7 @@ def show(job_id: UUID, as_json: bool) -> None:
         stores, limiter = app.runtime.stores, app.runtime.limiter
         view, attempts = await show_job(stores.inspect, job_id)
         explained = None if view.state.final else await explain_view(stores, limiter, view)
-        return view, attempts, None if explained is None else await with_farm(app, explained)
+        return view, attempts, None if explained is None else await with_farm(app.settings, explained)
 
     view, attempts, explained = with_app(read)
     why = None if explained is None else explained.sentence
@@ -84,7 +84,7 @@ def explain(job_id: UUID, as_json: bool) -> None:
     """
 
     async def read(app: App) -> Explained:
-        return await with_farm(app, await explain_job(app.runtime.stores, app.runtime.limiter, job_id))
+        return await with_farm(app.settings, await explain_job(app.runtime.stores, app.runtime.limiter, job_id))
 
     explained = with_app(read)
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Protocol
@@ -78,8 +78,8 @@ class Attempt:
     usage: str | None = None
     #: Set by middleware: what it says of what stands behind the task's breakers.
     works: bool | None = None
-    #: Called when a model's answer was paid for and stored.
-    on_paid: Callable[[], None] | None = field(default=None, repr=False)
+    #: Called when a model's answer was paid for and stored, before the handler has it.
+    on_paid: Callable[[], Awaitable[None]] | None = field(default=None, repr=False)
     #: Whether a checkpoint or an answer was stored.
     progressed: bool = False
     #: The call that it shares with others, once that began.
@@ -95,7 +95,7 @@ class Attempt:
     leaving: bool = False
     #: Whether its worker is about to end: what a run could still begin is left to another one.
     closing: bool = False
-    #: Whether a farm runs it: that keeps its stall timer, and stores what a node of a run returned.
+    #: Whether a farm runs it: that keeps its time, and stores what a node of a run returned.
     remote: bool = False
 
     def stop(self, reason: StopReason) -> None:

@@ -24,8 +24,6 @@ from headrace.ports.job_store import JobStore
 
 #: A job that was running in this many crashes is suspect and runs alone in a child process.
 SUSPECT_CRASHES = 2
-#: A farm may answer so long after the timeout of an attempt: its clock starts when it begins.
-FARM_MARGIN = timedelta(seconds=5)
 #: A job of ours was running in this many crashes: no other process can run it, so it is convicted by these alone. They
 #: are many, because a job that takes milliseconds is in few crashes of others.
 MOST_CRASHES = 10
@@ -158,8 +156,7 @@ class AttemptFactory:
             last_try=job.failures + 1 >= job.max_attempts, emission=self.emission,
         )  # fmt: skip
         if self.farm is not None and self.farm.serves(job.queue):
-            # The farm keeps the time itself: here ends only what it does not answer.
-            seconds = (timeout + FARM_MARGIN).total_seconds()
+            seconds = timeout.total_seconds()
             call = Call(job, session, timeout=seconds, target=task.target, invoke=_never, on_activity=lambda: None)
             return Attempt(job, task, context, self.farm, call, remote=True)
         # A function that no other process can find runs here, whatever it is suspected of.

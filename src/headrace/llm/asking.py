@@ -111,10 +111,10 @@ class Asker:
             asked = await self.caller.buy(ask, flight)
         except BadOutputError as error:
             if meter is not None:
-                meter.add(error.usage)
+                await meter.bill(error.usage)
             raise
         if meter is not None:
-            meter.add(asked.usage)
+            await meter.bill(asked.usage)
         return asked
 
     def _count(self, asked: Asked, *, is_mine: bool) -> Asked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any
@@ -72,16 +72,20 @@ class UsageMeter:
 
     __slots__ = ("_on_paid", "total")
 
-    def __init__(self, on_paid: Callable[[], None] | None = None) -> None:
+    def __init__(self, on_paid: Callable[[], Awaitable[None]] | None = None) -> None:
         """`on_paid` is called after each ask that was paid for, and so has its answer stored."""
         self.total = Usage()
         self._on_paid = on_paid
 
     def add(self, usage: Usage) -> None:
-        """Add one ask's usage."""
+        """Add what was billed before, or costs nothing."""
+        self.total += usage
+
+    async def bill(self, usage: Usage) -> None:
+        """Add one ask's usage, before who asked has the answer."""
         self.total += usage
         if usage.calls and self._on_paid is not None:
-            self._on_paid()
+            await self._on_paid()
 
     def to_json(self) -> dict[str, int]:
         """The total as a JSON-able mapping, as stored with the attempt."""

@@ -100,6 +100,8 @@ class JobStore(Protocol):
     async def save_step(self, job_id: UUID, *, attempt: int, session: UUID, name: str, value: str) -> str:
         """Store the JSON text of a step, once per job and name; return the text that is stored.
 
+        What executors keep (`model.farm.RESERVED`) is of one attempt, which its `attempt` says: it takes the place of
+        what an earlier one left.
         Raises FenceLostError when the attempt no longer owns the job.
         """
         ...

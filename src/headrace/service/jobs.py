@@ -20,6 +20,7 @@ from headrace.service.documents import Cancelled, ExplainedJob, JobDocument, Job
 from headrace.service.paging import Page, decode_place, encode_place
 from headrace.service.served import Served
 from headrace.service.submitting import IdempotencyKey, JobOptions, check_queue, options_of, task_of
+from headrace.wiring.farm_explaining import with_farm
 
 LOCATION = "/api/v1/jobs/"
 #: What lists leave out: each may be 256 KiB.
@@ -104,7 +105,8 @@ async def get_job(app: Served, job_id: str) -> dict[str, Any]:
 @router.get("/{job_id}/explain", response_model=ExplainedJob)
 async def explain(app: Served, job_id: str) -> dict[str, Any]:
     """Say the one reason why a job is not running, or what became of it."""
-    explained = await explain_job(app.runtime.stores, app.runtime.limiter, parse_id("job id", job_id))
+    found = await explain_job(app.runtime.stores, app.runtime.limiter, parse_id("job id", job_id))
+    explained = await with_farm(app.settings, found)
     document: dict[str, Any] = to_json(explained.explanation)
     return {"job": document.pop("job_id"), **document, "sentence": explained.sentence}
 

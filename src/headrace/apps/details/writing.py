@@ -135,7 +135,7 @@ class _Writer:
         finally:
             current_meter.reset(token)
             if outer is not None:
-                outer.add(written.meter.total)
+                await outer.bill(written.meter.total)
             written.seconds = time.monotonic() - began
             self._measure()
         return written

@@ -14,6 +14,7 @@ from headrace.engine.closing import announce_closed
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.rescuer import follow_up
+from headrace.model.farm import OVERDUE_SECONDS
 from headrace.ports.stores import Stores
 
 LOG = logging.getLogger("headrace.aggregator")
@@ -21,6 +22,8 @@ LOG = logging.getLogger("headrace.aggregator")
 SWEEP_LIMIT = 1_000
 #: The worker itself ends an attempt at its timeout; this long after it nobody did.
 OVERDUE_GRACE = timedelta(seconds=10)
+#: A farm has longer: an attempt may have to wait until it is begun there, and the farm ends it by its own rules.
+FARM_GRACE = timedelta(seconds=OVERDUE_SECONDS + 60)
 
 
 class Aggregator(Loop):
@@ -28,8 +31,13 @@ class Aggregator(Loop):
 
     name = "aggregator"
 
-    def __init__(self, stores: Stores, leadership: Leadership, *, interval: timedelta, seal_timeout: timedelta) -> None:
+    def __init__(
+        self, stores: Stores, leadership: Leadership, *, interval: timedelta, seal_timeout: timedelta,
+        has_farm: bool = False,
+    ) -> None:  # fmt: skip
+        """`has_farm`: jobs of some queues run on a farm."""
         super().__init__(interval)
+        self._has_farm = has_farm
         self._stores = stores
         self._leadership = leadership
         self._seal_timeout = seal_timeout
@@ -39,7 +47,8 @@ class Aggregator(Loop):
         term = self._leadership.term
         if term is None:
             return
-        overdue = await self._stores.jobs.fail_overdue_jobs(grace=OVERDUE_GRACE, limit=SWEEP_LIMIT, term=term)
+        grace = FARM_GRACE if self._has_farm else OVERDUE_GRACE
+        overdue = await self._stores.jobs.fail_overdue_jobs(grace=grace, limit=SWEEP_LIMIT, term=term)
         await follow_up(self._stores, overdue)
         closed = await self._stores.batches.sweep_batches(term=term, seal_timeout=self._seal_timeout, limit=SWEEP_LIMIT)
         announce_closed(self._stores, closed)

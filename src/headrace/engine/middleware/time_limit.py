@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
@@ -16,10 +15,13 @@ from headrace.model.errors import TaskTimeoutError
 async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
     """Run the attempt within its time, counted from its start; raises TaskTimeoutError.
 
-    A handler in a thread cannot be stopped: it is told (`ctx.cancelled`) and no longer waited for.
+    A handler in a thread cannot be stopped: it is told (`ctx.cancelled`) and no longer waited for. A farm keeps the
+    time itself, from when it begins.
     """
+    if attempt.remote:
+        return await proceed(attempt)
     hard_end = asyncio.get_running_loop().time() + attempt.call.timeout
-    if _stall_timeout(attempt) is not None:
+    if attempt.task.stall_timeout is not None:
         return await _limited(attempt, proceed(attempt), hard_end)
     handler = proceed(attempt)
     try:
@@ -30,13 +32,9 @@ async def limit_time(attempt: Attempt, proceed: Proceed) -> Any:
     return await _limited(attempt, resume(handler, awaited), hard_end)
 
 
-def _stall_timeout(attempt: Attempt) -> timedelta | None:
-    return None if attempt.remote else attempt.task.stall_timeout
-
-
 async def _limited(attempt: Attempt, handler: Awaitable[Any], hard_end: float) -> Any:
     loop = asyncio.get_running_loop()
-    stall = _stall_timeout(attempt)
+    stall = attempt.task.stall_timeout
     try:
         async with asyncio.timeout_at(hard_end) as limit:
             if stall is None:

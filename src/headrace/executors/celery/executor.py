@@ -11,6 +11,7 @@ from typing import Any
 
 from headrace.executors.celery.link import Link
 from headrace.executors.celery.sending import Sender
+from headrace.executors.celery.sight import Sight
 from headrace.executors.celery.site import CelerySite
 from headrace.executors.celery.watch import Watch
 from headrace.model.farm import Fence
@@ -26,6 +27,7 @@ class _Parts:
 
     link: Link
     sender: Sender
+    sight: Sight
     watch: Watch
     tasks: list[asyncio.Task[None]]
 
@@ -34,7 +36,7 @@ class CeleryExecutor:
     """Runs the jobs of some queues on a farm of Celery workers. It begins with the first question about its room."""
 
     def __init__(self, site: CelerySite, jobs: JobStore, serves: Callable[[str], bool], *, longest: timedelta) -> None:
-        """`longest`: how long an attempt may take at most."""
+        """`longest`: the longest timeout that a task has."""
         self._site, self._jobs, self._serves, self._longest = site, jobs, serves, longest
         self._parts: _Parts | None = None
         self._telling: set[asyncio.Task[None]] = set()
@@ -45,13 +47,13 @@ class CeleryExecutor:
 
     def room(self, queue: str, taken: Mapping[str, int]) -> int:
         """Return how many more jobs of a queue the farm can start for this worker."""
-        return self._open().watch.room(queue, taken)
+        return self._open().sight.room(queue, taken)
 
     async def run(self, call: Call) -> Any:
         """Send a call and return its Completion; what was stored of it counts, and not what the broker says.
 
-        Raises ExecutorCrashedError when the process that ran it died, ExecutorLostError when its worker is gone or
-        nobody began it.
+        Raises ExecutorCrashedError when the process that ran it died, ExecutorLostError when its worker is gone,
+        nobody began it, or nobody ended it long after its time.
         """
         parts, fence = self._open(), Fence(call.job.id, call.job.attempt, call.session)
         out = parts.watch.add(fence, call.job.queue, call.timeout)
@@ -73,10 +75,11 @@ class CeleryExecutor:
     def _open(self) -> _Parts:
         if self._parts is None:
             link, sender = Link(self._site), Sender(self._site, self._site.celery(self._longest))
-            watch = Watch(link, self._jobs, sender.send)
-            work = {"send": sender.run, "watch": watch.run, "listen": watch.listen}
+            sight = Sight(link)
+            watch = Watch(link, self._jobs, sight, sender.send)
+            work = {"send": sender.run, "see": sight.run, "watch": watch.run, "listen": watch.listen}
             tasks = [asyncio.create_task(run(), name=f"headrace-celery-{name}") for name, run in work.items()]
-            self._parts = _Parts(link, sender, watch, tasks)
+            self._parts = _Parts(link, sender, sight, watch, tasks)
         return self._parts
 
     async def close(self) -> None:
@@ -87,6 +90,6 @@ class CeleryExecutor:
         for task in parts.tasks:
             task.cancel()
         await asyncio.gather(*parts.tasks, *self._telling, return_exceptions=True)
-        await parts.watch.close()
+        await parts.sight.close()
         await parts.sender.close()
         await parts.link.close()

@@ -1,4 +1,4 @@
-"""What both sides of a farm tell each other beside messages: hints, and how far a call got. All may be lost."""
+"""What both sides of a farm tell each other beside messages: hints. All of them may be lost."""
 
 from __future__ import annotations
 
@@ -60,17 +60,6 @@ class Link:
     async def _tell(self, channel: str, fence: Fence) -> None:
         with contextlib.suppress(RedisError, OSError):
             await self.client.publish(self.site.key(channel), fence.word)
-
-    async def note_progress(self, fence: Fence, seconds: float) -> None:
-        """Note for a while that a call stored something: a crash after it is not the same crash again."""
-        with contextlib.suppress(RedisError, OSError):
-            await self.client.set(self.site.key(f"progress:{fence.word}"), 1, ex=max(1, round(seconds)))
-
-    async def progressed(self, fence: Fence) -> bool:
-        """Return whether a call stored something, as far as the broker knows."""
-        with contextlib.suppress(RedisError, OSError):
-            return bool(await self.client.exists(self.site.key(f"progress:{fence.word}")))
-        return False
 
     async def _listen_on(self, channel: str, on_hint: Callable[[Fence], None]) -> None:
         # However often the broker goes away.

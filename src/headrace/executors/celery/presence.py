@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from headrace.executors.celery.site import CelerySite
-from headrace.model.farm import FarmWorker
+from headrace.model.farm import FarmWorker, known_facts
+
+T = TypeVar("T")
 
 #: How often each says that it is alive, and how long that holds.
 BEAT_SECONDS, LIFE_SECONDS = 2.0, 5
@@ -26,8 +29,17 @@ def encode_worker(worker: FarmWorker) -> str:
 
 def decode_worker(text: str) -> FarmWorker:
     """Return what a worker said. Raises ValueError, TypeError or KeyError for what none of ours says."""
-    facts = json.loads(text)
+    facts = known_facts(FarmWorker, json.loads(text))
     return FarmWorker(**{**facts, "queues": frozenset(facts["queues"]), "pids": frozenset(facts["pids"])})
+
+
+def decode_sender(text: str) -> dict[str, int]:
+    """Return how many jobs of each of its queues one who sends jobs has out. Raises as `decode_worker` does.
+
+    >>> decode_sender('{"taken": {"llm": 2}}')
+    {'llm': 2}
+    """
+    return {str(queue): int(count) for queue, count in json.loads(text)["taken"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +47,8 @@ class Seen:
     """Who was alive at one look."""
 
     workers: Mapping[str, FarmWorker]
-    #: Those who send jobs, with their queues.
-    senders: Mapping[str, Collection[str]]
+    #: Those who send jobs, with what each has out of its queues.
+    senders: Mapping[str, Mapping[str, int]]
 
 
 def say_worker(pipe: Any, site: CelerySite, worker: FarmWorker) -> None:
@@ -44,9 +56,9 @@ def say_worker(pipe: Any, site: CelerySite, worker: FarmWorker) -> None:
     _say(pipe, site, "worker", worker.id, encode_worker(worker))
 
 
-def say_sender(pipe: Any, site: CelerySite, sender: str, queues: Collection[str]) -> None:
-    """Put on a pipeline that one who sends jobs is alive."""
-    _say(pipe, site, "sender", sender, json.dumps(sorted(queues)))
+def say_sender(pipe: Any, site: CelerySite, sender: str, taken: Mapping[str, int]) -> None:
+    """Put on a pipeline that one who sends jobs is alive, and what it has out."""
+    _say(pipe, site, "sender", sender, json.dumps({"taken": dict(taken)}))
 
 
 def _say(pipe: Any, site: CelerySite, kind: str, one: str, text: str) -> None:
@@ -68,10 +80,16 @@ async def look(client: Any, site: CelerySite) -> Seen:
         workers, senders = await pipe.execute()
     workers_said = await _said(client, site, "worker", workers)
     senders_said = await _said(client, site, "sender", senders)
-    return Seen(
-        {one: decode_worker(text) for one, text in workers_said.items()},
-        {one: json.loads(text) for one, text in senders_said.items()},
-    )
+    return Seen(_decoded(decode_worker, workers_said), _decoded(decode_sender, senders_said))
+
+
+def _decoded(decode: Callable[[str], T], said: Mapping[str, str]) -> dict[str, T]:
+    """Return what can be read: one who speaks another language is nobody's trouble but their own."""
+    found = {}
+    for one, text in said.items():
+        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+            found[one] = decode(text)
+    return found
 
 
 async def _said(client: Any, site: CelerySite, kind: str, ids: Collection[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 from celery import Celery
 
 from headrace.daemon_threads import DaemonThreads
-from headrace.executors.celery.site import CALL, CelerySite
+from headrace.executors.celery.site import CALL, PATIENCE, CelerySite
 from headrace.model.farm import Fence
 
 LOG = logging.getLogger("headrace.celery")
@@ -54,7 +54,9 @@ class Sender:
     def _publish(self, messages: Sequence[Message]) -> None:
         try:
             if self._connection is None:
-                self._connection = self._celery.connection_for_write(self._site.url)
+                # A broker that accepts and never answers must not keep the thread for ever.
+                options = {"socket_timeout": PATIENCE}
+                self._connection = self._celery.connection_for_write(self._site.url, transport_options=options)
             producer = self._celery.amqp.Producer(self._connection, auto_declare=False)
             for fence, queue in messages:
                 self._celery.send_task(

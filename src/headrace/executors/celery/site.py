@@ -35,7 +35,7 @@ class CelerySite:
         return f"{self.prefix}:farm:{name}"
 
     def celery(self, longest: timedelta) -> Celery:
-        """Return Celery set for a farm whose longest attempt takes `longest`.
+        """Return Celery set for a farm whose tasks have `longest` as their longest timeout.
 
         JSON only, in both directions; acknowledged when the work is done, or lost with its process; no message waits
         in a process that is busy; no retries and no results, which are ours.
@@ -45,8 +45,9 @@ class CelerySite:
             accept_content=["json"], result_accept_content=["json"], task_serializer="json", result_serializer="json",
             event_serializer="json", task_acks_late=True, task_reject_on_worker_lost=True, task_ignore_result=True,
             worker_prefetch_multiplier=1, task_publish_retry=False, broker_connection_retry_on_startup=True,
-            worker_enable_remote_control=False, worker_send_task_events=False, worker_hijack_root_logger=False,
-            worker_redirect_stdouts=False, broker_transport_options=self._transport_options(longest),
+            broker_connection_max_retries=None, worker_enable_remote_control=False, worker_send_task_events=False,
+            worker_hijack_root_logger=False, worker_redirect_stdouts=False,
+            broker_transport_options=self._transport_options(longest),
         )  # fmt: skip
         return celery
 

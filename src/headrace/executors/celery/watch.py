@@ -1,26 +1,22 @@
-"""The watch: one loop per worker that waits for all its calls on the farm, and sees who is alive there.
+"""The watch: one loop per worker that waits for all its calls on the farm.
 
-A hint says that a call has ended; the poll finds the same without it. Each look is one read of the broker and one of
-the store, however many calls are out.
+A hint says that a call has ended; the poll finds the same without it. Each look is one read of the store, however many
+calls are out.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
-from redis.exceptions import RedisError
-
-from headrace.executors.celery.judging import Roll, Verdict, Waiting
+from headrace.executors.celery.judging import Verdict, Waiting
 from headrace.executors.celery.link import Link
-from headrace.executors.celery.presence import BEAT_SECONDS, forget, look, say_sender
-from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, StoreUnavailableError
-from headrace.model.farm import Begun, Fence, begun_step, ended_step, room
+from headrace.executors.celery.sight import Sight
+from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, FenceLostError, StoreUnavailableError
+from headrace.model.farm import BEGUN, ENDED, Begun, Fence, of_attempt, stored_sign
 from headrace.ports.job_store import JobStore
 from headrace.ports.wire import decode_completion
 
@@ -30,8 +26,6 @@ LOG = logging.getLogger("headrace.celery")
 BUSY_SECONDS, IDLE_SECONDS = 0.5, 1.0
 #: Hints that come one after another lead to one read, where more calls than a few are out.
 GATHER_SECONDS, FEW = 0.002, 8
-#: A queue that nobody serves is worth a word after so long, and again after so long.
-UNSERVED_SECONDS, SAY_AGAIN_SECONDS = 5.0, 60.0
 
 
 @dataclass(slots=True, eq=False)
@@ -53,55 +47,26 @@ class Out:
 
 
 class Watch:
-    """Waits for calls, and knows the workers of the farm."""
+    """Waits for calls."""
 
-    def __init__(self, link: Link, jobs: JobStore, send: Callable[[Fence, str], None]) -> None:
-        self._link, self._jobs, self._send = link, jobs, send
-        self._id = uuid4().hex
+    def __init__(self, link: Link, jobs: JobStore, sight: Sight, send: Callable[[Fence, str], None]) -> None:
+        self._link, self._jobs, self._sight, self._send = link, jobs, sight, send
         self._out: dict[Fence, Out] = {}
         self._hinted: set[Fence] = set()
         self._woken = asyncio.Event()
-        self.roll = Roll()
-        #: Who else sends jobs of which queues, and itself.
-        self._senders: Mapping[str, Collection[str]] = {}
-        #: Queues that this worker sends jobs of.
-        self._queues: set[str] = set()
-        self._said_at = -BEAT_SECONDS
-        self._unserved: dict[str, float] = {}
 
     # What the executor asks
 
-    def add(self, fence: Fence, queue: str, patience: float) -> Out:
-        """Wait for a call that has just been sent, for so many seconds at most."""
-        out = self._out[fence] = Out(fence, Waiting(queue, _now(), patience))
+    def add(self, fence: Fence, queue: str, timeout: float) -> Out:
+        """Wait for a call that has just been sent, and may take so many seconds once it was begun."""
+        out = self._out[fence] = Out(fence, Waiting(queue, _now(), timeout))
+        self._sight.out[queue] += 1
         return out
 
     def remove(self, fence: Fence) -> None:
         """Wait for it no more."""
-        self._out.pop(fence, None)
-
-    def room(self, queue: str, taken: Mapping[str, int]) -> int:
-        """Return how many more jobs of a queue may be claimed, by what was seen last."""
-        if queue not in self._queues:
-            self._queues.add(queue)
-            self._said_at = -BEAT_SECONDS
-        self._warn(queue)
-        rivals = sorted(one for one, queues in self._senders.items() if queue in queues)
-        if self._id not in rivals:
-            return 0
-        return room(queue, self.roll.workers, taken, place=rivals.index(self._id), of=len(rivals))
-
-    def _warn(self, queue: str) -> None:
-        """Say so once in a while when nobody serves a queue."""
-        now = _now()
-        if self.roll.serves(queue, now):
-            self._unserved.pop(queue, None)
-        elif now >= self._unserved.setdefault(queue, now):
-            self._unserved[queue] = now + SAY_AGAIN_SECONDS
-            LOG.warning(
-                "no Celery worker serves queue %s: start one with `headrace celery worker MODULE:app`; its jobs stay "
-                "ready meanwhile", queue,
-            )  # fmt: skip
+        out = self._out.pop(fence)
+        self._sight.out[out.waiting.queue] -= 1
 
     # The loop
 
@@ -147,70 +112,78 @@ class Watch:
         await self._read([self._out[fence] for fence in hinted if fence in self._out])
 
     async def _look(self) -> None:
-        """See who is alive, then read what has begun and ended, then judge the rest."""
-        await self._see()
-        out = list(self._out.values())
+        """Read what has begun and ended, then judge the rest by who was alive before that."""
+        roll, out = self._sight.roll, list(self._out.values())
         begun = await self._read(out)
         now = _now()
         for one in out:
             if not one.ended.done():
-                await self._act(one, one.waiting.judge(begun.get(one.fence), self.roll, now))
-
-    async def _see(self) -> None:
-        try:
-            if _now() - self._said_at >= BEAT_SECONDS:
-                async with self._link.client.pipeline(transaction=False) as pipe:
-                    say_sender(pipe, self._link.site, self._id, self._queues)
-                    await pipe.execute()
-                self._said_at = _now()
-            seen = await look(self._link.client, self._link.site)
-        except (RedisError, OSError) as error:
-            if self.roll.answers_since is not None:
-                LOG.warning("the Celery broker does not answer (%s): nothing is sent", type(error).__name__)
-            self.roll.miss()
-            self._senders = {}
-            return
-        self.roll.note(dict(seen.workers), _now())
-        self._senders = seen.senders
+                await self._act(one, one.waiting.judge(begun.get(one.fence), roll, now), begun.get(one.fence))
 
     async def _read(self, out: Collection[Out]) -> dict[Fence, Begun]:
         """End the calls whose end is stored; return who has begun the others."""
-        names = {one.fence: (begun_step(one.fence.attempt), ended_step(one.fence.attempt)) for one in out}
-        wanted = [(fence.job, name) for fence, both in names.items() for name in both]
+        wanted = [(one.fence.job, name) for one in out for name in (BEGUN, ENDED)]
         stored = await self._jobs.read_steps(wanted) if wanted else {}
         begun: dict[Fence, Begun] = {}
         for one in out:
-            begins, ends = names[one.fence]
-            if (text := stored.get((one.fence.job, ends))) is not None:
-                one.settle(decode_completion(json.loads(text)["completion"]))
-            elif (text := stored.get((one.fence.job, begins))) is not None:
-                begun[one.fence] = Begun.parse(text)
+            job = one.fence.job
+            try:
+                if (began := self._take(one, stored.get((job, BEGUN)), stored.get((job, ENDED)))) is not None:
+                    begun[one.fence] = began
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                LOG.exception("what the Celery farm kept of job %s cannot be read", job)
+                # The trouble of this call alone. It counts as a crash, which does not run again for ever.
+                one.settle(ExecutorCrashedError(f"what the Celery worker stored of it cannot be read: {error!r}"))
         return begun
 
-    async def _act(self, one: Out, verdict: Verdict) -> None:
+    def _take(self, one: Out, begun: str | None, ended: str | None) -> Begun | None:
+        """End a call whose end is stored, or which this worker gave up; return who has begun it otherwise."""
+        if (end := of_attempt(ended, one.fence.attempt)) is not None:
+            one.settle(decode_completion(end["completion"]))
+            return None
+        if (kept := of_attempt(begun, one.fence.attempt)) is None:
+            return None
+        if (found := Begun.of(kept)).sign != self._sight.id:
+            return found
+        one.settle(ExecutorLostError("no Celery worker began the job"))
+        return None
+
+    async def _act(self, one: Out, verdict: Verdict, begun: Begun | None) -> None:
         match verdict:
             case Verdict.SEND_AGAIN:
                 LOG.info("job %s was not begun on the Celery farm: its message is sent again", one.fence.job)
                 self._send(one.fence, one.waiting.queue)
-            case Verdict.NEVER_BEGUN:
-                one.settle(ExecutorLostError("no Celery worker began the job"))
+            case Verdict.GIVE_UP:
+                await self._give_up(one)
             case Verdict.WORKER_GONE:
                 one.settle(ExecutorLostError("the Celery worker that ran the job is gone", begun=True))
+            case Verdict.OVERDUE:
+                message = "the Celery worker that ran the job has not ended it long after its timeout"
+                one.settle(ExecutorLostError(message, begun=True))
             case Verdict.CRASHED:
-                progressed = await self._link.progressed(one.fence)
+                assert begun is not None
+                progressed = begun.progressed(await self._jobs.load_steps(one.fence.job))
                 message = "the Celery child process that ran the attempt died; it may have run out of memory"
                 one.settle(ExecutorCrashedError(message, progressed=progressed))
             case Verdict.WAIT:
                 pass
 
-    async def close(self) -> None:
-        """Say that this worker sends nothing any more."""
+    async def _give_up(self, one: Out) -> None:
+        """Sign for a call that nobody began, so that nobody can any more; who came first is found by the next look.
+
+        The sign is the same however often it is written: one whose answer was lost is found as ours.
+        """
+        fence = one.fence
+        sign = Begun("", 0, 0.0, self._sight.id, fence.attempt)
         try:
-            async with self._link.client.pipeline(transaction=False) as pipe:
-                forget(pipe, self._link.site, "sender", self._id)
-                await pipe.execute()
-        except (RedisError, OSError):
+            stored = await self._jobs.save_step(
+                fence.job, attempt=fence.attempt, session=fence.session, name=BEGUN, value=sign.text
+            )
+        except FenceLostError:
+            one.settle(ExecutorLostError("the attempt does not own its job any more", begun=True))
             return
+        if stored_sign(stored) == sign.sign:
+            one.settle(ExecutorLostError("no Celery worker began the job"))
 
 
 def _now() -> float:

@@ -1,15 +1,12 @@
-"""A worker of the farm: Celery's prefork worker with one task, and a thread that says that it is alive."""
+"""A worker of the farm: Celery's prefork worker with one task."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import socket
-import threading
-import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 from uuid import uuid4
@@ -17,10 +14,9 @@ from uuid import uuid4
 from celery import bootsteps, signals
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from headrace.executors.celery.presence import BEAT_SECONDS, forget, say_worker
+from headrace.executors.celery.beat import Beat, Pulse
 from headrace.executors.celery.site import CALL, PATIENCE, CelerySite
 from headrace.model.farm import FarmWorker
 
@@ -59,55 +55,6 @@ class WorkerOptions:
     log_level: str = "info"
 
 
-@dataclass(slots=True)
-class Beat:
-    """Says every two seconds that the worker is alive, also while it waits for its last jobs."""
-
-    site: CelerySite
-    said: FarmWorker
-    pids: Callable[[], Collection[int]]
-    _stopped: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin; again is nothing: Celery says that it is ready after each new connection."""
-        if self._thread is not None:
-            return
-        self._thread = threading.Thread(target=self._run, name="headrace-farm-beat", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Say from now on that nothing is begun any more."""
-        self.said = replace(self.said, closing=True)
-
-    def stop(self) -> None:
-        """Say that the worker is gone."""
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join(PATIENCE)
-
-    def _run(self) -> None:
-        client: Any = Redis.from_url(
-            self.site.url, socket_timeout=BEAT_SECONDS, socket_connect_timeout=BEAT_SECONDS, decode_responses=True
-        )
-        with client:
-            while True:
-                with contextlib.suppress(RedisError, OSError):
-                    self._say(client)
-                if self._stopped.wait(BEAT_SECONDS):
-                    break
-            with contextlib.suppress(RedisError, OSError), client.pipeline(transaction=False) as pipe:
-                forget(pipe, self.site, "worker", self.said.id)
-                pipe.execute()
-
-    def _say(self, client: Any) -> None:
-        # The time first: a process that is begun after it may be missing.
-        at = time.time()
-        with client.pipeline(transaction=False) as pipe:
-            say_worker(pipe, self.site, replace(self.said, pids=frozenset(self.pids()), at=at))
-            pipe.execute()
-
-
 def run_worker(site: CelerySite, process: Process, options: WorkerOptions) -> int:
     """Work the queues until SIGTERM, then let what runs end; return the exit code."""
     for name in _FOREIGN:
@@ -116,7 +63,8 @@ def run_worker(site: CelerySite, process: Process, options: WorkerOptions) -> in
     celery = site.celery(options.longest)
     celery.conf.task_queues = [site.celery_queue(queue) for queue in options.queues]
     celery.conf.task_create_missing_queues = False
-    celery.steps["consumer"].add(_notices_breaks(site))
+    pulse = Pulse()
+    celery.steps["consumer"].add(_notices_breaks(site, pulse))
     celery.task(name=CALL, ignore_result=True)(_task(process))
     worker: Any = celery.Worker(
         hostname=f"headrace-{worker_id[:8]}@{socket.gethostname()}",
@@ -129,15 +77,15 @@ def run_worker(site: CelerySite, process: Process, options: WorkerOptions) -> in
         without_heartbeat=True,
     )
     said = FarmWorker(worker_id, socket.gethostname(), frozenset(options.queues), options.concurrency, frozenset(), 0.0)
-    beat = Beat(site, said, lambda: _pids(worker))
+    beat = Beat(site, said, lambda: _pids(worker), pulse)
     _connect(beat, process)
     worker.start()
     beat.stop()
     return int(worker.exitcode or 0)
 
 
-def _notices_breaks(site: CelerySite) -> type[Any]:
-    """Return a step of Celery's consumer that lets it connect anew whenever its server was away.
+def _notices_breaks(site: CelerySite, pulse: Pulse) -> type[Any]:
+    """Return a step of Celery's consumer that lets it connect anew whenever its server was away, and gives it a pulse.
 
     A message that cannot be acknowledged because the connection broke counts as unacknowledged from then on. When all
     slots are taken that way the consumer asks for nothing more, so that it never meets the error that would help it.
@@ -155,7 +103,12 @@ def _notices_breaks(site: CelerySite) -> type[Any]:
                 site.url, single_connection_client=True, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE,
                 retry=Retry(NoBackoff(), 0),
             )  # fmt: skip
-            self.entry = parent.timer.call_repeatedly(PING_SECONDS, self.client.ping)
+            self.entry = parent.timer.call_repeatedly(PING_SECONDS, self.ping)
+            pulse.note()
+
+        def ping(self) -> None:
+            self.client.ping()
+            pulse.note()
 
         def stop(self, parent: Any) -> None:
             if self.entry is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from heapq import heappop
 from uuid import UUID
 
 from headrace.model.errors import FenceLostError
+from headrace.model.farm import RESERVED
 from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
@@ -92,7 +94,10 @@ class MemoryJobStore:
         """Store a step once, under the fence."""
         if endings.owned_job(self._state, job_id, attempt, session) is None:
             raise FenceLostError
-        return self._state.steps.setdefault(job_id, {}).setdefault(name, value)
+        steps = self._state.steps.setdefault(job_id, {})
+        if name.startswith(RESERVED) and name in steps and json.loads(steps[name])["attempt"] != attempt:
+            steps[name] = value
+        return steps.setdefault(name, value)
 
     @atomic
     async def load_steps(self, job_id: UUID) -> dict[str, str]:
