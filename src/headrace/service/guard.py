@@ -31,7 +31,7 @@ UPLOAD_BYTES, UPLOAD_SECONDS, MOST_UPLOADS = 50 * 1000 * 1000, 120.0, 4
 UPLOAD_TYPE = "application/octet-stream"
 JSON = "application/json"
 #: The header of routes that answer with a page, which has no origin: it reaches nothing of the service.
-POLICY, SANDBOX = "content-security-policy", ["sandbox", "allow-scripts"]
+POLICY, SANDBOX = "content-security-policy", "sandbox allow-scripts allow-downloads"
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 #: What browsers say of requests of the service's own pages, and of addresses that people typed.
 _OWN_SITES = ("same-origin", "none")
@@ -122,7 +122,7 @@ def _with_headers(send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 # A page of ours says which script of its own may run; what it says forbids more than it allows.
-                if name != POLICY or headers.get(POLICY, "").partition(";")[0].split() != SANDBOX:
+                if name != POLICY or headers.get(POLICY, "").partition(";")[0] != SANDBOX:
                     headers[name] = value
         await send(message)
 

@@ -48,7 +48,7 @@ data: {"status":"ok","percent":100,"message":"complete","error":""}
 """
 _XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 #: The page runs its own script alone, as its own policy says, and has no origin: it reaches nothing.
-PAGE_POLICY = f"{SANDBOX} allow-downloads; frame-ancestors 'none'; "
+PAGE_POLICY = f"{SANDBOX}; frame-ancestors 'none'; "
 
 router = APIRouter(prefix="/reports", tags=["reports"])
 
