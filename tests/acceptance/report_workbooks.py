@@ -65,6 +65,8 @@ def answers(*, module: str = "Cart", cites: str = "CART-0") -> dict[str, Any]:
         {"contains": MERGE, "answer": {"groups": []}},
         {"contains": SUMMARY, "path": "evidence", "pattern": r"\"representative\": ?\"([^\"]+)\"", "all": True},
         {"contains": SUMMARY, "path": "name", "value": "named by the model"},
+        {"contains": SUMMARY, "path": "commonality", "value": "They end with the same message."},
+        {"contains": SUMMARY, "path": "systemic_risk", "value": "What is beside them may fail, too."},
         {"path": "confidence", "value": 0.9},
     ]
     if module:
