@@ -114,6 +114,23 @@ def test_two_columns_that_change_places(tmp_path: Path) -> None:
     assert found.validation.sheets[0].header_rows == (1, 3, 5)
 
 
+def test_a_table_with_more_columns_below(tmp_path: Path) -> None:
+    """The cases above it are not lost; a summary above the cases is none of them."""
+    more = [["Priority", "Case ID", "Title", "Module", "Status"], ["P1", "TC-9", "pay", "Pay", "Fail"]]
+    found = read_file(xlsx(tmp_path / "a.xlsx", [*ROWS, *more]))
+    assert [case.case_id for case in found.cases] == ["TC-1", "TC-2", "TC-9"] and found.cases[2].priority == "P1"
+    summary = [["Module", "Priority", "Status", "Count"], ["Pay", "P1", "Pass", 9]]
+    found = read_file(xlsx(tmp_path / "a.xlsx", [*summary, *more]))
+    assert [case.case_id for case in found.cases] == ["TC-9"]
+
+
+def test_defects_below_the_cases(tmp_path: Path) -> None:
+    """Their rows are told of and are no cases."""
+    found = read_file(xlsx(tmp_path / "a.xlsx", [*ROWS, [None], *DEFECTS]))
+    assert [case.case_id for case in found.cases] == ["TC-1", "TC-2"]
+    assert found.validation.issues == {"defect_row": 2} and adds_up(found)
+
+
 @pytest.mark.parametrize(
     "row", [["Status", "Name", "Login", "Pass"], ["TC-3", "Title", "Module", "Fail"], ["TC-3", "Result", "Login", "ok"]]
 )
