@@ -109,6 +109,9 @@ class SheetRows:
 
     def _describes(self, row: Sequence[Cell], least: int) -> bool:
         """Whether a row whose first word is a total's or a note's describes a test all the same, in so many fields."""
+        if not is_blank(self._cell(row, "case_id")):
+            # A title may begin so, and no id does.
+            return False
         texts = [text_of(cell) for cell in row if not is_blank(cell)]
         fields = [name for name in _DESCRIBING if any(map(str.isalpha, text_of(self._cell(row, name))))]
         return len(fields) >= least and not any(is_footer(text) or is_total(text) for text in texts[1:])
