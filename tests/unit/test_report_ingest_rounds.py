@@ -91,6 +91,9 @@ def test_the_last_round_counts(tmp_path: Path) -> None:
         (["Result 1", "Result 2"], ["Pass", "Fail"], "failed"),
         (["Result", "Result (round 2)"], ["Pass", "Fail"], "failed"),
         (["Status (iOS)", "Status (Android)"], ["Pass", "Fail"], "failed"),
+        (["Status (iOS)", "Status (Android)"], ["Fail", "Pass"], "failed"),
+        (["Status (iOS)", "Status (Android)"], ["perhaps", "Pass"], "unknown"),
+        (["Status (iOS)", "Status (Android)", "Retest Result"], ["Fail", "Pass", "Pass"], "passed"),
         (["是否通过", "是否通过"], ["Y", "N"], "failed"),
     ],
 )

@@ -15,7 +15,7 @@ from tests.unit.report_files import HEADER, ROWS, Table, xlsx
 BUGS = [
     ["ID", "Summary", "Component", "Severity", "Status"],
     ["7", "It fails", "Pay", "Major", "Closed"],
-    ["8", "It is slow", "Cart", "Minor", "Open"],
+    ["8", "It is slow", "Cart", "Minor", "Deferred"],
 ]
 DEFECTS = [
     ["缺陷编号", "标题", "模块", "严重程度", "状态"],
@@ -61,6 +61,7 @@ def test_lists_of_defects_are_no_cases(name: str, rows: Table, tmp_path: Path) -
         # The defect of a case stands behind its title.
         ("用例", [["标题", "步骤", "预期结果", "状态", "缺陷编号"], ["a", "x", "y", "通过", None]]),
         ("Cases", [["No", "Title", "Severity", "Result", "Bug ID"], [1, "a", "Major", "perhaps", "B-1"]]),
+        ("Cases", [["ID", "Title", "Severity", "Status"], ["1", "a", "Major", "Not run"]]),
         # Its name says no more than that the sheet is of tests anew.
         ("Bug retest", [["ID", "Title", "Module", "Status"], ["1", "a", "Pay", "Pass"]]),
         ("Debug", [["ID", "Title", "Module", "Status"], ["1", "a", "Pay", "Not run"]]),
@@ -112,6 +113,23 @@ def test_two_columns_that_change_places(tmp_path: Path) -> None:
     assert (last.case_id, last.module, last.title) == ("TC-9", "Pay", "pay")
     # The first order again, and nothing below it.
     assert found.validation.sheets[0].header_rows == (1, 3, 5)
+
+
+def test_a_table_with_more_columns_below(tmp_path: Path) -> None:
+    """The cases above it are not lost; a summary above the cases is none of them."""
+    more = [["Priority", "Case ID", "Title", "Module", "Status"], ["P1", "TC-9", "pay", "Pay", "Fail"]]
+    found = read_file(xlsx(tmp_path / "a.xlsx", [*ROWS, *more]))
+    assert [case.case_id for case in found.cases] == ["TC-1", "TC-2", "TC-9"] and found.cases[2].priority == "P1"
+    summary = [["Module", "Priority", "Status", "Count"], ["Pay", "P1", "Pass", 9]]
+    found = read_file(xlsx(tmp_path / "a.xlsx", [*summary, *more]))
+    assert [case.case_id for case in found.cases] == ["TC-9"]
+
+
+def test_defects_below_the_cases(tmp_path: Path) -> None:
+    """Their rows are told of and are no cases."""
+    found = read_file(xlsx(tmp_path / "a.xlsx", [*ROWS, [None], *DEFECTS]))
+    assert [case.case_id for case in found.cases] == ["TC-1", "TC-2"]
+    assert found.validation.issues == {"defect_row": 2} and adds_up(found)
 
 
 @pytest.mark.parametrize(
@@ -181,3 +199,9 @@ def test_totals_and_notes_are_no_cases(row: list[object], tmp_path: Path) -> Non
     """Numbers, names and dates describe no test."""
     rows = [["Title", "Module", "Steps", "Expected", "Result"], ["a", "b", "c", "d", "ok"], row]
     assert len(read_file(xlsx(tmp_path / "a.xlsx", rows)).cases) == 1
+
+
+def test_no_id_is_a_total(tmp_path: Path) -> None:
+    """Where ids stand, what stands beside a total is of the total."""
+    rows = [["ID", "Title", "Module", "Result"], ["1", "a", "b", "ok"], ["合计", "通过 1", "失败 0", None]]
+    assert read_file(xlsx(tmp_path / "a.xlsx", rows)).validation.issues == {"total_row": 1}

@@ -20,6 +20,8 @@ class Gives(StrEnum):
     ROUND = "round"
     #: As a round of those alone that were tested again.
     RETEST = "retest"
+    #: As one of several of the same time, each for a system or the like: the worst is the result.
+    BESIDE = "beside"
     #: Its header is the worse one: it can only contradict.
     OTHER = "other"
 
@@ -54,7 +56,7 @@ class Header:
     @property
     def rounds(self) -> tuple[Column, ...]:
         """The columns that give the result, in the order in which they were filled."""
-        ordered = [column for column in self.columns if column.gives is Gives.ROUND]
+        ordered = [column for column in self.columns if column.gives in (Gives.ROUND, Gives.BESIDE)]
         return (*ordered, *(column for column in self.columns if column.gives is Gives.RETEST))
 
     @property

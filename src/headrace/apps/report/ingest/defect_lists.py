@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headrace.apps.report.data.cases import Status
-from headrace.apps.report.ingest.cells import Grid, is_blank
+from headrace.apps.report.ingest.cells import Grid, is_blank, key_of, text_of
 from headrace.apps.report.ingest.columns import Column, Header
 from headrace.apps.report.ingest.values.levels import status_of
 from headrace.apps.report.ingest.words import header_key
@@ -20,7 +19,16 @@ _NAMED = re.compile(r"(?<![a-z])(?:bugs?|defects?)(?![a-z])|缺陷|问题单|问
 _OF_CASES = frozenset(
     ("preconditions", "steps", "expected", "actual", "priority", "executor", "executed_at", "duration_seconds")
 )
-_RESULTS = (Status.PASSED, Status.FAILED, Status.BLOCKED)
+#: Words for results that are states of defects as well: they tell nothing.
+_BOTH = frozenset(
+    map(
+        key_of,
+        (
+            *("pending", "deferred", "in progress", "wip", "to do", "ignored", "on hold", "hold", "suspended"),
+            *("挂起", "暂停", "延期", "进行中", "忽略", "未开始"),
+        ),
+    )
+)
 
 
 def is_defect_list(grid: Grid, header: Header) -> bool:
@@ -50,11 +58,11 @@ def _names_defects(fields: dict[str, Column]) -> bool:
 
 
 def _has_results(grid: Grid, header: Header) -> bool:
-    """Whether at least half of the states are results of tests."""
+    """Whether at least half of the states are results that only tests have."""
     column = header.fields.get("status")
     if column is None:
         return False
     body = grid.rows[header.last + 1 :]
     states = [row[column.index] for row in body if column.index < len(row) and not is_blank(row[column.index])]
-    known = sum(status_of(state, column.label) in _RESULTS for state in states)
+    known = sum(status_of(state, column.label) is not None and key_of(text_of(state)) not in _BOTH for state in states)
     return bool(states) and 2 * known >= len(states)

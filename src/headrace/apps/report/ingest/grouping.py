@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 
-from headrace.apps.report.data.cases import Status
 from headrace.apps.report.ingest.cells import Cell, Grid, Rows, is_blank, text_of
 from headrace.apps.report.ingest.columns import Column, Header
+from headrace.apps.report.ingest.results import WORST
 from headrace.apps.report.ingest.values.levels import status_of
 
 #: Fields that steps have of their own: their texts are put below each other. Of others the first text counts.
 _OF_STEPS = ("steps", "expected", "actual", "error", "remark")
-#: Of several results the first of these is the case's: one whose steps did not all pass did not pass.
-_WORST = (Status.FAILED, Status.BLOCKED, None, Status.SKIPPED, Status.PASSED)
 
 
 #: What a row of steps has not of its own: with one of these it is a case whose name is missing.
@@ -69,7 +67,7 @@ def _joined(cells: list[Cell], column: Column | None) -> Cell:
     if not cells:
         return None
     if column and column.gives:
-        return min(cells, key=lambda cell: _WORST.index(status_of(cell, column.label)))
+        return min(cells, key=lambda cell: WORST.index(status_of(cell, column.label)))
     if column and column.field in _OF_STEPS:
         # A merged cell says the same for each of its rows.
         texts = [text for text, _ in groupby(text_of(cell) for cell in cells)]

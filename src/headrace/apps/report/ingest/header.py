@@ -12,6 +12,7 @@ from headrace.apps.report.ingest.words import meanings
 
 #: Rows in which a header is looked for, and rows that one may take.
 SEARCHED_ROWS, MAX_HEADER_ROWS = 50, 3
+_NAMES = frozenset(("case_id", "title"))
 #: Fields of a header below another one.
 _MIN_BELOW = 3
 #: A header has at least `MIN_FIELDS`, and one of these among them.
@@ -23,7 +24,10 @@ TELLING = frozenset(
 
 
 def find_header(grid: Grid) -> Header | None:
-    """Return the header of a sheet: the rows that name most fields, the fewest and first of them."""
+    """Return the header of a sheet: the rows that name most fields, the fewest and first of them.
+
+    A table above those counts as well; what stands below is told by `header_at`.
+    """
     rows = filled_head(grid, SEARCHED_ROWS + MAX_HEADER_ROWS)
     best: tuple[int, int, int] | None = None
     for first in range(min(len(rows), SEARCHED_ROWS)):
@@ -37,7 +41,17 @@ def find_header(grid: Grid) -> Header | None:
     if best is None:
         return None
     first, depth = -best[2], -best[1]
-    return _header(rows, first, depth, grid)
+    return _above(grid, first) or _header(rows, first, depth, grid)
+
+
+def _above(grid: Grid, first: int) -> Header | None:
+    """Return the header of a table above the one with most fields: its cases would be lost. It names its cases."""
+    for row in range(first - 1):
+        header = header_at(grid, row)
+        is_apart = header and any(not is_blank(cell) for below in grid.rows[header.last + 1 : first] for cell in below)
+        if header and is_apart and _NAMES & set(header.fields):
+            return header
+    return None
 
 
 def header_at(grid: Grid, row: int) -> Header | None:
@@ -106,6 +120,8 @@ def _giving(meanings: Mapping[int, Meaning]) -> dict[int, Gives]:
 def _how(meaning: Meaning, best: int) -> Gives:
     if meaning.is_retest:
         return Gives.RETEST
+    if meaning.rank == best and meaning.is_beside:
+        return Gives.BESIDE
     return Gives.ROUND if meaning.is_round or meaning.rank == best else Gives.OTHER
 
 

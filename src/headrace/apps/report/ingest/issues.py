@@ -23,6 +23,7 @@ RULES = {
     "repeated_header": "The row repeats the header: it gives no case.",
     "total_row": "The row is a total: it gives no case.",
     "not_a_case": "The row has neither a title nor anything that was done: it gives no case.",
+    "defect_row": "The row is of a list of defects below the cases: it gives no case.",
     "suite_counts": "A suite says other numbers than its cases add up to: what has no case is in no figure.",
     "more_issues": "There are more issues than are kept: the counts by rule have them all.",
 }

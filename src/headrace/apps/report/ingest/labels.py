@@ -32,6 +32,11 @@ class Meaning:
     is_round: bool = False
     is_retest: bool = False
 
+    @property
+    def is_beside(self) -> bool:
+        """Whether it names something else in brackets, as "Result (iOS)" does."""
+        return self.rank >= _WORSE and not self.is_round
+
 
 def meaning_of(text: str) -> Meaning | None:
     """Return what a header means.

@@ -63,19 +63,24 @@ def _of_grids(grids: Sequence[Grid], wanted: Sequence[str]) -> Ingested:
         if header is None or why_not:
             reports.append(_unused(grid, why_not or _NO_HEADER))
             continue
-        found, report = _read(grid, header, book, ids)
+        found, report = _read(list(tables_of(grid, header)), book, ids)
         cases += found
         reports.append(report)
     also = unused_warnings(grids, reports)
     return Ingested(cases=tuple(cases), issues=book.kept(), validation=validated(cases, reports, book, also=also))
 
 
-def _read(grid: Grid, header: Header, book: IssueBook, ids: Ids) -> tuple[list[Case], SheetReport]:
+def _read(tables: Sequence[tuple[Header, Grid]], book: IssueBook, ids: Ids) -> tuple[list[Case], SheetReport]:
     cases: list[Case] = []
-    parts = [SheetRows(part, head, book, ids) for head, part in tables_of(grid, header)]
-    for part in parts:
-        cases += part.cases()
-    return cases, _report(grid, parts, len(cases))
+    parts = []
+    for number, (header, grid) in enumerate(tables):
+        parts.append(SheetRows(grid, header, book, ids))
+        # Of the first table it was decided whether the sheet is used.
+        if number and is_defect_list(grid, header):
+            parts[-1].reject_all("defect_row")
+            continue
+        cases += parts[-1].cases()
+    return cases, _report(tables[-1][1], parts, len(cases))
 
 
 def _why_not(grid: Grid, wanted: Sequence[str]) -> str:

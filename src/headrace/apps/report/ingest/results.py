@@ -10,6 +10,8 @@ from headrace.apps.report.ingest.cells import Cell, is_blank, text_of
 from headrace.apps.report.ingest.columns import Column, Gives, Header
 from headrace.apps.report.ingest.values.levels import status_of
 
+#: Of several results the first of these is the worst: what did not pass everywhere did not pass.
+WORST = (Status.FAILED, Status.BLOCKED, None, Status.SKIPPED, Status.PASSED)
 #: Cells of these alone say nothing.
 _DASHES = "-–—―－/\\_ "
 
@@ -27,7 +29,7 @@ class Result(NamedTuple):
 def result_of(row: Sequence[Cell], header: Header) -> Result:
     """Return the result of a row: what the last round says that says something."""
     said = [one for column in header.rounds if (one := _said(row, column))]
-    status, column = said[-1] if said else (None, header.fields.get("status"))
+    status, column = _counting(said) if said else (None, header.fields.get("status"))
     against = [
         one
         for other in header.contradicting
@@ -41,6 +43,13 @@ def result_of(row: Sequence[Cell], header: Header) -> Result:
 class _Said(NamedTuple):
     status: Status | None
     column: Column
+
+
+def _counting(said: Sequence[_Said]) -> _Said:
+    """Return the last, or the worst of those beside it."""
+    if said[-1].column.gives is not Gives.BESIDE:
+        return said[-1]
+    return min((one for one in said if one.column.gives is Gives.BESIDE), key=lambda one: WORST.index(one.status))
 
 
 def _said(row: Sequence[Cell], column: Column) -> _Said | None:

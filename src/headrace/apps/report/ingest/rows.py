@@ -55,6 +55,17 @@ class SheetRows:
         )
         return [case for case in found if case]
 
+    def reject_all(self, rule: str) -> None:
+        """Put every row into the book as one that is no case."""
+        for number, row in enumerate(self._grid.rows[self.header.last + 1 :], self.header.last + 2):
+            if not all(is_blank(cell) for cell in row):
+                self.rows, self.rejected = self.rows + 1, self.rejected + 1
+                self._report_row(rule, number, row)
+
+    def _report_row(self, rule: str, number: int, row: Sequence[Cell]) -> None:
+        shown = " | ".join(text_of(cell) for cell in row if not is_blank(cell))
+        self._book.add(rule, Place(self._grid.name, number), shown)
+
     def _apart(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """Yield the rows of a case, apart from a header or total that a page ends with and that names no case."""
         is_headed = len(rows) > 1 and self._why_not(rows[0]) in ("repeated_header", "total_row")
@@ -70,8 +81,7 @@ class SheetRows:
         why_not = self._why_not(row)
         if why_not:
             self.rejected += len(rows)
-            shown = " | ".join(text_of(cell) for cell in row if not is_blank(cell))
-            self._book.add(why_not, Place(self._grid.name, number), shown)
+            self._report_row(why_not, number, row)
             return None
         self.joined += len(rows) - 1
         values = self._values(number, row)
@@ -99,6 +109,9 @@ class SheetRows:
 
     def _describes(self, row: Sequence[Cell], least: int) -> bool:
         """Whether a row whose first word is a total's or a note's describes a test all the same, in so many fields."""
+        if not is_blank(self._cell(row, "case_id")):
+            # A title may begin so, and no id does.
+            return False
         texts = [text_of(cell) for cell in row if not is_blank(cell)]
         fields = [name for name in _DESCRIBING if any(map(str.isalpha, text_of(self._cell(row, name))))]
         return len(fields) >= least and not any(is_footer(text) or is_total(text) for text in texts[1:])
