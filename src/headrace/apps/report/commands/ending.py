@@ -15,6 +15,9 @@ from headrace.apps.report.opening import app
 from headrace.apps.report.progress import ReportProgress, progress_document
 from headrace.apps.report.stages import INGEST
 
+#: Warnings about the data that are told; the report has all of them, the worst first.
+MOST_WARNINGS = 5
+
 
 async def ended(job: Job, progress: ReportProgress, out: Path) -> dict[str, Any]:
     """Write the files of a report that has ended, and return the summary of it. Raises ConfigError for a bad file."""
@@ -31,6 +34,7 @@ async def ended(job: Job, progress: ReportProgress, out: Path) -> dict[str, Any]
         "run_tokens": spent,
         "files": [str(file) for file in files], "metrics": result["metrics"], "warnings": result["warnings"],
         "verdict": told["verdict"], "usage": told["usage"], "degraded": told["degraded"],
+        "data_warnings": told["data_warnings"],
     }  # fmt: skip
 
 
@@ -62,6 +66,9 @@ def _lines(summary: dict[str, Any]) -> list[str]:
         f"{usage['calls']} model calls for its answers, {usage['reused']} answers that were there already; "
         f"{summary['run_tokens']:,} tokens used now",
     ]
+    shown, more = summary["data_warnings"][:MOST_WARNINGS], len(summary["data_warnings"]) - MOST_WARNINGS
+    lines += [f"data: {warning}" for warning in shown]
+    lines += [f"data: {more} more, see the report"] if more > 0 else []
     lines += [f"warning: {warning}" for warning in summary["warnings"]]
     if any(one["reason"] in ("no_model", "config", "auth") for one in summary["degraded"]):
         lines.append("name a model: HEADRACE_LLM_MODEL, HEADRACE_LLM_BASE_URL, HEADRACE_LLM_API_KEY, or [llm]")

@@ -57,6 +57,7 @@ async def assemble_report(
     return {
         "document_ref": ref, "degraded": [one.model_dump(mode="json") for one in degraded], "usage": usage,
         "verdict": found.stats.gate.verdict, "metrics": _metrics(found),
+        "data_warnings": list(found.validation.warnings),
     }  # fmt: skip
 
 
@@ -168,6 +169,7 @@ async def mark_job_done(stored: dict[str, Any], job_id: str) -> dict[str, Any]:
         job_id=job_id, stage=stages.RENDER,
         status="degraded" if lacking or stored["warnings"] else "ok",
         artifacts=stored["artifacts"], metrics=assembled["metrics"], warnings=(*lacking, *stored["warnings"]),
-        next_inputs={"degraded": assembled["degraded"], "usage": assembled["usage"], "verdict": assembled["verdict"]},
+        next_inputs={"degraded": assembled["degraded"], "usage": assembled["usage"], "verdict": assembled["verdict"],
+                     "data_warnings": assembled["data_warnings"]},
     )  # fmt: skip
     return result.model_dump(mode="json")
