@@ -106,6 +106,7 @@ async def test_two_workers_share_a_farm(farm: Farm) -> None:
         assert [(await view_of(app, job)).attempt for job in more] == [1] * 4
 
 
+@pytest.mark.slow
 async def test_another_worker_of_the_farm_takes_over(farm: Farm) -> None:
     """A worker of the farm is killed with its processes: what they ran goes on in another one; nothing is charged."""
     first = farm.start_farm(1)

@@ -104,7 +104,7 @@ FENCE = (
     ),
     Mutant(
         "fence", "a step of an executor is overwritten in its attempt",
-        (sql("save_step", " AND s.value ->> 'attempt' IS DISTINCT FROM %(attempt)s::text", ""),),
+        (sql("save_step", " AND s.value ->> 'attempt' IS DISTINCT FROM %(attempt)s::int::text", ""),),
         (f"{C}/test_job_store_steps.py::test_what_an_executor_keeps_is_of_one_attempt",),
     ),
 )  # fmt: skip

@@ -235,6 +235,35 @@ async def test_what_a_handler_returned_has_its_own_time_to_be_stored() -> None:
         await working
 
 
+async def test_a_handler_whose_job_is_lost_is_stopped_whatever_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody tells: the process looks by itself, about every second, and an error of a look is not its last one."""
+    assert module.LOOK_SECONDS <= 1
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.005)
+    app, stopped = quick_app(), []
+
+    @app.task
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.append(1)
+
+    async with calls_of(app) as calls:
+        fence = await claimed(app, work)
+        working = asyncio.create_task(calls.work(fence))
+        await wait_until(lambda: calls._running)
+        looks: list[Exception | None] = [StoreUnavailableError("away"), ValueError("a surprise"), None]
+
+        async def look(_job: UUID, **_: Any) -> None:
+            if (error := looks.pop(0)) is not None:
+                raise error
+
+        monkeypatch.setattr(app.runtime.stores.jobs, "running_job", look)
+        await asyncio.wait_for(working, 10)
+        assert (stopped, looks) == ([1], [])
+        assert ENDED not in await app.runtime.stores.jobs.load_steps(fence.job)
+
+
 def end_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note why a process would have ended: what called it goes on in no other way, and its loop's thread is over."""
     whys: list[str] = []

@@ -90,7 +90,7 @@ def workers(as_json: bool) -> None:
 
 
 def _state(worker: FarmWorker) -> str:
-    return "stopping" if worker.closing else "running"
+    return "takes nothing" if worker.closing else "running"
 
 
 def _document(worker: FarmWorker) -> dict[str, object]:

@@ -125,7 +125,7 @@ class FarmWorker:
     pids: frozenset[int]
     #: When it said so, in seconds by the clock of its host.
     at: float
-    #: It is being stopped: what it has begun goes on, and it begins nothing more.
+    #: It begins nothing more, as it is being stopped, or for now, as it has lost its broker: what it has begun goes on.
     closing: bool = False
 
 

@@ -10,6 +10,7 @@ WITH owner AS MATERIALIZED (
 INSERT INTO {schema}.steps AS s (job_id, name, value, created_at)
 SELECT id, %(name)s, %(value)s::json, coalesce(%(now)s::timestamptz, now()) FROM owner
 ON CONFLICT (job_id, name) DO UPDATE SET value = CASE
-  WHEN starts_with(s.name, 'headrace:') AND s.value ->> 'attempt' IS DISTINCT FROM %(attempt)s::text THEN excluded.value
+  WHEN starts_with(s.name, 'headrace:') AND s.value ->> 'attempt' IS DISTINCT FROM %(attempt)s::int::text
+    THEN excluded.value
   ELSE s.value END
 RETURNING value
