@@ -82,7 +82,8 @@ async def test_a_report_is_the_same_in_process_and_on_a_farm_that_is_killed_in_p
     out, _ = near.communicate(timeout=PATIENCE.total_seconds())
     assert near.returncode == 0, site.farm.logs()
     asked = site.asked()
-    assert asked == json.loads(out)["usage"]["calls"] > 10
+    # What was asked and rested on nothing is in the ledger, and not among the calls for the answers.
+    assert asked >= json.loads(out)["usage"]["calls"] > 10
     site.model.forget_calls()
 
     doomed = site.start("celery", "worker", "--concurrency", "2", APP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import subprocess
@@ -242,3 +243,14 @@ def test_parts_without_a_known_shape_are_let_alone(tmp_path: Path) -> None:
     """A workbook whose relationships are not where others have them is read without looking for broken cells."""
     path = changed(xlsx(tmp_path / "a.xlsx"), SHEET, lambda part: part.replace(b"<c r=", b"<c  r="))
     assert len(read_file(path).cases) == 2
+
+
+def test_the_bound_of_a_cell_is_not_that_of_the_process(tmp_path: Path) -> None:
+    """Others may let the csv module take longer ones."""
+    before = csv.field_size_limit(10_000_000)
+    try:
+        (tmp_path / "a.csv").write_bytes(b"Case ID,Title,Result\n1," + b"c" * 200_000 + b",Pass\n")
+        with pytest.raises(UnreadableFileError, match="at most 131,072 characters"):
+            read_file(tmp_path / "a.csv")
+    finally:
+        csv.field_size_limit(before)

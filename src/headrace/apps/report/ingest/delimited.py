@@ -18,6 +18,8 @@ ENCODINGS = ("utf-8", "gb18030")
 DELIMITERS = (",", ";", "\t")
 #: Characters and lines of one row, which may have line ends within quotes.
 MAX_ROW_CHARS, MAX_ROW_LINES = 1_000_000, 5_000
+#: Characters of one cell. The limit of the csv module is one for the whole process, and others may raise it.
+MAX_CELL_CHARS = 131_072
 _SAMPLED_LINES, _SAMPLED_CHARS = 30, 65_536
 
 
@@ -94,5 +96,8 @@ def _rows(path: Path, file: TextIO, delimiter: str) -> Rows:
         if len(rows) >= limits.MAX_ROWS or len(row) > limits.MAX_COLUMNS or cells > limits.MAX_CELLS:
             most = f"{limits.MAX_ROWS:,} rows, {limits.MAX_COLUMNS:,} columns and {limits.MAX_CELLS:,} cells"
             raise unreadable(path, f"it must have at most {most}", f"more in row {len(rows) + 1:,}", "Split it")
+        if max(map(len, row), default=0) > MAX_CELL_CHARS:
+            most = f"a cell of delimited text must have at most {MAX_CELL_CHARS:,} characters"
+            raise unreadable(path, most, f"more in row {len(rows) + 1:,}", "Shorten it, or save it anew as XLSX")
         rows.append([cell if cell.strip() else None for cell in row])
     return rows
