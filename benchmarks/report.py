@@ -134,12 +134,8 @@ async def measure(options: argparse.Namespace, folder: Path, url: str) -> dict[s
         for workbook in (messy, failing):
             # Each with a provider of its own name: no answer of a round before may serve this one.
             with ProviderProcess("--latency", f"{options.latency},100000", "--answers", str(rules)) as provider:
-                settings = {
-                    **provider.environment,
-                    **LIMITS,
-                    "HEADRACE_URL": url,
-                    "HEADRACE_QUEUE_SCHEMA": f"r{number}",
-                }
+                place = {"HEADRACE_URL": url, "HEADRACE_QUEUE_SCHEMA": f"r{number}"}
+                settings = {**provider.environment, **LIMITS, **place}
                 made = await in_child(workbook, options.in_flight, settings, folder)
                 calls = provider.stats().calls
             told = beside_least(made | {"calls": calls}, options.latency, options.in_flight)
