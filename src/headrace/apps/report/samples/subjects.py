@@ -62,7 +62,6 @@ SUBJECTS = (
 )
 
 #: Titles that name no module.
-VAGUE_EN = ("Check the message that is shown", "Labels are spelled correctly", "The page fits small screens")
 VAGUE_ZH = ("检查提示信息显示", "页面文字拼写检查", "小屏幕布局检查")
 PEOPLE_EN = ("Ada", "Grace", "Linus", "Edsger")
 PEOPLE_ZH = ("张伟", "李娜", "王芳", "刘洋")
