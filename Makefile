@@ -94,7 +94,7 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 	$(if $(UPGRADE),$(if $(filter 1,$(UPGRADE)),--upgrade,--upgrade-package $(UPGRADE)))
 
 # All but litellm: it is 200 MB, and only its own test needs it, in an environment of its own.
-EXTRAS := celery flows kafka otel papers redis report s3 service testing
+EXTRAS := celery flows kafka memory otel papers ray redis report s3 service testing
 
 requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UPGRADE=name)
 	cd requirements && ../$(PIN) bootstrap.in --output-file bootstrap.txt
