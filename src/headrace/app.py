@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 from headrace.batch import Batch
+from headrace.database_verbs import DatabaseVerbs
 from headrace.definitions import GatherDecorator, GatherOptions, TaskOptions, define_task
 from headrace.engine.context import Context
 from headrace.engine.draining import drain_queue, resume_queue
@@ -25,14 +26,13 @@ from headrace.model.backlog import Backlog, Drained, OnFull, QueueState
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ConfigError, InvalidInputError, NotFoundError
 from headrace.model.ids import parse_id
-from headrace.model.job import JobSpec, NewJob
+from headrace.model.job import JobSpec
 from headrace.model.names import check_name
 from headrace.model.numbers import check_whole
 from headrace.model.queue import QueueOptions, QueueRule
 from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE
 from headrace.settings import Settings, load_settings, use_store
 from headrace.tasks import SubmitOptions, Task, TaskCall, new_batch
-from headrace.transactions import begin_on
 from headrace.webhook_verbs import WebhookVerbs
 from headrace.workflow_verbs import WorkflowVerbs
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from headrace.files import Files
     from headrace.llm.dedupe import NameBook, Rule, Scorer
     from headrace.llm.gateway import LLM
-    from headrace.model.event import Outgoing
     from headrace.model.schedule import CatchUp, Declaration
     from headrace.runtime import Runtime
     from headrace.schedules import ScheduleDef
@@ -76,7 +75,7 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
-class App(WorkflowVerbs, EventVerbs, WebhookVerbs):
+class App(WorkflowVerbs, EventVerbs, WebhookVerbs, DatabaseVerbs):
     """Tasks and the store they run on.
 
     `url`: "postgresql://…", or "memory://" for tests; without it `HEADRACE_URL`, headrace.toml, or an embedded
@@ -114,8 +113,6 @@ class App(WorkflowVerbs, EventVerbs, WebhookVerbs):
         self._specs: dict[str, tuple[TaskDef, JobSpec]] = {}
         #: Whoever opens the app at the same moment shares one store.
         self._opening = asyncio.Lock()
-        #: What to hint when a transaction begun by `transaction` commits, by the connection's identity.
-        self._transactions: dict[int, list[str]] = {}
 
     @cached_property
     def settings(self) -> Settings:
@@ -504,44 +501,6 @@ class App(WorkflowVerbs, EventVerbs, WebhookVerbs):
                 yield host
             finally:
                 await host.stop(wait)
-
-    # The caller's transaction
-
-    @asynccontextmanager
-    async def transaction(self, connection: Any) -> AsyncIterator[Any]:
-        """Begin a transaction on the caller's connection; jobs and events of it are hinted after its commit.
-
-        `connection`: of asyncpg, psycopg (async) or SQLAlchemy (async). One inside another is a savepoint: the
-        outermost hints. Raises InvalidInputError for any other connection.
-        """
-        block = begin_on(connection)
-        if id(connection) in self._transactions:
-            async with block:
-                yield connection
-            return
-        topics = self._transactions[id(connection)] = []
-        try:
-            async with block:
-                yield connection
-        finally:
-            del self._transactions[id(connection)]
-        for topic in dict.fromkeys(topics):
-            self.runtime.stores.notifier.hint(topic)
-
-    async def enqueue_on(self, connection: Any, jobs: Sequence[NewJob]) -> list[UUID]:
-        """Insert jobs inside the caller's transaction (see `Task.options(connection=)`)."""
-        topics = self._transactions.get(id(connection))
-        ids = await self.runtime.client.enqueue_on(connection, jobs, hint=topics is None)
-        if topics is not None:
-            topics.extend({f"queue:{job.spec.queue}" for job in jobs})
-        return ids
-
-    async def emit_on(self, connection: Any, events: Sequence[Outgoing]) -> None:
-        """Put events into the outbox inside the caller's transaction (see `emit(connection=)`)."""
-        topics = self._transactions.get(id(connection))
-        await self.runtime.client.emit_on(connection, events, hint=topics is None)
-        if topics is not None:
-            topics.append("events")
 
     # Others
 

@@ -23,6 +23,7 @@ from headrace.ports.message_log import MessageLog
 from headrace.ports.name_store import NameStore
 from headrace.ports.notifier import Notifier
 from headrace.ports.outbox import Outbox
+from headrace.ports.own_tables import OwnTables
 from headrace.ports.run_store import RunStore
 from headrace.ports.schedule_store import ScheduleStore
 from headrace.ports.session_store import SessionStore
@@ -73,3 +74,5 @@ class Stores:
     schedules: ScheduleStore | None = None
     #: What is for events; None: the store has no outbox, so that events need another one.
     events: EventStores | None = None
+    #: None: the store is no database that tables of the user's may lie in.
+    own_tables: OwnTables | None = None

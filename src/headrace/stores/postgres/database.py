@@ -11,6 +11,7 @@ import asyncio
 import random
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -151,6 +152,10 @@ class Database:
                     raise
             await asyncio.sleep(_FIRST_PAUSE * 2**turn * random.random())  # noqa: S311 - spreads rivals, no secret
         raise AssertionError("unreachable")
+
+    def lend(self) -> AbstractAsyncContextManager[Connection]:
+        """Lend a connection of the pool for statements that are not the store's; the driver's faults pass through."""
+        return self._pool.connection()
 
     async def connect(self, *, dsn: str | None = None) -> Connection:
         """Return a new connection of its own, to `dsn` or the store's; the caller closes it."""

@@ -29,6 +29,7 @@ from headrace.stores.postgres.migrate import check_version
 from headrace.stores.postgres.name_store import PostgresNameStore
 from headrace.stores.postgres.notifier import PostgresNotifier
 from headrace.stores.postgres.outbox import PostgresOutbox
+from headrace.stores.postgres.own_tables import PostgresOwnTables
 from headrace.stores.postgres.run_store import PostgresRunStore
 from headrace.stores.postgres.schedule_store import PostgresScheduleStore
 from headrace.stores.postgres.session_store import PostgresSessionStore
@@ -107,6 +108,7 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         feeds=PostgresFeedStore(database, hot, notifier),
         tokens=PostgresTokenStore(database),
         events=_event_stores(database, hot, notifier),
+        own_tables=PostgresOwnTables(database),
     )
 
 
