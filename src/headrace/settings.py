@@ -20,6 +20,7 @@ from headrace.celery_settings import ENGINE_QUEUES, LOCAL, CelerySettings, check
 from headrace.details_settings import DetailSettings, check_details
 from headrace.event_settings import EventSettings, check_events
 from headrace.flow_settings import CredentialSettings, FlowSettings, check_flows
+from headrace.memory_settings import MemorySettings, check_memory
 from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.llm import LLMSettings
@@ -208,6 +209,7 @@ class Settings:
     papers: PaperSettings = field(default_factory=PaperSettings)
     details: DetailSettings = field(default_factory=DetailSettings)
     report: ReportSettings = field(default_factory=ReportSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
 
@@ -488,6 +490,7 @@ def _check_rules(settings: Settings) -> None:
     check_service(settings.service)
     check_webhooks(settings.webhooks)
     check_details(settings.details)
+    check_memory(settings.memory)
     check_celery(settings.celery, settings.executors)
     endpoint = settings.telemetry.endpoint
     rule = "must be a URL such as http://127.0.0.1:4318"

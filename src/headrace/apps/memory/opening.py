@@ -1,0 +1,24 @@
+"""The app of memory, its queues, and how each kind of work is tried again.
+
+One app for all processes: tasks that run on a cluster are found by the name of this module.
+"""
+
+from __future__ import annotations
+
+from headrace import App, Backoff, Breaker
+
+CONSUME, BUFFER, PROCESS, STORAGE = "memory_consume", "memory_buffer", "memory_process", "memory_storage"
+#: Kinds of work, and the queue of each.
+KINDS = {"consume": CONSUME, "buffer": BUFFER, "process": PROCESS, "storage": STORAGE}
+#: Jobs of each queue that one process begins with; `[queues.NAME]` and a file of `headrace memory run` say otherwise.
+SLOTS = {CONSUME: 10, BUFFER: 5, PROCESS: 20, STORAGE: 10}
+
+#: base · 2ⁿ after the n-th failure.
+RETRIES = {
+    CONSUME: Backoff.exponential(max_attempts=4, base="1s", cap="1m"),
+    BUFFER: Backoff.exponential(max_attempts=4, base="2s", cap="1m"),
+    PROCESS: Backoff.exponential(max_attempts=6, base="5s", cap="5m"),
+    STORAGE: Backoff.exponential(max_attempts=4, base="1s", cap="1m"),
+}
+
+app = App()
