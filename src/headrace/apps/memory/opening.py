@@ -5,7 +5,7 @@ One app for all processes: tasks that run on a cluster are found by the name of 
 
 from __future__ import annotations
 
-from headrace import App, Backoff, Breaker
+from headrace import App, Backoff
 
 CONSUME, BUFFER, PROCESS, STORAGE = "memory_consume", "memory_buffer", "memory_process", "memory_storage"
 #: Kinds of work, and the queue of each.
