@@ -49,7 +49,7 @@ async def test_a_wrong_one_is_refused() -> None:
 
 def test_a_workflow_has_no_argument_of_that_name() -> None:
     """It would never reach its function."""
-    with pytest.raises(InvalidInputError, match="app.start takes these"):
+    with pytest.raises(InvalidInputError, match=r"app\.start takes these"):
 
         @App("memory://").workflow
         def wrong(priority: int):  # type: ignore[no-untyped-def]
