@@ -1,0 +1,91 @@
+"""Stage 1, from inside: messages become a blob and a row of the buffer, which tells of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from headrace import InvalidInputError
+from headrace.apps.memory.data.blobs import BLOB_TYPES, Message
+from headrace.apps.memory.means import TABLES
+from headrace.apps.memory.opening import CONSUME, RETRIES, app
+from headrace.apps.memory.tables.values import NewBlob
+from headrace.apps.memory.writing.texts import text_of_data
+from headrace.apps.memory.writing.tokens import count_tokens
+from headrace.model.ids import uuid7
+
+ROLES = ("user", "assistant", "system")
+MOST_USER_ID, MOST_MESSAGES, MOST_CONTENT = 200, 1_000, 200_000
+
+
+def parse_user_id(value: Any) -> str:
+    """Return a user's id. Raises InvalidInputError."""
+    if not isinstance(value, str) or not value.strip() or len(value) > MOST_USER_ID or not value.isprintable():
+        raise InvalidInputError("user_id", f"must be 1 to {MOST_USER_ID} printable characters", value)
+    return value
+
+
+def parse_messages(value: Any) -> tuple[Message, ...]:
+    """Return the messages of a chat: `[{"role", "content", "alias"?, "created_at"?}]`. Raises InvalidInputError.
+
+    >>> parse_messages([{"role": "user", "content": "I moved to Lyon"}])[0].content
+    'I moved to Lyon'
+    """
+    if not isinstance(value, Sequence) or isinstance(value, str) or not 1 <= len(value) <= MOST_MESSAGES:
+        raise InvalidInputError("messages", f"must be a list of 1 to {MOST_MESSAGES:,} messages", value)
+    return tuple(_message(f"messages[{place}]", one) for place, one in enumerate(value))
+
+
+def _message(field: str, value: Any) -> Message:
+    if isinstance(value, Message):
+        value = asdict(value)
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(field, 'must be an object such as {"role": "user", "content": "…"}', value)
+    unknown = sorted(set(value) - {"role", "content", "alias", "created_at"})
+    if unknown:
+        raise InvalidInputError(field, "must have role, content, alias and created_at alone", unknown[0])
+    if value.get("role") not in ROLES:
+        raise InvalidInputError(f"{field}.role", f"must be one of {', '.join(ROLES)}", value.get("role"))
+    content = value.get("content")
+    if not isinstance(content, str) or not content.strip() or len(content) > MOST_CONTENT:
+        raise InvalidInputError(f"{field}.content", f"must be a text of 1 to {MOST_CONTENT:,} characters", content)
+    return Message(value["role"], content, _text(field, value, "alias"), _text(field, value, "created_at"))
+
+
+def _text(field: str, value: Mapping[str, Any], name: str) -> str | None:
+    text = value.get(name)
+    if text is not None and (not isinstance(text, str) or len(text) > MOST_USER_ID):
+        raise InvalidInputError(f"{field}.{name}", f"must be a text of at most {MOST_USER_ID} characters", text)
+    return text
+
+
+def new_chat(
+    user_id: str, messages: Any, *, blob_id: UUID | None = None, created_at: datetime | None = None
+) -> NewBlob:
+    """Return the blob of a chat. Raises InvalidInputError."""
+    said = [
+        {name: value for name, value in asdict(one).items() if value is not None} for one in parse_messages(messages)
+    ]
+    return new_blob(user_id, "chat", {"messages": said}, blob_id=blob_id, created_at=created_at)
+
+
+def new_blob(
+    user_id: str, type: str, data: Mapping[str, Any], *, blob_id: UUID | None = None, created_at: datetime | None = None
+) -> NewBlob:
+    """Return a blob of any type; a chat's and a summary's text is counted. Raises InvalidInputError."""
+    if type not in BLOB_TYPES:
+        raise InvalidInputError("type", f"must be one of {', '.join(BLOB_TYPES)}", type)
+    if created_at is not None and created_at.tzinfo is None:
+        raise InvalidInputError("created_at", "must have a time zone", created_at)
+    tokens = count_tokens(text_of_data(type, data))
+    return NewBlob(parse_user_id(user_id), type, data, tokens, blob_id or uuid7(), created_at)
+
+
+@app.task(name="memory.insert_messages", queue=CONSUME, retry=RETRIES[CONSUME], timeout="1m")
+async def insert_messages(user_id: str, messages: list[dict[str, Any]], blob_id: str) -> dict[str, Any]:
+    """Store messages as a blob, once; return `{user_id, blob_ids}`."""
+    stored = await TABLES.insert_blobs([new_chat(user_id, messages, blob_id=UUID(blob_id))])
+    return {"user_id": user_id, "blob_ids": [str(one) for one in stored]}

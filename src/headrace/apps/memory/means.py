@@ -1,0 +1,26 @@
+"""What all stages work with: the tables, the terms of writing, and the cache of what the model made."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from headrace.apps.memory.opening import app
+from headrace.apps.memory.tables import MemoryTables
+from headrace.apps.memory.writing.terms import Terms
+
+if TYPE_CHECKING:
+    from headrace.memory_settings import MemorySettings
+
+TABLES = MemoryTables(app)
+
+
+def settings() -> MemorySettings:
+    """Return `[memory]`."""
+    return app.settings.memory
+
+
+@cache
+def terms() -> Terms:
+    """Return what may be known of a user, as `[memory] profile` says. Raises ConfigError."""
+    return Terms.load(settings().profile, language=settings().language)

@@ -1,0 +1,44 @@
+"""Stage 2: whether a buffer is to be flushed, and its flushes. It looks and triggers, and never adds anything."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.apps.memory.data.flushes import Reason
+from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.opening import BUFFER, RETRIES, app
+from headrace.apps.memory.stages.starting import start_next
+from headrace.apps.memory.tables.values import Buffer
+
+
+@app.task(name="memory.check_buffer", queue=BUFFER, retry=RETRIES[BUFFER], timeout="1m")
+async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any]:
+    """Make flushes of a user's buffer if it is full, or for a `reason` of its own; begin the first that waits.
+
+    Returns what is to be worked on: `{user_id, blob_ids, flushes, priority, created_at, trigger_events}`.
+    """
+    # First: what comes into the buffer from here on leads to another check.
+    events = await TABLES.take_pending(user_id)
+    buffer = await TABLES.buffer(user_id)
+    why = reason_of(buffer, reason, settings().buffer_tokens)
+    if why is not None:
+        await TABLES.make_flushes(user_id, why, most_tokens=settings().most_tokens)
+    started = await start_next(user_id)
+    return {
+        "user_id": user_id,
+        "flushes": [str(flush.id) for flush in started.unfinished],
+        "blob_ids": [str(blob) for flush in started.unfinished for blob in flush.blob_ids],
+        "priority": started.priority,
+        "created_at": datetime.now(UTC).isoformat(),
+        "trigger_events": events,
+    }
+
+
+def reason_of(buffer: Buffer, given: str | None, full: int) -> Reason | None:
+    """Return why a buffer is flushed now; None: it is not."""
+    if not buffer.rows:
+        return None
+    if given is not None:
+        return Reason(given)
+    return Reason.FULL if buffer.tokens > full else None

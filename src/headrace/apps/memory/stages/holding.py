@@ -1,0 +1,44 @@
+"""Holding a flush: its lease is renewed while it is worked on, and who has lost it stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+from headrace import StoreUnavailableError
+from headrace.apps.memory.data.flushes import Held
+from headrace.apps.memory.errors import LostFlushError
+from headrace.apps.memory.means import TABLES, settings
+
+
+@asynccontextmanager
+async def held(flush: Held) -> AsyncIterator[None]:
+    """Renew the lease of a flush within the block; cancel the block and raise LostFlushError once it is another's."""
+    task = asyncio.current_task()
+    assert task is not None
+    lost: list[UUID] = []
+
+    async def renew() -> None:
+        lease = settings().lease
+        while True:
+            await asyncio.sleep(lease.total_seconds() / 3)
+            try:
+                if not await TABLES.renew(flush, lease):
+                    lost.append(flush.flush.id)
+                    task.cancel()
+                    return
+            except StoreUnavailableError:
+                continue  # the store may answer the next time; what is written says the fence anyway
+
+    renewing = asyncio.create_task(renew(), name="headrace-memory-lease")
+    try:
+        yield
+    except asyncio.CancelledError:
+        if lost and task.uncancel() == 0:
+            raise LostFlushError(lost[0]) from None
+        raise
+    finally:
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)

@@ -1,0 +1,84 @@
+"""Stage 4: what the model makes of a flush, each answer a checkpoint, the whole kept under the flush's fence."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from headrace import Context, Snooze
+from headrace.apps.memory.data.flushes import Held
+from headrace.apps.memory.data.profiles import Slot
+from headrace.apps.memory.data.results import FlushResult
+from headrace.apps.memory.errors import LostFlushError
+from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.opening import PROCESS, RETRIES, app
+from headrace.apps.memory.stages.holding import held
+from headrace.apps.memory.stages.runs import tell_end
+from headrace.apps.memory.stages.starting import start_next
+from headrace.apps.memory.stages.summaries import Summaries
+from headrace.apps.memory.tables.values import Ended, NotYet
+from headrace.apps.memory.writing import language_of
+from headrace.apps.memory.writing.texts import text_of
+
+#: How long a flush waits before it looks again whether an earlier one of its user has ended.
+TURN = "2s"
+
+
+@app.task(name="memory.process_flush", queue=PROCESS, retry=RETRIES[PROCESS], timeout="5m")
+async def process_flush(flush_id: str, ctx: Context) -> Any:
+    """Work on a flush; return `{success, user_id, flush_id, result_ref, processed_count}`."""
+    begun = await TABLES.begin_flush(UUID(flush_id), settings().lease)
+    if isinstance(begun, NotYet):
+        return Snooze(TURN)
+    if isinstance(begun, Ended):
+        return output(begun.user_id, flush_id, begun.blobs)
+    try:
+        async with held(begun):
+            await _write(begun, ctx)
+    except LostFlushError:
+        raise
+    except Exception as error:
+        await give_up(begun, error, ctx)
+        raise
+    return output(begun.flush.user_id, flush_id, len(begun.blobs))
+
+
+async def _write(flush: Held, ctx: Context) -> FlushResult:
+    known = await TABLES.load_result(flush.flush.id)
+    if known is not None:
+        return known
+    summaries = Summaries(ctx)
+    summary = await TABLES.load_summary(flush.flush.id)
+    if summary is None:
+        summary = await summaries.of_one(flush.blobs)
+    # What the answers are about must be the same in each try; a change meanwhile is found when they are stored.
+    profile = await profile_step(ctx, "profile", flush.flush.user_id)
+    language = language_of("\n".join(text_of(blob) for blob in flush.blobs), settings().language)
+    result = await summaries.writer.write(summary, profile, language)
+    return await TABLES.save_result(flush, result)
+
+
+async def profile_step(ctx: Context, name: str, user_id: str) -> list[Slot]:
+    """Return a user's profile as it was when the job first looked."""
+
+    async def read() -> list[list[Any]]:
+        slots = await TABLES.profile(user_id)
+        return [[slot.topic, slot.sub_topic, slot.content, slot.version, slot.update_hits] for slot in slots]
+
+    return [Slot(*values) for values in await ctx.step(name, read)]
+
+
+async def give_up(flush: Held, error: Exception, ctx: Context) -> None:
+    """At the last try: the flush has failed, and holds up no other one of its user."""
+    if ctx.last_try:
+        await TABLES.fail_flush(flush.flush.id, f"{type(error).__name__}: {error}")
+        await start_next(flush.flush.user_id)
+        await tell_end(flush.flush.id, error=str(error))
+
+
+def output(user_id: str, flush_id: str, count: int) -> dict[str, Any]:
+    """Return what a stage says of a flush."""
+    reference = f"flush:{flush_id}"
+    return {
+        "success": True, "user_id": user_id, "flush_id": flush_id, "result_ref": reference, "processed_count": count,
+    }  # fmt: skip

@@ -1,0 +1,47 @@
+"""Runs of flushes: keyed by the flush, so that it has one; and with which priority they are worked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from headrace import Run
+from headrace.apps.memory.data.flushes import Flush, Reason
+from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.opening import app
+from headrace.apps.memory.rules.priority import priority_of, score
+
+WORKFLOW = "memory_flush"
+#: The key of the signal that tells of a flush's end begins with this; its id follows.
+SIGNAL = "memory-flush-"
+
+
+async def start_run(flush: Flush, priority: int) -> Run:
+    """Start the run of a flush, or return the one that was started."""
+    return await app.start(
+        WORKFLOW, flush_id=str(flush.id), key=run_key(flush), user_id=flush.user_id, priority=priority
+    )
+
+
+def run_key(flush: Flush) -> str:
+    """Return the key of a flush's run: made of user and blobs, and of how often it was taken up again."""
+    return str(flush.id) if not flush.round else f"{flush.id}/{flush.round}"
+
+
+async def priority_at(flush: Flush, kind: str) -> int:
+    """Return the priority of a flush's work of a kind, as of now."""
+    user = await TABLES.get_user(flush.user_id)
+    age = datetime.now(UTC) - flush.created_at
+    return priority_of(score(user.level if user else 0, age, kind, flush.round))
+
+
+def may_share(flush: Flush) -> bool:
+    """Whether a flush may be summarised with those of others: nobody waits for it, and it is small."""
+    terms = settings()
+    small = flush.tokens <= 2 * terms.buffer_tokens
+    return terms.enable_batching and flush.reason is not Reason.EXPLICIT and small and not flush.round
+
+
+async def tell_end(flush_id: UUID, *, error: str | None = None) -> None:
+    """Tell whoever waits that a flush is stored, or has failed for now."""
+    await app.signal(f"{SIGNAL}{flush_id}", {"flush_id": str(flush_id), "success": error is None, "error": error})

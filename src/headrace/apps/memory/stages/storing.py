@@ -1,0 +1,67 @@
+"""Stage 5: event, gists, profile and the buffer's state in one transaction, under the flush's fence."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from headrace import ConflictError, Context, Snooze
+from headrace.apps.memory.data.flushes import Held
+from headrace.apps.memory.errors import LostFlushError
+from headrace.apps.memory.means import TABLES, settings, terms
+from headrace.apps.memory.opening import RETRIES, STORAGE, app
+from headrace.apps.memory.stages.checking import check_buffer
+from headrace.apps.memory.stages.holding import held
+from headrace.apps.memory.stages.processing import TURN, give_up, output, profile_step
+from headrace.apps.memory.stages.runs import tell_end
+from headrace.apps.memory.stages.starting import start_next
+from headrace.apps.memory.tables.values import Conflict, Ended, NotYet
+from headrace.apps.memory.writing import Writer
+
+#: A profile that somebody else changes so often while it is merged is left for a later try.
+MOST_MERGES = 5
+
+
+@app.task(name="memory.store_flush", queue=STORAGE, retry=RETRIES[STORAGE], timeout="3m")
+async def store_flush(processed: dict[str, Any], ctx: Context) -> Any:
+    """Store what a flush came to, and let the next one of its user begin; return `{…, total_processed}`."""
+    flush_id = UUID(processed["flush_id"])
+    begun = await TABLES.begin_flush(flush_id, settings().lease)
+    if isinstance(begun, NotYet):
+        return Snooze(TURN)
+    if not isinstance(begun, Ended):
+        try:
+            async with held(begun):
+                await _commit(begun, ctx)
+        except LostFlushError:
+            raise
+        except Exception as error:
+            await give_up(begun, error, ctx)
+            raise
+    await _go_on(processed["user_id"])
+    await tell_end(flush_id)
+    return output(processed["user_id"], str(flush_id), processed["processed_count"])
+
+
+async def _commit(flush: Held, ctx: Context) -> None:
+    result = await TABLES.load_result(flush.flush.id)
+    assert result is not None  # the stage before has kept it
+    for turn in range(MOST_MERGES):
+        answer = await TABLES.commit(flush, result, keep_blobs=settings().keep_blobs)
+        if not isinstance(answer, Conflict):
+            return
+        profile = await profile_step(ctx, f"profile-{turn}", flush.flush.user_id)
+        # Each turn has checkpoints of its own: it is about a profile of its own.
+        writer = Writer(app.llm, terms(), lambda name, run, turn=turn: ctx.step(f"{name}-{turn}", run))
+        result = await writer.merge_again(result, profile)
+    raise ConflictError(f"the profile of this flush's user was changed {MOST_MERGES} times while it was merged")
+
+
+async def _go_on(user_id: str) -> None:
+    started = await start_next(user_id)
+    if started.unfinished:
+        return
+    buffer = await TABLES.buffer(user_id)
+    if buffer.tokens > settings().buffer_tokens:
+        await check_buffer.enqueue(user_id)
+
