@@ -12,17 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import InvalidInputError
-from headrace.apps.memory.rules import Candidate, Complexity, Mode, choose_mode, complexity_of, group_flushes, mode_of
+from headrace.apps.memory.rules import (
+    Candidate,
+    Complexity,
+    Mode,
+    Pace,
+    batch_size,
+    choose_mode,
+    complexity_of,
+    group_flushes,
+    mode_of,
+)
 from headrace.apps.memory.rules.batching import in_order
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def flush(number: int, user: str = "", *, priority: int = 3, tokens: int = 100, language: str = "en") -> Candidate:
+def flush(number: int, user: str = "", *, score: float = 1.0, tokens: int = 100, language: str = "en") -> Candidate:
     """A flush whose id and number are `number`; of a user of its own unless one is given."""
-    return Candidate(
-        UUID(int=number), user or f"u{number}", priority, language, tokens, 2, START + timedelta(seconds=number), number
-    )
+    at = START + timedelta(seconds=number)
+    return Candidate(UUID(int=number), user or f"u{number}", tokens, language, score, 2, number, at)
 
 
 def ids(groups: list[list[UUID]]) -> list[list[int]]:
@@ -38,12 +47,12 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
         Candidate(
             UUID(int=index + 1),
             draw(st.sampled_from("abcdefgh")),
-            draw(st.integers(0, 9)),
-            draw(st.sampled_from(["en", "zh"])),
             draw(st.integers(1, 3_000)),
+            draw(st.sampled_from(["en", "zh"])),
+            draw(st.sampled_from([0.2, 0.36, 1.0, 1.5, 2.25, 4.5])),
             draw(st.integers(1, 60)),
-            START + timedelta(seconds=draw(st.integers(0, 50))),
             draw(st.integers(1, 10_000)) * 100 + index,
+            START + timedelta(seconds=draw(st.integers(0, 50))),
         )
         for index in range(count)
     ]
@@ -84,25 +93,25 @@ def test_order_is_respected_and_does_not_hang_on_how_they_come(found: list[Candi
 
 @given(found=candidates())
 def test_the_most_urgent_flush_goes_before_those_of_other_users(found: list[Candidate]) -> None:
-    """The first of all is the first flush of a user who has one of the best class."""
+    """The first of all is the first flush of a user who has one of the best score."""
     if not found:
         assert in_order(found) == []
         return
-    first, best = in_order(found)[0], min(one.priority for one in found)
+    first, best = in_order(found)[0], max(one.score for one in found)
     own = [one for one in found if one.user_id == first.user_id]
     assert first == min(own, key=lambda one: one.number)
-    assert min(one.priority for one in own) == best
+    assert max(one.score for one in own) == best
 
 
 def test_groups_are_filled_by_priority_then_age() -> None:
     """Twelve flushes at a size of five: the urgent one first, the older before the younger, full groups first."""
-    flushes = [flush(number) for number in range(1, 12)] + [flush(12, priority=0)]
+    flushes = [flush(number) for number in range(1, 12)] + [flush(12, score=4.5)]
     assert ids(group_flushes(flushes, 5)) == [[12, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
 
 
 def test_an_urgent_flush_takes_its_users_earlier_ones_along() -> None:
     """What holds up an urgent flush is as urgent: its user's flushes are served in order all the same."""
-    flushes = [flush(1, "a", priority=9), flush(2, "b", priority=3), flush(3, "a", priority=0)]
+    flushes = [flush(1, "a", score=0.2), flush(2, "b", score=1.0), flush(3, "a", score=4.5)]
     assert ids(group_flushes(flushes, 2)) == [[1, 2], [3]]
 
 
@@ -143,6 +152,10 @@ def test_the_mode_follows_latency_and_throughput(latency: float | None, throughp
     """Slow calls make batches small; else little throughput makes them large; at the bounds nothing changes."""
     assert choose_mode(latency, throughput) is mode
     assert mode_of("smart", latency, throughput) is mode
+    sizes = {Mode.SMALL: 5, Mode.MEDIUM: 10, Mode.LARGE: 20}
+    pace = Pace(latency_ms=latency, throughput=throughput)
+    assert batch_size("smart", pace) == sizes[mode]
+    assert batch_size("smart", pace, most=4) == 4
 
 
 def test_a_setting_forces_the_mode() -> None:

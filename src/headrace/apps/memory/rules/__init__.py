@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headrace.apps.memory.rules.batching import Candidate, group_flushes
+from headrace.apps.memory.rules.batching import Candidate, batch_size, group_flushes
 from headrace.apps.memory.rules.breakers import BREAKERS
 from headrace.apps.memory.rules.complexity import Complexity, complexity_of
-from headrace.apps.memory.rules.meter import Meter
+from headrace.apps.memory.rules.meter import Meter, Pace
 from headrace.apps.memory.rules.mode import SIZES, Mode, choose_mode, mode_of
 from headrace.apps.memory.rules.priority import priority_of, score
 
@@ -16,6 +16,8 @@ __all__ = [
     "Complexity",
     "Meter",
     "Mode",
+    "Pace",
+    "batch_size",
     "choose_mode",
     "complexity_of",
     "group_flushes",

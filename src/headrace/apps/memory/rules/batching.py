@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from headrace import InvalidInputError
 from headrace.apps.memory.rules.complexity import Complexity, complexity_of
+from headrace.apps.memory.rules.meter import Pace
+from headrace.apps.memory.rules.mode import SIZES, mode_of
 
 #: Tokens that one call is asked about at most; a flush that has more is asked about alone.
 CALL_TOKENS = 8_192
 #: Flushes of one call at most, whatever the mode: `[memory] max_batch_size`.
 MOST_FLUSHES = 20
 
-Rank = tuple[int, datetime]
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+#: The best goes first.
+Rank = tuple[float, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +34,16 @@ class Candidate:
 
     flush_id: UUID
     user_id: str
-    #: of `priority_of`, 0 (first) to 9
-    priority: int
+    tokens: int
     #: "en" or "zh"
     language: str
-    tokens: int
-    messages: int
-    created_at: datetime
-    #: of the user's flushes, 1, 2, …
-    number: int
+    #: of `rules.priority.score`; the highest goes first
+    score: float
+    messages: int = 1
+    #: of the user's flushes, 1, 2, …: their order
+    number: int = 0
+    #: of equal scores the oldest goes first
+    created_at: datetime = _EARLIEST
 
     @property
     def sort(self) -> tuple[str, Complexity]:
@@ -70,11 +75,9 @@ def group_flushes(
     two or more. The same candidates give the same groups, in whatever order they come. Raises InvalidInputError for
     bounds below 1, and for a flush that is there twice.
 
-    >>> from datetime import UTC
-    >>> at = datetime(2026, 5, 1, tzinfo=UTC)
-    >>> def flush(n, user, priority=3, language="en"):
-    ...     return Candidate(UUID(int=n), user, priority, language, 100, 2, at, n)
-    >>> groups = group_flushes([flush(1, "a"), flush(2, "a"), flush(3, "b", 0), flush(4, "c", language="zh")], 10)
+    >>> def flush(n, user, score=1.0, language="en"):
+    ...     return Candidate(UUID(int=n), user, 100, language, score, number=n)
+    >>> groups = group_flushes([flush(1, "a"), flush(2, "a"), flush(3, "b", 2.5), flush(4, "c", language="zh")], 10)
     >>> [[each.int for each in group] for group in groups]
     [[3, 1], [2], [4]]
     """
@@ -91,6 +94,17 @@ def group_flushes(
     return [group.ids for group in groups]
 
 
+def batch_size(setting: str, pace: Pace, *, most: int = MOST_FLUSHES) -> int:
+    """Return how many flushes one call takes: what the mode says for how calls went lately, and at most `most`.
+
+    `setting`: `[memory] batch_mode`. Raises InvalidInputError for another word.
+
+    >>> batch_size("smart", Pace()), batch_size("smart", Pace(latency_ms=9_000.0)), batch_size("large", Pace(), most=7)
+    (10, 5, 7)
+    """
+    return min(SIZES[mode_of(setting, pace.latency_ms, pace.throughput)], most)
+
+
 def _place(groups: list[_Group], one: Candidate, start: int, size: int, most_tokens: int) -> int:
     for place in range(start, len(groups)):
         if groups[place].takes(one, size, most_tokens):
@@ -100,7 +114,7 @@ def _place(groups: list[_Group], one: Candidate, start: int, size: int, most_tok
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates as they go: by priority, then by age; a user's by number. Raises InvalidInputError."""
+    """Return candidates as they go: by score, then by age; a user's by number. Raises InvalidInputError."""
     by_user: dict[str, list[Candidate]] = {}
     for one in candidates:
         by_user.setdefault(one.user_id, []).append(one)
@@ -117,6 +131,6 @@ def _ranked(flushes: Sequence[Candidate]) -> list[tuple[Rank, Candidate]]:
     """Return a user's flushes with their ranks: each holds up the later ones, and so has the best rank of them."""
     ranked: list[tuple[Rank, Candidate]] = []
     for one in sorted(flushes, key=lambda flush: (flush.number, flush.flush_id), reverse=True):
-        own = one.priority, one.created_at
+        own = -one.score, one.created_at
         ranked.append((min(own, ranked[-1][0]) if ranked else own, one))
     return ranked
