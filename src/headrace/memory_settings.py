@@ -14,7 +14,11 @@ LANGUAGES = ("auto", "en", "zh")
 MODES = ("small", "medium", "large", "smart")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
-MOST_BATCH, MOST_TOKENS = 100, 1_000_000
+MOST_BATCH, MOST_TOKENS, MOST_ROWS = 100, 1_000_000, 10_000
+_TIMES = (
+    *("idle_flush", "lease", "sweep_interval", "retry_failed_after", "cache_ttl", "checkpoint_interval"),
+    *("metrics_interval", "alert_latency"),
+)
 LEAST_LEASE, LONGEST = timedelta(seconds=5), timedelta(days=30)
 
 
@@ -62,6 +66,18 @@ class MemorySettings:
     keep_blobs: bool = True
     #: time between checkpoints of what goes on
     checkpoint_interval: timedelta = timedelta(seconds=60)
+    #: changes that one step of the consumer takes at most
+    consume_batch_size: int = 100
+    #: rows that one statement writes at most
+    storage_batch_size: int = 500
+    #: time between looks at the figures of each kind of work
+    metrics_interval: timedelta = timedelta(seconds=10)
+    #: from how many waiting jobs of a kind on an alert is raised
+    alert_depth: int = 10_000
+    #: above which share of failed attempts of a kind an alert is raised, 0 to 1
+    alert_error_rate: float = 0.1
+    #: above which mean time of an attempt of a kind an alert is raised
+    alert_latency: timedelta = timedelta(seconds=30)
     #: YAML or JSON file of topics, slots and tags; empty: the usual ones
     profile: str = ""
 
@@ -83,12 +99,18 @@ def check_memory(memory: MemorySettings) -> None:
     _require(1 <= size <= MOST_BATCH, "max_batch_size", f"must be from 1 to {MOST_BATCH}", size)
     _require(entries >= 1, "cache_entries", "must be at least 1", entries)
     _require(megabytes >= 1, "cache_size_mb", "must be at least 1", megabytes)
+    for name in ("consume_batch_size", "storage_batch_size"):
+        rows: int = getattr(memory, name)
+        _require(1 <= rows <= MOST_ROWS, name, f"must be from 1 to {MOST_ROWS:,}", rows)
+    _require(memory.alert_depth >= 1, "alert_depth", "must be at least 1", memory.alert_depth)
+    rate = memory.alert_error_rate
+    _require(0 < rate <= 1, "alert_error_rate", "must be above 0 and at most 1", rate)
     _check_times(memory)
 
 
 def _check_times(memory: MemorySettings) -> None:
     _require(memory.lease >= LEAST_LEASE, "lease", "must be at least 5s", format_duration(memory.lease))
-    for name in ("idle_flush", "lease", "sweep_interval", "retry_failed_after", "cache_ttl", "checkpoint_interval"):
+    for name in _TIMES:
         value: timedelta = getattr(memory, name)
         rule = f"must be longer than zero and at most {format_duration(LONGEST)}"
         _require(timedelta() < value <= LONGEST, name, rule, format_duration(value))

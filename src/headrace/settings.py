@@ -6,6 +6,7 @@ environment wins. An unknown key or a wrong type stops the start with the key an
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -156,7 +157,7 @@ class LimitsSettings:
 
 @dataclass(frozen=True, slots=True)
 class QueueTable:
-    """`[queues.NAME]`: one queue, by its name; what stands here wins over `app.queue(…)`."""
+    """`[queues.NAME]`: one queue; it wins over `app.queue(…)`, and HEADRACE_QUEUES, JSON by their names, over it."""
 
     #: how many of its jobs run at once over all workers
     concurrency: int | None = None
@@ -356,7 +357,8 @@ def _fill(defaults: Any, document: Mapping[str, Any], environ: Mapping[str, str]
         current = getattr(defaults, item.name)
         if (section, item.name) in _NAMED_TABLES:
             if item.name != "models":
-                changes[item.name] = _NAMED_TABLES[section, item.name](document.get(item.name, {}))
+                given = _with_json(section, item.name, document.get(item.name, {}), environ)
+                changes[item.name] = _NAMED_TABLES[section, item.name](given)
             continue
         if is_dataclass(current):
             table, inner = document.get(item.name, {}), f"{section}.{item.name}" if section else item.name
@@ -397,6 +399,28 @@ _NAMED_TABLES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("flows", "credentials"): _credential_tables,
     ("flows", "vars"): _variables,
 }
+
+
+#: Those of them that may stand in the environment as well, as JSON: what starts further processes hands them on so.
+_JSON_TABLES = {("", "queues"), ("ray", "resources")}
+
+
+def _with_json(section: str, name: str, document: Any, environ: Mapping[str, str]) -> Any:
+    """Return tables by name with those of the environment, whose keys win."""
+    variable = _variable(section, name)
+    if (section, name) not in _JSON_TABLES or not environ.get(variable) or not isinstance(document, Mapping):
+        return document
+    try:
+        given = json.loads(environ[variable])
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or not all(isinstance(table, dict) for table in given.values()):
+        raise ConfigError(f'{variable} must be JSON of tables by name, such as {{"llm": {{"concurrency": 5}}}}')
+    merged = dict(document)
+    for key, table in given.items():
+        own = merged.get(key, {})
+        merged[key] = {**own, **table} if isinstance(own, Mapping) else own
+    return merged
 
 
 def _without_models(document: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -466,7 +490,7 @@ def _keys(table: Any, section: str = "") -> Iterator[tuple[str, str]]:
         value = getattr(table, item.name)
         if is_dataclass(value):
             yield from _keys(value, f"{section}.{item.name}" if section else item.name)
-        elif (section, item.name) not in _NAMED_TABLES:
+        elif (section, item.name) not in _NAMED_TABLES or (section, item.name) in _JSON_TABLES:
             yield section, item.name
 
 

@@ -1,4 +1,4 @@
-"""`/metrics`: figures of queues, outbox, workers, models, details and requests, as Prometheus reads them."""
+"""`/metrics`: figures of queues, outbox, workers, models, applications and requests, as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fastapi.responses import PlainTextResponse
 from headrace.app import App
 from headrace.apps.details.desk import desk_of
 from headrace.apps.details.folding import expose_details
+from headrace.apps.memory.exposition import expose_memory
 from headrace.engine.exposition import expose, expose_outbox, expose_workers
 from headrace.engine.llm_exposition import expose_models
 from headrace.engine.llm_queries import read_figures
@@ -26,7 +27,7 @@ router = APIRouter(tags=["health"])
     "/metrics", response_class=PlainTextResponse, responses={200: {"content": {"text/plain": {}}}, 503: PROBLEM}
 )
 async def metrics(app: Served, request: Request) -> PlainTextResponse:
-    """Return figures of queues, of the outbox, workers, models and details, and of the requests to this process."""
+    """Return figures of queues, outbox, workers, models, details and memory, and of the requests to this process."""
     parts = [await part(app) for part in PARTS]
     return PlainTextResponse("".join([*parts, request.app.state.http_figures.expose()]), media_type=TYPE)
 
@@ -55,5 +56,9 @@ async def _details(app: App) -> str:
     return "" if desk_of(app) is None else await expose_details(app)
 
 
+async def _memory(app: App) -> str:
+    return await expose_memory(app)
+
+
 #: What is written, in this order; each is asked for its text when somebody reads.
-PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models, _details)
+PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models, _details, _memory)

@@ -1,0 +1,209 @@
+"""Checkpoints: what is done, what is to be done and what waits, for people and for whoever follows.
+
+The tables are the truth, and a checkpoint is derived from them: it says nothing that they do not, and nothing rests on
+it. After the loss of everything but the database `restore` reads the tables again, and so finds exactly what is
+unfinished; asking twice, or for what goes on already, changes nothing, as runs of flushes are keyed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headrace import InvalidInputError
+from headrace.apps.memory.data.flushes import Flush, FlushState
+
+if TYPE_CHECKING:
+    from headrace import App
+
+#: Feeds of the checkpoints of all of memory, and of the ends of stages; the type of their entries.
+FEED, STAGES_FEED, ENTRY = "memory:checkpoints", "memory:stages", "checkpoint"
+WORKFLOW, RUNNING, IDLE = "memory", "running", "idle"
+#: What a flush goes through.
+STAGES = ("prepare", "process", "store")
+#: Flushes that are named as done and as to be done, users whose buffers are, and bytes of those.
+MOST_DONE, MOST_PENDING, MOST_BUFFERS, BUFFER_BYTES = 100, 500, 100, 24_000
+#: Flushes and users that one restore names at most.
+MOST_RESTORED = 10_000
+
+
+class Buffered(Protocol):
+    """A user's buffer."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that wait in it."""
+        ...
+
+
+class DurableState(Protocol):
+    """What is read of the tables of memory."""
+
+    async def list_flushes(
+        self, user_id: str | None = None, state: FlushState | None = None, limit: int = 100
+    ) -> Sequence[Flush]:
+        """Return flushes of a state, the newest first."""
+        ...
+
+    async def idle_users(self, idle: timedelta, limit: int) -> Sequence[str]:
+        """Return users into whose buffers nothing came for so long."""
+        ...
+
+    async def buffer(self, user_id: str) -> Buffered:
+        """Return a user's buffer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What stands at one moment."""
+
+    #: "memory" of all of it, the id of a flush of that one
+    workflow_id: str
+    #: "running" or "idle"; of a flush the stage that ended
+    state: str
+    timestamp: datetime
+    #: ids of flushes, the newest first; of a flush its stages
+    completed_tasks: tuple[str, ...] = ()
+    #: the same, in the order in which they are worked
+    pending_tasks: tuple[str, ...] = ()
+    #: tokens that wait, by user
+    user_buffers: Mapping[str, int] = field(default_factory=dict)
+    #: how many more are pending that are not named
+    left_out: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values.
+
+        >>> point = Checkpoint("memory", "idle", datetime(2026, 5, 1, tzinfo=UTC))
+        >>> Checkpoint.from_json(point.to_json()) == point
+        True
+        """
+        return {**asdict(self), "timestamp": self.timestamp.isoformat()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Checkpoint:
+        """Return the checkpoint that `to_json` gave."""
+        return cls(
+            value["workflow_id"],
+            value["state"],
+            datetime.fromisoformat(value["timestamp"]),
+            tuple(value["completed_tasks"]),
+            tuple(value["pending_tasks"]),
+            dict(value["user_buffers"]),
+            value["left_out"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What is submitted again after the loss of everything but the database."""
+
+    #: the first of each user, which may be worked on now; the oldest first
+    first: tuple[Flush, ...]
+    #: those that come after them, each once the one before it has ended
+    later: tuple[Flush, ...]
+    #: users with messages in their buffers
+    users: tuple[str, ...]
+    #: there are more: submit these, and ask again
+    more: bool = False
+
+
+async def checkpoint(app: App, tables: DurableState) -> Checkpoint:
+    """Return what stands now, and keep the first of each `[memory] checkpoint_interval` in the feed `memory:checkpoints`.
+
+    Whoever calls it, one is kept; each call reads the tables. Raises StoreUnavailableError.
+    """
+    now, interval = datetime.now(UTC), app.settings.memory.checkpoint_interval
+    point = await _read(tables, now)
+    key = str(int(now.timestamp() // interval.total_seconds()))
+    await app.feed(FEED).append(ENTRY, point.to_json(), key=key)
+    return point
+
+
+async def stage_ended(app: App, flush: Flush, stage: str, *, buffer_tokens: int = 0) -> Checkpoint:
+    """Keep in the feed `memory:stages` that a stage of a flush has ended, once for each of its rounds.
+
+    Raises InvalidInputError for another stage than "prepare", "process" and "store", StoreUnavailableError.
+    """
+    point = of_flush(flush, stage, datetime.now(UTC), buffer_tokens=buffer_tokens)
+    await app.feed(STAGES_FEED).append(ENTRY, point.to_json(), key=f"{flush.id}/{flush.round}/{stage}")
+    return point
+
+
+def of_flush(flush: Flush, stage: str, now: datetime, *, buffer_tokens: int = 0) -> Checkpoint:
+    """Return the checkpoint of a flush, a stage of which has ended. Raises InvalidInputError for another stage."""
+    if stage not in STAGES:
+        raise InvalidInputError("stage", "must be one of " + ", ".join(STAGES), stage)
+    done = STAGES.index(stage) + 1
+    buffers = {flush.user_id: buffer_tokens} if buffer_tokens else {}
+    return Checkpoint(str(flush.id), stage, now, STAGES[:done], STAGES[done:], buffers)
+
+
+async def last_checkpoint(app: App) -> Checkpoint | None:
+    """Return the newest checkpoint that was kept of all of memory. Raises StoreUnavailableError."""
+    feed = app.feed(FEED)
+    entries = await feed.read(max(0, await feed.end() - 1), 1)
+    return Checkpoint.from_json(entries[-1].data) if entries else None
+
+
+async def restore(tables: DurableState, *, limit: int = MOST_RESTORED) -> Unfinished:
+    """Return what is unfinished by the tables: flushes that wait or were worked on, and users with buffers.
+
+    What is done is never among it. A flush that was worked on is free once its lease is over. Raises
+    StoreUnavailableError.
+    """
+    flushes = await _unfinished(tables, limit)
+    users = tuple(await tables.idle_users(timedelta(), limit))
+    first: dict[str, Flush] = {}
+    for flush in sorted(flushes, key=lambda one: one.number):
+        first.setdefault(flush.user_id, flush)
+    heads = {flush.id for flush in first.values()}
+    later = tuple(flush for flush in flushes if flush.id not in heads)
+    more = len(flushes) >= limit or len(users) >= limit
+    return Unfinished(tuple(flush for flush in flushes if flush.id in heads), later, users, more)
+
+
+async def _read(tables: DurableState, now: datetime) -> Checkpoint:
+    pending = await _unfinished(tables, MOST_RESTORED)
+    # After them: what ended meanwhile is done, and not both.
+    done = [str(flush.id) for flush in await tables.list_flushes(None, FlushState.DONE, MOST_DONE)]
+    left = [str(flush.id) for flush in pending if str(flush.id) not in set(done)]
+    users = await tables.idle_users(timedelta(), MOST_BUFFERS)
+    buffers = _bounded([(user, (await tables.buffer(user)).tokens) for user in users])
+    return Checkpoint(
+        WORKFLOW,
+        RUNNING if left or users else IDLE,
+        now,
+        tuple(done),
+        tuple(left[:MOST_PENDING]),
+        buffers,
+        left_out=len(left[MOST_PENDING:]),
+    )
+
+
+async def _unfinished(tables: DurableState, limit: int) -> list[Flush]:
+    """Return flushes that wait or are worked on, the oldest first.
+
+    Those that wait are read before and after the others: one whose lease ends meanwhile is seen either way.
+    """
+    found: dict[Any, Flush] = {}
+    for state in (FlushState.WAITING, FlushState.PROCESSING, FlushState.WAITING):
+        found |= {flush.id: flush for flush in await tables.list_flushes(None, state, limit)}
+    return sorted(found.values(), key=lambda flush: (flush.created_at, flush.user_id, flush.number))
+
+
+def _bounded(buffers: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return as many buffers as fit an entry of a feed; one that was emptied meanwhile is none."""
+    kept: dict[str, int] = {}
+    size = 0
+    for user, tokens in buffers:
+        size += len(json.dumps(user)) + 12
+        if size > BUFFER_BYTES:
+            break
+        if tokens:
+            kept[user] = tokens
+    return kept
