@@ -113,7 +113,7 @@ class Unfinished:
 
 
 async def checkpoint(app: App, tables: DurableState) -> Checkpoint:
-    """Return what stands now, and keep the first of each `[memory] checkpoint_interval` in the feed `memory:checkpoints`.
+    """Return what stands now, and keep the first of each `[memory] checkpoint_interval` in feed `memory:checkpoints`.
 
     Whoever calls it, one is kept; each call reads the tables. Raises StoreUnavailableError.
     """

@@ -22,10 +22,10 @@ _TAGS = ("schedule:node_level",)
 
 
 @app.workflow(name=WORKFLOW, tags=_TAGS)
-def memory_flush(flush_id: str) -> Canvas:
+def memory_flush(flush_id: str, user: str) -> Canvas:
     """Return the parts of a flush."""
     return chain(
-        process_flush.s(flush_id).options(name="process"),
+        process_flush.s(flush_id, user).options(name="process"),
         store_flush.s().options(name="store"),
     )
 

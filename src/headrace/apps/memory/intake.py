@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from headrace import InvalidInputError
-from headrace.apps.memory.data.blobs import BLOB_TYPES, Message
+from headrace.apps.memory.data.blobs import BLOB_TYPES, Blob, Message
 from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.opening import CONSUME, RETRIES, app
 from headrace.apps.memory.tables.values import NewBlob
-from headrace.apps.memory.writing.texts import text_of_data
-from headrace.apps.memory.writing.tokens import count_tokens
+from headrace.apps.memory.writing import count_tokens
+from headrace.apps.memory.writing.messages import all_said, lines_of
 from headrace.model.ids import uuid7
 
 ROLES = ("user", "assistant", "system")
@@ -80,8 +80,9 @@ def new_blob(
         raise InvalidInputError("type", f"must be one of {', '.join(BLOB_TYPES)}", type)
     if created_at is not None and created_at.tzinfo is None:
         raise InvalidInputError("created_at", "must have a time zone", created_at)
-    tokens = count_tokens(text_of_data(type, data))
-    return NewBlob(parse_user_id(user_id), type, data, tokens, blob_id or uuid7(), created_at)
+    user, own = parse_user_id(user_id), blob_id or uuid7()
+    said = all_said(lines_of([Blob(own, user, type, data, 0, created_at or datetime.now(UTC))]))
+    return NewBlob(user, type, data, count_tokens(said), own, created_at)
 
 
 @app.task(name="memory.insert_messages", queue=CONSUME, retry=RETRIES[CONSUME], timeout="1m")

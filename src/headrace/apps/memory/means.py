@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -23,4 +24,6 @@ def settings() -> MemorySettings:
 @cache
 def terms() -> Terms:
     """Return what may be known of a user, as `[memory] profile` says. Raises ConfigError."""
-    return Terms.load(settings().profile, language=settings().language)
+    profile, language = settings().profile, settings().language
+    found = Terms.load(profile) if profile else Terms.usual()
+    return found if language == "auto" else replace(found, language=language)

@@ -24,13 +24,12 @@ from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
 from headrace.apps.memory.data.profiles import ProfileChange, Slot
 from headrace.apps.memory.graph import memory as pipeline
 from headrace.apps.memory.intake import new_blob, new_chat, parse_messages, parse_user_id
-from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.means import TABLES, settings, terms
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.stages.checking import check_buffer
-from headrace.apps.memory.stages.starting import start_next
+from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.values import Buffer, FoundGist, User
-from headrace.apps.memory.writing.context import pack_context
-from headrace.apps.memory.writing.language import language_of
+from headrace.apps.memory.writing import pack_context
 from headrace.model.ids import uuid7
 
 #: Tokens of a context, and gists that are looked at for it.
@@ -150,14 +149,20 @@ class Memory:
         if query:
             found = [one.gist for one in await self.search(user_id, query, limit=MOST_GISTS)]
             gists = [*found, *(gist for gist in gists if gist not in found)]
-        text = " ".join(slot.content for slot in profile) or " ".join(gist.content for gist in gists[:10])
-        return pack_context(profile, gists, budget=budget, language=language_of(text, settings().language))
+        return pack_context(profile, gists, budget=budget, language=terms().language, terms=terms())
 
     # Users
 
-    async def put_user(self, user_id: str, *, level: int = 0, language: str | None = None) -> User:
+    async def put_user(self, user_id: str, *, level: int = 0, language: str | None = None) -> None:
         """Note of a user how urgent their memory is, `level` 0 to 10, and perhaps their language."""
-        return await TABLES.put_user(parse_user_id(user_id), level=level, language=language)
+        await TABLES.put_user(parse_user_id(user_id), level=level, language=language)
+
+    async def user(self, user_id: str) -> User:
+        """Return what is noted of a user. Raises NotFoundError."""
+        found = await TABLES.get_user(parse_user_id(user_id))
+        if found is None:
+            raise NotFoundError(f"no user {user_id!r} has said anything here")
+        return found
 
     async def delete_user(self, user_id: str) -> None:
         """Forget a user and all that belongs to them. Raises NotFoundError."""

@@ -8,7 +8,7 @@ from typing import Any
 from headrace.apps.memory.data.flushes import Reason
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
-from headrace.apps.memory.stages.starting import start_next
+from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.values import Buffer
 
 
@@ -16,10 +16,11 @@ from headrace.apps.memory.tables.values import Buffer
 async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any]:
     """Make flushes of a user's buffer if it is full, or for a `reason` of its own; begin the first that waits.
 
-    Returns what is to be worked on: `{user_id, blob_ids, flushes, priority, created_at, trigger_events}`.
+    Returns what is to be worked on: `{user_id, blob_ids, flushes, priority, created_at, trigger_events}`, the last of
+    which says whether change events asked for it.
     """
     # First: what comes into the buffer from here on leads to another check.
-    events = await TABLES.take_pending(user_id)
+    told = await TABLES.take_check(user_id)
     buffer = await TABLES.buffer(user_id)
     why = reason_of(buffer, reason, settings().buffer_tokens)
     if why is not None:
@@ -31,7 +32,7 @@ async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any
         "blob_ids": [str(blob) for flush in started.unfinished for blob in flush.blob_ids],
         "priority": started.priority,
         "created_at": datetime.now(UTC).isoformat(),
-        "trigger_events": events,
+        "trigger_events": told,
     }
 
 

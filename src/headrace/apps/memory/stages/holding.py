@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from uuid import UUID
 
 from headrace import StoreUnavailableError
 from headrace.apps.memory.data.flushes import Held
@@ -18,15 +17,16 @@ async def held(flush: Held) -> AsyncIterator[None]:
     """Renew the lease of a flush within the block; cancel the block and raise LostFlushError once it is another's."""
     task = asyncio.current_task()
     assert task is not None
-    lost: list[UUID] = []
+    lost = False
 
     async def renew() -> None:
+        nonlocal lost
         lease = settings().lease
         while True:
             await asyncio.sleep(lease.total_seconds() / 3)
             try:
                 if not await TABLES.renew(flush, lease):
-                    lost.append(flush.flush.id)
+                    lost = True
                     task.cancel()
                     return
             except StoreUnavailableError:
@@ -37,7 +37,7 @@ async def held(flush: Held) -> AsyncIterator[None]:
         yield
     except asyncio.CancelledError:
         if lost and task.uncancel() == 0:
-            raise LostFlushError(lost[0]) from None
+            raise LostFlushError from None
         raise
     finally:
         renewing.cancel()

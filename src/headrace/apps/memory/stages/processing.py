@@ -10,28 +10,28 @@ from headrace.apps.memory.data.flushes import Held
 from headrace.apps.memory.data.profiles import Slot
 from headrace.apps.memory.data.results import FlushResult
 from headrace.apps.memory.errors import LostFlushError
-from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.means import TABLES, settings, terms
 from headrace.apps.memory.opening import PROCESS, RETRIES, app
 from headrace.apps.memory.stages.holding import held
 from headrace.apps.memory.stages.runs import tell_end
-from headrace.apps.memory.stages.starting import start_next
 from headrace.apps.memory.stages.summaries import Summaries
+from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.values import Ended, NotYet
 from headrace.apps.memory.writing import language_of
-from headrace.apps.memory.writing.texts import text_of
+from headrace.apps.memory.writing.messages import lines_of, said_in
 
 #: How long a flush waits before it looks again whether an earlier one of its user has ended.
 TURN = "2s"
 
 
 @app.task(name="memory.process_flush", queue=PROCESS, retry=RETRIES[PROCESS], timeout="5m")
-async def process_flush(flush_id: str, ctx: Context) -> Any:
+async def process_flush(flush_id: str, user_id: str, ctx: Context) -> Any:
     """Work on a flush; return `{success, user_id, flush_id, result_ref, processed_count}`."""
     begun = await TABLES.begin_flush(UUID(flush_id), settings().lease)
     if isinstance(begun, NotYet):
         return Snooze(TURN)
     if isinstance(begun, Ended):
-        return output(begun.user_id, flush_id, begun.blobs)
+        return output(user_id, flush_id, 0)
     try:
         async with held(begun):
             await _write(begun, ctx)
@@ -40,20 +40,20 @@ async def process_flush(flush_id: str, ctx: Context) -> Any:
     except Exception as error:
         await give_up(begun, error, ctx)
         raise
-    return output(begun.flush.user_id, flush_id, len(begun.blobs))
+    return output(user_id, flush_id, len(begun.flush.blob_ids))
 
 
 async def _write(flush: Held, ctx: Context) -> FlushResult:
     known = await TABLES.load_result(flush.flush.id)
     if known is not None:
         return known
-    summaries = Summaries(ctx)
+    summaries = Summaries(ctx, flush.flush.round)
     summary = await TABLES.load_summary(flush.flush.id)
     if summary is None:
         summary = await summaries.of_one(flush.blobs)
     # What the answers are about must be the same in each try; a change meanwhile is found when they are stored.
     profile = await profile_step(ctx, "profile", flush.flush.user_id)
-    language = language_of("\n".join(text_of(blob) for blob in flush.blobs), settings().language)
+    language = language_of(said_in(lines_of(flush.blobs)), terms().language)
     result = await summaries.writer.write(summary, profile, language)
     return await TABLES.save_result(flush, result)
 

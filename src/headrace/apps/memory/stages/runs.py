@@ -19,7 +19,12 @@ SIGNAL = "memory-flush-"
 async def start_run(flush: Flush, priority: int) -> Run:
     """Start the run of a flush, or return the one that was started."""
     return await app.start(
-        WORKFLOW, flush_id=str(flush.id), key=run_key(flush), user_id=flush.user_id, priority=priority
+        WORKFLOW,
+        flush_id=str(flush.id),
+        user=flush.user_id,
+        key=run_key(flush),
+        user_id=flush.user_id,
+        priority=priority,
     )
 
 

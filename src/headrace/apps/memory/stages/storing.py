@@ -14,7 +14,7 @@ from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.holding import held
 from headrace.apps.memory.stages.processing import TURN, give_up, output, profile_step
 from headrace.apps.memory.stages.runs import tell_end
-from headrace.apps.memory.stages.starting import start_next
+from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.values import Conflict, Ended, NotYet
 from headrace.apps.memory.writing import Writer
 
@@ -64,4 +64,3 @@ async def _go_on(user_id: str) -> None:
     buffer = await TABLES.buffer(user_id)
     if buffer.tokens > settings().buffer_tokens:
         await check_buffer.enqueue(user_id)
-

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from uuid import UUID
 
 from headrace import Context
-from headrace.apps.memory.cache import content_key, summaries_cache
+from headrace.apps.memory.cache import ResultCache, answer_key
 from headrace.apps.memory.data.blobs import Blob
-from headrace.apps.memory.means import settings, terms
+from headrace.apps.memory.means import terms
 from headrace.apps.memory.meters import METER
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.writing import PROMPT_VERSION, Writer
+from headrace.apps.memory.writing.messages import lines_of
 
 
 @dataclass(slots=True)
@@ -21,20 +22,23 @@ class Summaries:
     """Makes the summaries of one job."""
 
     context: Context
+    #: how often the flush failed before: what was of no use then is bought anew
+    round: int = 0
+    cache: ResultCache = field(default_factory=lambda: ResultCache(app))
 
     @property
     def writer(self) -> Writer:
         """What asks the model; its answers are steps of the job."""
-        return Writer(app.llm, terms(), self.context.step)
+        return Writer(app.llm, terms(), self.context.step, sample=self.round)
 
     async def of_one(self, blobs: Sequence[Blob]) -> str:
         """Return the summary of a flush's blobs."""
         key = self._key(blobs)
-        known = await self._known(key)
+        known = await self.cache.get(key)
         if known is not None:
             return known
         summary = await self.writer.summarise(blobs)
-        await self._keep(key, summary)
+        await self.cache.put(key, summary)
         return summary
 
     async def of_many(self, parts: Sequence[tuple[UUID, Sequence[Blob]]]) -> dict[UUID, str | None]:
@@ -52,21 +56,13 @@ class Summaries:
         for flush, summary in made.items():
             found[UUID(flush)] = summary
             if summary is not None:
-                await self._keep(keys[UUID(flush)], summary)
+                await self.cache.put(keys[UUID(flush)], summary)
         return found
 
     async def _all_known(self, keys: dict[UUID, str]) -> dict[str, str]:
-        texts = {flush: await self._known(key) for flush, key in keys.items()}
+        texts = {flush: await self.cache.get(key) for flush, key in keys.items()}
         return {str(flush): text for flush, text in texts.items() if text is not None}
 
     def _key(self, blobs: Sequence[Blob]) -> str:
-        llm = app.llm
-        said = [[blob.type, dict(blob.data)] for blob in blobs]
-        return content_key(PROMPT_VERSION, llm.provider_name, llm.model_name, terms().mark, said)
-
-    async def _known(self, key: str) -> str | None:
-        return await summaries_cache(app).get(key) if settings().enable_caching else None
-
-    async def _keep(self, key: str, summary: str) -> None:
-        if settings().enable_caching:
-            await summaries_cache(app).put(key, summary)
+        model = f"{app.llm.provider_name}/{app.llm.model_name}"
+        return answer_key(lines_of(blobs), repr(terms()), prompt=PROMPT_VERSION, model=model, language=terms().language)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import UTC, datetime
+from datetime import timedelta
 from time import monotonic
-from uuid import UUID
 
 from headrace import Context, StoreUnavailableError
-from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
+from headrace.apps.memory.data.flushes import Flush, Reason
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
 from headrace.apps.memory.stages.checking import check_buffer
-from headrace.apps.memory.stages.sharing import gather, overdue
-from headrace.apps.memory.stages.runs import WORKFLOW, may_share, priority_at, run_key, start_run
-from headrace.apps.memory.stages.starting import start_next
+from headrace.apps.memory.stages.runs import WORKFLOW, run_key
+from headrace.apps.memory.stages.turns import gather, start_next
 
 LOG = logging.getLogger("headrace.memory")
 
@@ -23,6 +21,8 @@ LOG = logging.getLogger("headrace.memory")
 SECONDS = 58.0
 #: Users, and flushes, of one pass.
 MOST = 500
+#: A batch, and a flush, that nothing happened to for so long is looked after.
+OVERLOOKED = timedelta(minutes=2)
 #: How often a flush that failed for good is taken up again.
 MOST_ROUNDS = 3
 
@@ -50,32 +50,31 @@ async def sweep_once() -> int:
         await start_next(flush.user_id)
     if settings().enable_batching:
         await gather()
-    return len(users) + len(released) + len(again) + await _take_up(released)
+    return len(users) + len(released) + len(again) + await _end_batches() + await _take_up()
 
 
-async def _take_up(released: list[UUID]) -> int:
-    """Begin what has no run that goes on: its run ended without it, or was never started."""
-    found = 0
-    for flush in await TABLES.first_unfinished(MOST):
-        if flush.state is FlushState.WAITING and (flush.id in released or not _waits(flush)):
-            found += await _restart(flush)
-    return found
+async def _end_batches() -> int:
+    """Let flushes ask for themselves whose batch's job is gone."""
+    stale = await TABLES.stale_batches(OVERLOOKED, MOST)
+    for batch_id in stale:
+        for user_id in await TABLES.end_batch(batch_id):
+            await start_next(user_id)
+    return len(stale)
 
 
-def _waits(flush: Flush) -> bool:
-    return may_share(flush) and not overdue(flush, datetime.now(UTC))
+async def _take_up() -> int:
+    """Begin what waits though it is its turn: its run ended without it, or was never started."""
+    return sum([await _restart(flush) for flush in await TABLES.take_overlooked(OVERLOOKED, MOST)])
 
 
 async def _restart(flush: Flush) -> bool:
     try:
         run = await app.find_run_by_key(WORKFLOW, run_key(flush))
-        if run is None:
-            await start_run(flush, await priority_at(flush, "process"))
-            return True
-        if not (await run.status()).final:
+        if run is not None and (await run.status()).final:
+            LOG.warning("flush %s: its run %s ended without it", flush.id, run.id)
+            await TABLES.fail_flush(flush.id, f"its run {run.id} ended without it")
+        elif run is not None:
             return False
-        LOG.warning("flush %s of user %s: its run %s ended without it", flush.id, flush.user_id, run.id)
-        await TABLES.fail_flush(flush.id, f"its run {run.id} ended without it")
         await start_next(flush.user_id)
     except StoreUnavailableError:
         return False

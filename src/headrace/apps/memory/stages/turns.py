@@ -1,0 +1,116 @@
+"""Whose turn it is: the first unfinished flush of each user is begun, by itself or together with those of others.
+
+Small buffers that nobody waits for are summarised several users in one call of the model. Such a call brings summaries
+and nothing else. It is given nobody's profile, so that what one user is known for cannot come near another's; and where
+a part of its answer is missing or wrong, that flush asks for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from headrace import Context
+from headrace.apps.memory.data.flushes import Flush, FlushState
+from headrace.apps.memory.means import TABLES, settings, terms
+from headrace.apps.memory.meters import METER
+from headrace.apps.memory.opening import BUFFER, PROCESS, RETRIES, app
+from headrace.apps.memory.rules import Candidate, batch_size, group_flushes, priority_of, score
+from headrace.apps.memory.stages.runs import may_share, priority_at, start_run
+from headrace.apps.memory.stages.summaries import Summaries
+from headrace.apps.memory.tables.values import Sharing, WaitingFlush
+
+#: Flushes that one look groups at most.
+MOST_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What is unfinished of a user, and the priority of the first of it; None: nothing is."""
+
+    unfinished: Sequence[Flush]
+    priority: int | None
+
+
+async def start_next(user_id: str) -> Started:
+    """Begin the first unfinished flush of a user, once, or see to it that it waits for others."""
+    unfinished = await TABLES.unfinished(user_id)
+    if not unfinished:
+        return Started((), None)
+    first = unfinished[0]
+    priority = await priority_at(first, "process")
+    if first.state is FlushState.WAITING:
+        sharing = await TABLES.sharing_of(first.id) if may_share(first) else Sharing.READY
+        if sharing is Sharing.OPEN:
+            await wait_for_others()
+        elif sharing is Sharing.READY:
+            await start_run(first, priority)
+    return Started(unfinished, priority)
+
+
+async def wait_for_others() -> None:
+    """See to it that what waits is grouped soon: at the end of the window, or now if there is enough of it."""
+    window = settings().batch_window.total_seconds()
+    waiting = await TABLES.waiting_unbatched(settings().max_batch_size)
+    if len(waiting) >= settings().max_batch_size or not window:
+        await gather()
+        return
+    number = int(datetime.now(UTC).timestamp() // window)
+    at = datetime.fromtimestamp((number + 1) * window, UTC)
+    await gather_flushes.options(key=f"window/{number}", run_at=at).enqueue()
+
+
+@app.task(name="memory.gather_flushes", queue=BUFFER, retry=RETRIES[BUFFER], timeout="1m")
+async def gather_flushes() -> dict[str, int]:
+    """Group what waits for others."""
+    return {"batches": await gather()}
+
+
+async def gather() -> int:
+    """Make batches of what waits, and enqueue their calls; return how many. Two who do it at once share nothing."""
+    waiting = [one for one in await TABLES.waiting_unbatched(MOST_AT_ONCE) if may_share(one.flush)]
+    found = [_candidate(one) for one in waiting]
+    size = batch_size(settings().batch_mode, METER.reading(), most=settings().max_batch_size)
+    groups = group_flushes(found, size, most=settings().max_batch_size)
+    scores = {one.flush_id: one.score for one in found}
+    return sum([await _make_batch(group, max(scores[one] for one in group)) for group in groups])
+
+
+async def _make_batch(group: Sequence[UUID], urgency: float) -> bool:
+    """Make a batch of those that are still free, and its job, together or not at all."""
+    async with app.database() as connection, app.transaction(connection):
+        batch = await TABLES.on(connection).make_batch(group)
+        if batch is not None:
+            call = summarise_together.options(priority=priority_of(urgency), connection=connection)
+            await call.enqueue(str(batch))
+    return batch is not None
+
+
+def _candidate(one: WaitingFlush) -> Candidate:
+    flush, age = one.flush, datetime.now(UTC) - one.flush.created_at
+    urgency = score(one.level, age, "process", flush.round)
+    language = one.language or terms().language
+    return Candidate(
+        flush.id, flush.user_id, flush.tokens, language, urgency, len(flush.blob_ids), flush.number, flush.created_at
+    )
+
+
+@app.task(name="memory.summarise_together", queue=PROCESS, retry=RETRIES[PROCESS], timeout="3m")
+async def summarise_together(ctx: Context, batch_id: str) -> dict[str, int]:
+    """Ask once for the summaries of a batch, keep each with its flush, and begin their runs."""
+    batch = await TABLES.load_batch(UUID(batch_id))
+    try:
+        found = await Summaries(ctx).of_many([(flush.id, blobs) for flush, blobs in batch])
+    except Exception:
+        if not ctx.last_try:
+            raise
+        # Each asks for itself.
+        found = {}
+    for flush, summary in found.items():
+        if summary is not None:
+            await TABLES.save_summary(flush, summary)
+    for user_id in await TABLES.end_batch(UUID(batch_id)):
+        await start_next(user_id)
+    return {"flushes": len(batch), "shared": sum(text is not None for text in found.values())}
