@@ -78,7 +78,6 @@ class HoldingVerbs(Verbs):
         return [flush_of(row) for row in rows]
 
 
-
 def lost(held: Held) -> LostFlushError:
     """Return the error of a holder that has lost its flush."""
     return LostFlushError(
