@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from datetime import timedelta
-from time import monotonic
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from headrace import Context, StoreUnavailableError
+from headrace import Context, Snooze, StoreUnavailableError
 from headrace.apps.memory.data.flushes import Flush, Reason
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
@@ -17,8 +16,8 @@ from headrace.apps.memory.stages.turns import gather, start_next
 
 LOG = logging.getLogger("headrace.memory")
 
-#: A sweep goes on for so long; then the next minute's begins.
-SECONDS = 58.0
+#: How often a sweep begins.
+EVERY = timedelta(minutes=1)
 #: Users, and flushes, of one pass.
 MOST = 500
 #: A batch, and a flush, that nothing happened to for so long is looked after.
@@ -27,16 +26,14 @@ OVERLOOKED = timedelta(minutes=2)
 MOST_ROUNDS = 3
 
 
-@app.cron("* * * * *", catch_up="skip", name="memory.sweep", queue=BUFFER, retry=RETRIES[BUFFER], timeout="2m")
-async def sweep(ctx: Context) -> int:
-    """Look every `[memory] sweep_interval` for a minute; return how much was found."""
-    end, found = monotonic() + SECONDS, 0
-    while True:
-        found += await sweep_once()
-        pause = settings().sweep_interval.total_seconds()
-        if monotonic() + pause >= end or ctx.cancelled:
-            return found
-        await asyncio.sleep(pause)
+@app.cron("* * * * *", catch_up="skip", name="memory.sweep", queue=BUFFER, retry=RETRIES[BUFFER], timeout="1m")
+async def sweep(ctx: Context) -> Any:
+    """Look every `[memory] sweep_interval` until the next minute's sweep begins. It holds no slot in between."""
+    found = await sweep_once()
+    pause = settings().sweep_interval
+    if ctx.scheduled_at is not None and datetime.now(UTC) + pause < ctx.scheduled_at + EVERY:
+        return Snooze(pause)
+    return found
 
 
 async def sweep_once() -> int:
