@@ -29,7 +29,7 @@ from headrace.model.quota import Estimate, Pool, PoolLimits
 from headrace.model.usage import Usage
 from headrace.stores.memory import open_memory_stores
 from headrace.testing.simulation.loop import WORLD, VirtualLoop
-from tests.conformance.scenario import ARGS
+from tests.conformance.scenario import ARGS, item
 from tests.unit.quota_world import LoopClock
 
 #: Marks that a test reaches with few jobs.
@@ -67,6 +67,7 @@ class World:
         app = App("memory://")
         app.task(name="plain", queue=QUEUE)(self._plain)
         app.task(name="ask", queue=QUEUE)(self._ask)
+        app.task(name="ask_together", queue=QUEUE, batch_size=4)(self._ask_together)
         factory = AttemptFactory(
             registry=app.registry, jobs=self.stores.jobs, executors={RunsIn.LOOP: InlineExecutor()},
             alone=InlineExecutor(), proceed=compose([RetryMiddleware(), park]), clock=self.clock,
@@ -90,6 +91,11 @@ class World:
         await asyncio.sleep(SECONDS)
         reservation.settle(Usage(input_tokens=1, output_tokens=1, calls=1))
 
+    async def _ask_together(self, items: list[int]) -> list[None]:
+        """Make one call for several jobs."""
+        await self._ask()
+        return [None for _ in items]
+
     async def declare(self, **limits: Any) -> None:
         """Declare limits."""
         await self.stores.admission.declare_limits(Declared(**limits))
@@ -97,7 +103,8 @@ class World:
     async def submit(self, count: int, *, task: str = "plain", gate: Gate | None = None) -> None:
         """Enqueue jobs."""
         spec = JobSpec(task, QUEUE, gate=gate)
-        await self.stores.jobs.insert_jobs([NewJob(spec, ARGS) for _ in range(count)])
+        args = item(0) if task == "ask_together" else ARGS
+        await self.stores.jobs.insert_jobs([NewJob(spec, args) for _ in range(count)])
 
     async def pass_time(self, seconds: int) -> None:
         """Let time pass, and note the sizes at each second."""

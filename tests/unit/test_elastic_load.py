@@ -56,6 +56,19 @@ def test_without_the_guard_for_quotas_they_would(monkeypatch: pytest.MonkeyPatch
     assert max(in_world(load, quota_per_second=5.0).sizes[0]) > 8
 
 
+def test_a_call_for_several_jobs_lets_all_of_them_wait() -> None:
+    """Jobs that are gathered wait for the quota of the one call that is made for them."""
+
+    async def load(world: World) -> None:
+        await world.start()
+        await world.submit(1_000, task="ask_together")
+        await world.pass_time(40)
+
+    world = in_world(load, quota_per_second=1.0)
+    assert max(world.sizes[0]) == 8
+    assert "quota or budget of a model" in world.held_by
+
+
 def test_they_grow_where_a_quota_has_enough() -> None:
     """Calls of models that wait for their answers, not for their quota."""
 

@@ -1,6 +1,6 @@
 -- How many ready jobs of a queue could start now if there were slots, counted up to so many for each worker that serves
 -- it; how many the caps let start (NULL: as many as like); and what holds other lanes, the first by kind and name. By the
--- predicate of admission, which looks at the same lanes; a lane counts if its first job may start.
+-- predicate of admission, on a thousand lanes more than jobs are counted; a lane counts if its first job may start.
 -- Locks: none. Index: jobs_claim and jobs_waiting, jobs_started and jobs_keeping to count what runs, primary keys.
 WITH t AS MATERIALIZED (
   SELECT n.now, coalesce(q.gated, false) AS gated, coalesce(q.paused, false) AS paused,
@@ -12,6 +12,7 @@ WITH t AS MATERIALIZED (
 ), waiting AS MATERIALIZED (
   SELECT w.* FROM t CROSS JOIN LATERAL {schema}.waiting_lanes(%(queue)s, t.cancelling) AS w
   WHERE t.gated AND NOT t.paused
+  LIMIT (SELECT 1000 + greatest(t.workers, 1) * %(at_most)s::int FROM t)
 ), needs AS MATERIALIZED (
   SELECT r.rest, n.kind, n.name, n.units FROM (SELECT DISTINCT w.rest FROM waiting AS w) AS r
     CROSS JOIN LATERAL {schema}.gate_needs(%(queue)s, r.rest::jsonb) AS n
@@ -51,7 +52,7 @@ SELECT t.workers, t.paused,
     WHERE j.queue = %(queue)s AND j.state = 'ready' AND j.lane IS NULL AND NOT t.paused
       AND (NOT t.gated OR EXISTS (SELECT FROM opened AS o WHERE o.lane = ''))
       AND (j.batch_id IS NULL OR j.batch_id <> ALL(t.cancelling))
-    ORDER BY j.sort_at, j.id)
+    ORDER BY j.sort_at, j.id LIMIT greatest(t.workers, 1) * %(at_most)s::int)
     LIMIT greatest(t.workers, 1) * %(at_most)s::int) AS c) AS jobs,
   (SELECT CASE WHEN count(*) = count(o.room) THEN max(o.room) END FROM opened AS o) AS room,
   (SELECT CASE h.kind WHEN 'running' THEN 'cap' ELSE h.kind END || ' ' || h.name FROM held AS h

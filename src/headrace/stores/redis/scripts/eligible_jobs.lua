@@ -3,9 +3,10 @@
 -- queue, how many to count at most for each live worker, levels as for explain_job. Returns {jobs, room under caps (-1: as
 -- much as they like), what holds others (kind and name; empty: nothing), live workers}.
 -- Keys: sessions, session, queue, gated, ready, lane, heads, job, batches:cancelling, and what lib/keeper.lua reads.
--- Complexity: O(S + L), S the live sessions, L the lanes, of which MAX_LANES are looked at.
+-- Complexity: O(S + L), S the live sessions, L the lanes, of which no more than so many are looked at.
 -- include keeper, waiting, claiming
-local MAX_LANES = 5000
+-- Lanes that are looked at beyond as many as jobs are counted.
+local MORE_LANES = 1000
 local RANKS = {breaker = 1, rate = 2, cap = 3}
 local queue, levels = ARGV[2], ARGV[4] ~= '' and cjson.decode(ARGV[4])
 local workers, jobs, rooms, capped, held = 0, 0, -1, true, nil
@@ -73,7 +74,7 @@ if call('SISMEMBER', ROOT .. 'gated', queue) == 0 then
 else
   count_lane(gate_of(OPEN_GATE))
   for number, gate_text in ipairs(call('HKEYS', ROOT .. 'heads:' .. queue)) do
-    if jobs >= bound or number > MAX_LANES then
+    if jobs >= bound or number > bound + MORE_LANES then
       break
     elseif gate_text ~= OPEN_GATE then
       count_lane(gate_of(gate_text))
