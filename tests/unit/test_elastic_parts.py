@@ -289,6 +289,21 @@ async def test_between_two_shifts_nothing_is_judged() -> None:
     assert SLOTS not in watched.telemetry.snapshot()
 
 
+async def test_a_shift_that_begins_during_the_count_is_the_one_that_is_resized() -> None:
+    """The one before is over: its slots are nobody's."""
+    watched = Watched()
+    before, after = watched.shift, Slots()
+    await watched.look()
+
+    async def count(queue: str, at_most: int) -> Eligible:
+        watched.shift = after
+        return watched.eligible
+
+    watched.loop._count = count
+    await watched.look()
+    assert (before.sizes, after.sizes) == ([], [("llm", 12)])
+
+
 async def test_the_farm_hears_of_the_sizes_at_the_start() -> None:
     """Before anything has changed."""
     watched = Watched()

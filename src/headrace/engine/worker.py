@@ -101,7 +101,8 @@ class Worker:
             want=self._want,
             telemetry=self.telemetry,
         )
-        self._loops.append(self._resizer)
+        if self._resizer.queues:
+            self._loops.append(self._resizer)
         scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
         if scheduler is not None:
             self._loops.append(scheduler)

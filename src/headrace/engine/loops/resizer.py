@@ -51,6 +51,11 @@ class Resizer(Loop):
         self._fixed = dict(slots)
 
     @property
+    def queues(self) -> list[str]:
+        """Queues with elastic slots; where there are none the loop need not run."""
+        return list(self._rules)
+
+    @property
     def slots(self) -> dict[str, int]:
         """Slots by queue, those of fixed queues too."""
         return self._fixed | {queue: standing.size for queue, standing in self._standings.items()}
@@ -63,17 +68,18 @@ class Resizer(Loop):
 
     async def step(self) -> None:
         """Look once at each queue."""
-        shift, figures = self._shift(), {}
-        for queue in self._rules if shift is not None else ():
-            assert shift is not None
-            figures[queue] = await self._look(shift, queue)
+        figures: dict[str, Mapping[str, object]] = {}
+        for queue, rule in self._rules.items() if self._shift() is not None else ():
+            # One more than the mark decides already.
+            eligible = await self._count(queue, rule.grow_above + 1)
+            # Only now: meanwhile another one may have begun, or none may be there.
+            if (shift := self._shift()) is not None:
+                figures[queue] = self._judge(shift, queue, eligible)
         self._telemetry.table(SLOTS, figures)
 
-    async def _look(self, shift: Shift, queue: str) -> dict[str, object]:
+    def _judge(self, shift: Shift, queue: str, eligible: Eligible) -> Mapping[str, object]:
         """Judge a queue, resize its slots, and return what is told of them."""
         rule, before = self._rules[queue], self._standings[queue]
-        # One more than the mark decides already.
-        eligible = await self._count(queue, rule.grow_above + 1)
         used, limited = shift.look_at_slots(queue)
         look = eligible.seen_by_one(used=used, limited=limited)
         standing, move = judge(rule, before, look)
