@@ -23,6 +23,7 @@ from headrace.event_settings import EventSettings, check_events
 from headrace.flow_settings import CredentialSettings, FlowSettings, check_flows
 from headrace.memory_settings import MemorySettings, check_memory
 from headrace.model.durations import format_duration
+from headrace.model.elastic import MAX_MARK, MAX_SLOTS
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.llm import LLMSettings
 from headrace.model.names import check_name
@@ -109,6 +110,8 @@ class WorkerSettings:
     max_processing_time: timedelta = timedelta(seconds=300)
     #: on SIGTERM running jobs may finish this long; then they are released, uncharged
     shutdown_grace: timedelta = timedelta(seconds=20)
+    #: time between looks at queues with elastic slots (`max_slots` in `[queues.NAME]`)
+    resize_interval: timedelta = timedelta(seconds=30)
     #: false leaves nodes that are no tasks, such as maps and waits, to other workers
     node_processor_enabled: bool = True
     #: false leaves runs at workflow level to other workers
@@ -177,6 +180,16 @@ class QueueTable:
     alarm_size: int | None = None
     #: from which age of the oldest ready job on its backlog is an alarm
     alarm_age: timedelta | None = None
+    #: most slots of a worker for it: they grow and shrink with the jobs that could start; unless given, they are fixed
+    max_slots: int | None = None
+    #: fewest slots; unless given, 1
+    min_slots: int | None = None
+    #: slots to begin with; unless given, as many as a worker would have otherwise, within the bounds
+    start_slots: int | None = None
+    #: slots grow by half while more jobs than these could start, for each worker; unless given, 1000
+    grow_above: int | None = None
+    #: unused slots go while fewer jobs than these could start, for each worker; unless given, 100
+    shrink_below: int | None = None
     #: where its handlers run, "local" or "celery"; unless given, as `[worker] executor` says
     executor: str | None = None
 
@@ -524,6 +537,7 @@ def _check_rules(settings: Settings) -> None:
         "worker.poll_interval": worker.poll_interval,
         "worker.heartbeat_interval": worker.heartbeat_interval,
         "worker.max_processing_time": worker.max_processing_time,
+        "worker.resize_interval": worker.resize_interval,
         "recovery.check_interval": settings.recovery.check_interval,
         "recovery.aggregate_interval": settings.recovery.aggregate_interval,
         "recovery.prune_interval": settings.recovery.prune_interval,
@@ -549,6 +563,10 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
     "burst": {"rate_limit": "1/s"},
     "on_full": {"max_waiting": 1},
     "wait_timeout": {"max_waiting": 1, "on_full": "wait"},
+    "min_slots": {"max_slots": MAX_SLOTS},
+    "start_slots": {"max_slots": MAX_SLOTS},
+    "grow_above": {"max_slots": MAX_SLOTS, "shrink_below": 0},
+    "shrink_below": {"max_slots": MAX_SLOTS, "grow_above": MAX_MARK},
 }
 
 

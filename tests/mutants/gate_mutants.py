@@ -135,6 +135,21 @@ LOCKED = (
 
 HELD = (
     Mutant(
+        "gate", "jobs that are held count as eligible",
+        (sql("eligible_jobs", "s.again_at, t.now) > '-infinity'", "s.again_at, t.now) > 'infinity'"),),
+        at("admission_eligible", "test_jobs_without_units_are_not_eligible"),
+    ),
+    Mutant(
+        "gate", "jobs of a paused queue count as eligible",
+        (sql("eligible_jobs", "WHERE t.gated AND NOT t.paused", "WHERE t.gated"),),
+        at("admission_eligible", "test_nothing_of_a_paused_queue"),
+    ),
+    Mutant(
+        "gate", "of a concurrency key all jobs count as eligible",
+        (sql("eligible_jobs", "LIMIT least(o.most, ", "LIMIT least(2147483647, "),),
+        at("admission_eligible", "test_of_a_concurrency_key_as_many_as_it_has_room_for"),
+    ),
+    Mutant(
         "caps", "plain jobs that were admitted are not counted",
         (gate("    lane = coalesce(j.lane, '{}')\n", "    lane = j.lane\n"),),
         (f"{ADMISSION}::test_plain_jobs_that_admission_started_count_under_the_cap_of_their_queue",),

@@ -292,6 +292,21 @@ GATED = (
         at("admission_rates", "test_a_job_dearer_than_the_burst_leaves_a_debt"),
     ),
     Mutant(
+        "gate", "jobs that are held count as eligible",
+        (lua("eligible_jobs", "if #obstacles == 0 then", "if true then"),),
+        at("admission_eligible", "test_jobs_without_units_are_not_eligible"),
+    ),
+    Mutant(
+        "gate", "jobs of a paused queue count as eligible",
+        (lua("eligible_jobs", "if paused(queue) then", "if false then"),),
+        at("admission_eligible", "test_nothing_of_a_paused_queue"),
+    ),
+    Mutant(
+        "gate", "of a concurrency key all jobs count as eligible",
+        (lua("eligible_jobs", "math.min(call('ZCARD', key), most_of(gate))", "call('ZCARD', key)"),),
+        at("admission_eligible", "test_of_a_concurrency_key_as_many_as_it_has_room_for"),
+    ),
+    Mutant(
         "rates", "explanations look at buckets that nobody takes from",
         (lua("explain_job", "if ARGV[3] ~= '' then", "if false then"),),
         at("admission_explain", "test_a_bucket_that_another_server_counts"),

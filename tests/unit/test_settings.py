@@ -171,6 +171,11 @@ on_full = "wait"
 wait_timeout = "5s"
 alarm_size = 100
 alarm_age = "5m"
+max_slots = 100
+min_slots = 10
+start_slots = 20
+grow_above = 500
+shrink_below = 50
 
 [queues."q.2"]
 """
@@ -181,7 +186,8 @@ def test_queues_are_tables_by_their_names(tmp_path: Path) -> None:
     queues = load(tmp_path, QUEUES).queues
     assert QueueRule.parse("llm", **queues["llm"].options()) == QueueRule.parse(
         "llm", concurrency=20, rate_limit="30/m", burst=2, fair="batch", max_waiting=1000, on_full="wait",
-        wait_timeout="5s", alarm_size=100, alarm_age="5m",
+        wait_timeout="5s", alarm_size=100, alarm_age="5m", max_slots=100, min_slots=10, start_slots=20, grow_above=500,
+        shrink_below=50,
     )  # fmt: skip
     assert queues["q.2"].options() == {}
     assert set(queues["llm"].options()) == set(QueueOptions.__annotations__)

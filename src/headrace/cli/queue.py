@@ -17,6 +17,8 @@ from headrace.cli.values import DurationType, NameType
 from headrace.engine import operations
 from headrace.engine.draining import HEARD_SECONDS, drain_queue, resume_queue
 from headrace.engine.exposition import expose, expose_outbox
+from headrace.engine.slot_exposition import expose_slots
+from headrace.engine.worker_queries import list_workers
 from headrace.model.backlog import Drained, QueueState
 from headrace.model.stats import QueueStats, Retention
 from headrace.ports.stores import Stores
@@ -47,8 +49,8 @@ def stats(name: str | None, prometheus: bool, as_json: bool) -> None:
     """Show how many jobs are in which state, how old the oldest ready one is, rates of the last minute, workers.
 
     The state of a queue is ok, or: paused (nothing is claimed), closed (nothing is enqueued), alarm (its backlog is
-    one by alarm_size or alarm_age), no worker (jobs are ready, and nobody serves it). With --prometheus, and without a
-    queue, the figures of the outbox are written as well.
+    one by alarm_size or alarm_age), no worker (jobs are ready, and nobody serves it). With --prometheus
+    the figures of slots are written as well, and without a queue those of the outbox.
 
     \b
     Examples:
@@ -61,21 +63,29 @@ def stats(name: str | None, prometheus: bool, as_json: bool) -> None:
 
     async def read(stores: Stores) -> tuple[list[QueueStats], str]:
         if name is not None:
-            return [await operations.find_queue(stores.inspect, name)], ""
-        events, of_events = stores.events if prometheus else None, ""
-        if events is not None:
-            of_events = expose_outbox(await events.outbox.outbox_stats(), await events.log.log_groups())
-        return await stores.inspect.queue_stats(), of_events
+            queues = [await operations.find_queue(stores.inspect, name)]
+        else:
+            queues = await stores.inspect.queue_stats()
+        return queues, await _of_others(stores, name) if prometheus else ""
 
-    queues, of_outbox = with_stores(read)
+    queues, of_others = with_stores(read)
     if prometheus:
-        click.echo(expose(queues) + of_outbox, nl=False)
+        click.echo(expose(queues) + of_others, nl=False)
     elif as_json:
         print_json(queues if name is None else queues[0])
     elif not queues:
         print_text("No queue has jobs, workers or a setting yet.")
     else:
         print_table(COLUMNS, [_row(item) for item in queues], _GIVE)
+
+
+async def _of_others(stores: Stores, queue: str | None) -> str:
+    """Return the figures of slots, and where no queue is asked for those of the outbox."""
+    _, workers = await list_workers(stores)
+    slots, events = expose_slots(workers, queue=queue), stores.events
+    if queue is not None or events is None:
+        return slots
+    return slots + expose_outbox(await events.outbox.outbox_stats(), await events.log.log_groups())
 
 
 def _state(item: QueueStats) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 
 from headrace.cli.opening import with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
 from headrace.cli.tables import Give
+from headrace.engine.slot_exposition import slots_of
 from headrace.engine.worker_queries import heartbeat_age, list_workers, worker_document
 from headrace.model.session import SessionView
 
@@ -30,7 +33,8 @@ def workers(everyone: bool, as_json: bool) -> None:
     """Show the workers that are alive.
 
     BY HINT and BY POLL count claims that found work, by what woke them. REFUSED counts late writes of a worker whose
-    job had moved on. UNACKED are jobs that ended and are not recorded yet.
+    job had moved on. UNACKED are jobs that ended and are not recorded yet. QUEUES shows the slots of each queue, and in
+    parentheses the bounds of those that are elastic.
 
     \b
     Examples:
@@ -53,7 +57,7 @@ def _row(session: SessionView, now: datetime | None) -> tuple[object, ...]:
         "live" if session.alive else "ended",
         session.hostname,
         session.process.pid,
-        ", ".join(f"{name}:{slots}" for name, slots in session.queues.items()),
+        ", ".join(f"{name}:{_slots(row)}" for name, row in slots_of(session).items()),
         session.running,
         _ago(heartbeat_age(session, now)),
         _ago(started),
@@ -63,6 +67,10 @@ def _row(session: SessionView, now: datetime | None) -> tuple[object, ...]:
         ),
         str(session.id),
     )
+
+
+def _slots(row: Mapping[str, Any]) -> str:
+    return str(row["size"]) if row["min"] == row["max"] else f"{row['size']} ({row['min']}-{row['max']})"
 
 
 def _ago(duration: timedelta | None) -> str:

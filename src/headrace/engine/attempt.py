@@ -17,6 +17,7 @@ from headrace.model.durations import parse_duration
 from headrace.model.errors import HeadraceError, InvalidInputError
 from headrace.model.job import ClaimedJob, Completion, JobError, JobState, Park
 from headrace.model.outcome import Cancel, Done, Fail, Snooze, check_port
+from headrace.model.parking import SlotWaits
 from headrace.model.payload import MAX_PAYLOAD_BYTES
 from headrace.ports.executor import Call, Executor
 
@@ -78,6 +79,10 @@ class Attempt:
     usage: str | None = None
     #: Set by middleware: what it says of what stands behind the task's breakers.
     works: bool | None = None
+    #: Set by middleware: whether it leaves its slot for a quota or a budget.
+    limited: bool = False
+    #: Told of waits for those in its slot.
+    slot: SlotWaits | None = field(default=None, repr=False)
     #: Called when a model's answer was paid for and stored, before the handler has it.
     on_paid: Callable[[], Awaitable[None]] | None = field(default=None, repr=False)
     #: Whether a checkpoint or an answer was stored.
@@ -236,8 +241,9 @@ def _failed(attempt: Attempt, ending: Failed) -> Completion:
 def _completion(attempt: Attempt, state: JobState, **facts: Any) -> Completion:
     job = attempt.job
     return Completion(
-        job.id, job.attempt, state, usage=attempt.usage, batch_id=job.batch_id, works=attempt.works, **facts
-    )
+        job.id, job.attempt, state, usage=attempt.usage, batch_id=job.batch_id, works=attempt.works,
+        limited=attempt.limited, **facts,
+    )  # fmt: skip
 
 
 def describe(error: BaseException, *, with_trace: bool = False) -> JobError:

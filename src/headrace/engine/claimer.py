@@ -59,7 +59,7 @@ class Claimer:
         on_more: Callable[[], None] = lambda: None,
         room: Callable[[], int] | None = None,
     ) -> None:
-        """`claim` names session and queue; its limit is the number of slots.
+        """`claim` names session and queue; its limit is the number of slots to begin with.
 
         `known` returns id and attempt of what runs here or waits for its ack, `acks_waiting` how many wait. `admit`
         is the store's gate, `gate_expected` says that the code declares one for the queue; `on_more` is called
@@ -73,7 +73,7 @@ class Claimer:
         self._whole_claim = claim
         self._free = claim.limit
         self._room = room
-        self._batch_size = min(batch_size, claim.limit)
+        self._most_at_once = batch_size
         self._telemetry = telemetry
         self._on_claimed = on_claimed
         self._known = known
@@ -110,9 +110,24 @@ class Claimer:
         return self._whole_claim.queue
 
     @property
+    def slots(self) -> int:
+        """How many of its jobs may run at once."""
+        return self._whole_claim.limit
+
+    @property
+    def _batch_size(self) -> int:
+        return min(self._most_at_once, self.slots)
+
+    def resize(self, slots: int) -> None:
+        """Have so many slots. Where more are taken nothing is claimed until enough of them are released."""
+        self._free += slots - self.slots
+        self._whole_claim = replace(self._whole_claim, limit=slots)
+        self._freed.set()
+
+    @property
     def taken(self) -> int:
         """Slots in use, with those that a claim on its way has reserved."""
-        return self._whole_claim.limit - self._free
+        return self.slots - self._free
 
     @property
     def _open(self) -> int:

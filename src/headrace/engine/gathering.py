@@ -28,6 +28,7 @@ from headrace.engine.telemetry import Telemetry
 from headrace.model.errors import TaskTimeoutError, WrongAnswerError
 from headrace.model.gathering import Gather, Pace
 from headrace.model.job import ClaimedJob
+from headrace.model.parking import current_slot
 from headrace.ports.clock import Clock
 
 Fence = tuple[UUID, int]
@@ -237,6 +238,7 @@ class _Call:
         """Call the handler and tell each job its entry."""
         assert isinstance(self._task.codec, GatherCodec)
         self._report()
+        current_slot.set(_Slots(self._items))
         limit = asyncio.timeout(self._timeout)
         try:
             arguments = self._task.codec.call([item.value for item in self._items], self._context)
@@ -259,6 +261,23 @@ class _Call:
             return error
         hint = f"raise timeout= of task {self._task.name!r}, lower its batch_size, or make it faster"
         return TaskTimeoutError(f"the call for {len(self._items)} jobs ran longer than {self._timeout:g} s; {hint}")
+
+
+class _Slots:
+    """The slots of all jobs of a call: what it waits for, all of them do."""
+
+    def __init__(self, items: list[Item]) -> None:
+        self._slots = [item.attempt.slot for item in items if item.attempt.slot is not None]
+
+    def begin(self) -> None:
+        """It waits."""
+        for slot in self._slots:
+            slot.begin()
+
+    def end(self) -> None:
+        """It waits no longer."""
+        for slot in self._slots:
+            slot.end()
 
 
 def entries_of(task: TaskDef, answer: Any, count: int) -> Sequence[Entry]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from headrace.engine.late_limiter import soon
 from headrace.model.admission import Explanation, LimitsView, RateView, WaitReason
+from headrace.model.elastic import Eligible
 from headrace.model.errors import StoreUnavailableError
 from headrace.model.limits import Level
 from headrace.ports.limiter import Limiter
@@ -42,6 +43,17 @@ async def explain_job(stores: Stores, limiter: Limiter, job_id: UUID) -> Explana
     if why is None or why.reason is not WaitReason.RATE:
         return why
     return replace(why, until=None, facts={**why.facts, "level": None})
+
+
+async def eligible_jobs(stores: Stores, limiter: Limiter, queue: str, at_most: int) -> Eligible:
+    """Count what could start of a queue, by the buckets where they are counted; see `Admission.eligible_jobs`.
+
+    While that server is away nothing that has a rate limit could start.
+    """
+    if limiter is stores.limiter:
+        return await stores.admission.eligible_jobs(queue, at_most=at_most)
+    levels = await _levels(limiter, await stores.admission.list_rates())
+    return await stores.admission.eligible_jobs(queue, at_most=at_most, levels=levels or {})
 
 
 async def _levels(limiter: Limiter, rates: Iterable[RateView]) -> Mapping[str, Level] | None:

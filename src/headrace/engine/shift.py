@@ -27,6 +27,7 @@ from headrace.engine.host import this_process
 from headrace.engine.job_log import log_end, log_start
 from headrace.engine.loop_watch import LoopWatch
 from headrace.engine.loops.heartbeat import Heartbeat, HeartbeatThread, Lease
+from headrace.engine.slot_use import AttemptWaits, SlotUse
 from headrace.engine.supply import Admit
 from headrace.engine.telemetry import Telemetry
 from headrace.engine.workflows.spawned import queues_of
@@ -56,7 +57,7 @@ DRAIN_SECONDS = 5.0
 class ShiftOptions:
     """How a worker claims; see `[worker]` and `[queue]` in the settings."""
 
-    #: slots by queue
+    #: slots by queue, to begin with
     queues: dict[str, int]
     batch_size: int = 100
     poll_interval: timedelta = timedelta(milliseconds=500)
@@ -94,6 +95,7 @@ class Shift:
         self._claimers = {queue: self._claimer(queue, slots) for queue, slots in options.queues.items()}
         self._turns = deque(self._claimers)
         self._attempts: dict[tuple[UUID, int], Attempt] = {}
+        self._use = {queue: SlotUse(clock) for queue in self._claimers}
         self._all_ended = asyncio.Event()
         self._all_ended.set()
         self._thread: HeartbeatThread | None = None
@@ -116,8 +118,16 @@ class Shift:
 
     @property
     def queues(self) -> dict[str, int]:
-        """Slots by queue."""
-        return self._options.queues
+        """Slots by queue, as they are now."""
+        return {queue: claimer.slots for queue, claimer in self._claimers.items()}
+
+    def resize(self, queue: str, slots: int) -> None:
+        """Have so many slots for a queue. Nothing is stopped: where more run, none is claimed before enough ended."""
+        self._claimers[queue].resize(slots)
+
+    def look_at_slots(self, queue: str) -> tuple[int, bool]:
+        """Return how the slots of a queue were used since this was asked last; see `SlotUse.look`."""
+        return self._use[queue].look()
 
     def _claimer(self, queue: str, slots: int) -> Claimer:
         claim = Claim(self.id, queue, slots)
@@ -192,7 +202,7 @@ class Shift:
     def _is_full(self, queue: str) -> bool:
         """Whether no slot of a queue is free that could bring another job to a gather."""
         running = sum(attempt.job.queue == queue for attempt in self._attempts.values())
-        return running >= self._options.queues[queue]
+        return running >= self._claimers[queue].slots
 
     def _running_batches(self) -> set[UUID | None]:
         running = {attempt.job.batch_id for attempt in self._attempts.values()}
@@ -231,7 +241,8 @@ class Shift:
         # Under its fence: the sweep may have ended an earlier attempt of the job that still runs here.
         self._attempts[job.id, job.attempt] = attempt
         self._all_ended.clear()
-        runner = self._run(attempt, log_start(attempt, self._clock))
+        attempt.slot = waits = self._use[job.queue].begin()
+        runner = self._run(attempt, waits, log_start(attempt, self._clock))
         attempt.runner = asyncio.get_running_loop().create_task(runner)
 
     @property
@@ -256,9 +267,11 @@ class Shift:
             self._parked[job.id] = job
         self._acks.put(completion)
 
-    async def _run(self, attempt: Attempt, started: float | None) -> None:
+    async def _run(self, attempt: Attempt, waits: AttemptWaits, started: float | None) -> None:
+        limited = False
         try:
             completion = await run_attempt(attempt, self._factory.proceed)
+            limited = completion is not None and completion.limited
             if completion is not None and not self._lost:
                 self._put(attempt.job, completion)
                 log_end(attempt, completion, self._clock, started)
@@ -266,6 +279,7 @@ class Shift:
             # Not the handler's error, ours: the job is left to the sweeps rather than ended wrongly.
             LOG.exception("attempt %d of job %s could not be ended", attempt.job.attempt, attempt.job.id)
         finally:
+            self._use[attempt.job.queue].end(waits, limited=limited)
             self._end(attempt)
 
     def _end(self, attempt: Attempt) -> None:

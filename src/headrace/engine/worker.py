@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from headrace.engine.attempts import AttemptFactory
@@ -17,6 +17,7 @@ from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.pruner import Pruner
 from headrace.engine.loops.rescuer import Rescuer
+from headrace.engine.loops.resizer import CountEligible, ElasticOptions, Resizer
 from headrace.engine.loops.scheduler import make_scheduler
 from headrace.engine.loops.stager import Stager
 from headrace.engine.outage import Outage
@@ -56,9 +57,11 @@ class Worker:
         self, stores: Stores, factory: AttemptFactory, *, shift: ShiftOptions, duties: DutyOptions, clock: Clock,
         admit: Admit | None = None, end_admitting: Callable[[], Awaitable[None]] | None = None,
         declarations: Sequence[Declaration] = (), loops: Callable[[Leadership], Sequence[Loop]] = lambda _: (),
+        elastic: ElasticOptions | None = None, count_eligible: CountEligible | None = None,
     ) -> None:  # fmt: skip
         """`admit` admits jobs with units of a limiter beside the store, and `end_admitting` ends what goes on behind
-        that; None: the store counts its own. `loops`: duties beside those that any worker has."""
+        that; `count_eligible` counts by it what could start; None: the store counts its own. `loops`: duties beside
+        those that any worker has. `elastic`: queues whose slots grow and shrink."""
         self._stores = stores
         self._admit = admit or stores.admission.admit_jobs
         self._end_admitting = end_admitting
@@ -90,6 +93,16 @@ class Worker:
             BacklogAlarm(stores, self._leadership, self.telemetry, hooks=factory.registry.backlog_hooks),
             *loops(self._leadership),
         ]
+        self._resizer = Resizer(
+            elastic or ElasticOptions(),
+            shift.queues,
+            count=count_eligible or (lambda queue, most: stores.admission.eligible_jobs(queue, at_most=most)),
+            shift=lambda: self._shift,
+            want=self._want,
+            telemetry=self.telemetry,
+        )
+        if self._resizer.queues:
+            self._loops.append(self._resizer)
         scheduler = make_scheduler(stores, self._leadership, declarations, telemetry=self.telemetry, clock=clock)
         if scheduler is not None:
             self._loops.append(scheduler)
@@ -112,12 +125,18 @@ class Worker:
             loop.start()
 
     async def _begin_shift(self) -> None:
+        options = replace(self._shift_options, queues=self._resizer.slots)
         shift = Shift(
-            self._stores, self._factory, self._shift_options, admit=self._admit, clock=self._clock,
+            self._stores, self._factory, options, admit=self._admit, clock=self._clock,
             telemetry=self.telemetry, on_lost=self._on_lost, on_scheduled=self._stager.wake_in,
         )  # fmt: skip
         await shift.start()
         self._shift = shift
+
+    def _want(self, queue: str, slots: int) -> None:
+        """Tell the farm how many jobs of a queue this worker would run there."""
+        if self._factory.farm is not None and self._factory.farms_out(queue):
+            self._factory.farm.want(queue, slots)
 
     def _on_hint(self, topic: str) -> None:
         kind, _, queue = topic.partition(":")

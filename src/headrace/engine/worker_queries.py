@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.engine.queries import to_json
+from headrace.engine.slot_exposition import slots_of
 from headrace.model.session import SessionView
 from headrace.ports.stores import Stores
 
@@ -32,4 +33,9 @@ def worker_document(session: SessionView, now: datetime | None) -> dict[str, Any
     """Return a worker as one document."""
     beat = heartbeat_age(session, now)
     document: dict[str, Any] = to_json(session)
-    return document | {"heartbeat_age_seconds": None if beat is None else round(beat.total_seconds(), 3)}
+    slots = slots_of(session)
+    return document | {
+        "queues": {queue: row["size"] for queue, row in slots.items()},
+        "slots": slots,
+        "heartbeat_age_seconds": None if beat is None else round(beat.total_seconds(), 3),
+    }

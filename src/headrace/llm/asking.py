@@ -132,7 +132,7 @@ class Asker:
             raise BudgetUsedUpError(f"the budget of {error.scope} has no room for the call: {fix}") from None
         if ask.keeps_slot:
             self._means.tally[counting.PARKED] += 1
-            raise ParkRequested(error.wait, error.reason) from None
+            raise ParkRequested(error.wait, error.reason, limited=error.limited) from None
         await asyncio.sleep(error.wait.total_seconds())
 
     async def aclose(self, linger: timedelta) -> None:

@@ -31,6 +31,7 @@ from headrace.model.calls import NewCall, Opening, Settlement, Verdict
 from headrace.model.errors import HeadraceError
 from headrace.model.ids import uuid7
 from headrace.model.llm import Answer, CompletionRequest, FinishReason, StoredAnswer
+from headrace.model.parking import waits_for_limit
 from headrace.model.provider_errors import BadOutputError, OverloadedError, ProviderError, RateLimitedError
 from headrace.model.quota import Estimate
 from headrace.model.usage import Usage
@@ -172,13 +173,16 @@ class Caller:
         if not sent:
             # Another session took this one for dead, and perhaps the key.
             reservation.refund()
-            raise MustWaitError(timedelta(seconds=0.1), "its place in the ledger")
+            raise MustWaitError(timedelta(seconds=0.1), "its place in the ledger", limited=False)
         return reservation
 
     async def _await_quota(self, call: NewCall, patience: Patience) -> Reservation:
         started = time.monotonic()
         try:
-            reservation = await self._means.quotas.reserve(self._endpoint.pool, call.estimate, longest=patience.left)
+            with waits_for_limit():
+                reservation = await self._means.quotas.reserve(
+                    self._endpoint.pool, call.estimate, longest=patience.left
+                )
         except QuotaWait as error:
             wait = min(error.wait, _LONGEST_PARK)
             await self._hold_jobs(wait)

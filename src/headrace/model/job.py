@@ -202,6 +202,8 @@ class Completion:
     batch_id: UUID | None = None
     #: Whether it shows that what stands behind the task's breakers works; None: it says nothing. Not stored.
     works: bool | None = None
+    #: Whether it left its slot for a quota or a budget. Not stored.
+    limited: bool = False
     #: What a final ending of a job of a run sets going there. Without them the store keeps the job as unsettled.
     effects: Effects | None = None
     park: Park | None = None

@@ -9,10 +9,16 @@ from typing import Literal, TypedDict, Unpack
 from uuid import UUID
 
 from headrace.model.backlog import NO_ALARM, Alarm, Bound, OnFull
+from headrace.model.elastic import ElasticSlots
 from headrace.model.errors import InvalidInputError
 from headrace.model.limits import Declared, Gate, Rate, queue_cap
 from headrace.model.names import check_name
 from headrace.model.numbers import check_whole
+
+#: Options that go with `max_slots`.
+ELASTIC: tuple[Literal["min_slots", "start_slots", "grow_above", "shrink_below"], ...] = (
+    "min_slots", "start_slots", "grow_above", "shrink_below",
+)  # fmt: skip
 
 
 class Fair(StrEnum):
@@ -45,6 +51,16 @@ class QueueOptions(TypedDict, total=False):
     alarm_size: int
     #: From which age of the oldest ready job on its backlog is an alarm; default: never.
     alarm_age: float | str | timedelta
+    #: The most slots of a worker for it, which then grow and shrink with what could start; default: they are fixed.
+    max_slots: int
+    #: The fewest slots; default 1.
+    min_slots: int
+    #: The slots to begin with; default: as many as a worker would have otherwise, within the bounds.
+    start_slots: int
+    #: From more jobs than these that could start, for each worker, slots grow; default 1,000.
+    grow_above: int
+    #: With fewer jobs than these that could start, for each worker, unused slots go; default 100.
+    shrink_below: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +82,8 @@ class QueueRule:
     bound: Bound | None = None
     #: From when its backlog is an alarm.
     alarm: Alarm = NO_ALARM
+    #: How its slots grow and shrink; None: they are fixed.
+    elastic: ElasticSlots | None = None
 
     def __post_init__(self) -> None:
         check_name("queue", self.name)
@@ -98,6 +116,7 @@ class QueueRule:
             fair=parse_fair(options.get("fair", Fair.KEY)),
             bound=None if most is None else Bound.parse(most, **waiting),
             alarm=Alarm.parse(options.get("alarm_size"), options.get("alarm_age")),
+            elastic=_elastic(options),
         )
 
     @property
@@ -114,6 +133,15 @@ class QueueRule:
         if self.fair is not Fair.BATCH or (gate is not None and gate.fair_key is not None):
             return gate
         return replace(gate or Gate(), fair_key=f"batch:{batch_id}")
+
+
+def _elastic(options: QueueOptions) -> ElasticSlots | None:
+    given = {name: options[name] for name in ELASTIC if name in options}
+    if "max_slots" in options:
+        return ElasticSlots.parse(options["max_slots"], **given)
+    if given:
+        raise InvalidInputError("max_slots", f"must be given where {' and '.join(given)} is", None)
+    return None
 
 
 def check_cap(value: object, *, field: str = "concurrency", least: int = 1) -> int:

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from headrace.model.admission import Admitted, Explanation, LimitKind, LimitsView, RateView
 from headrace.model.breaker import BreakerReport, BreakerState
+from headrace.model.elastic import Eligible
 from headrace.model.job import Claim
 from headrace.model.limits import Declared, Level, Rate
 
@@ -70,6 +71,19 @@ class Admission(Protocol):
 
         `levels` are those of a limiter that is not this store; the buckets of the store itself then say only which
         rates there are, and one that is not among the levels is empty.
+        """
+        ...
+
+    async def eligible_jobs(self, queue: str, *, at_most: int, levels: Mapping[str, Level] | None = None) -> Eligible:
+        """Count the ready jobs that could start now if there were slots, by the predicate of `explain_job`.
+
+        No further than `at_most` for each live worker that serves the queue. Nothing of a paused queue. Behind a gate a
+        lane counts with all its jobs if the first of them may start; those of a concurrency key no further than the
+        key has room, those behind a breaker that is being tried as one. Neither units nor room under caps are shared
+        out among lanes: `Eligible.room` says how many the caps let start. Of a queue with very many lanes a store may
+        look at a thousand more than it counts jobs, and jobs of a batch that is being cancelled may count until it is.
+
+        Takes no lock, and costs about as much as an admission that starts nothing. `levels` as for `explain_job`.
         """
         ...
 

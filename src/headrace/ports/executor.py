@@ -56,3 +56,10 @@ class Farm(Executor, Protocol):
         From memory: it is asked before every claim.
         """
         ...
+
+    def want(self, queue: str, slots: int) -> None:
+        """Take in how many jobs of a queue this worker would run there at once: a farm that can grow may ask for room.
+
+        Called once at the start and with every change, for queues with elastic slots. Returns at once, raises nothing.
+        """
+        ...

@@ -14,6 +14,7 @@ from headrace.apps.memory.exposition import expose_memory
 from headrace.engine.exposition import expose, expose_outbox, expose_workers
 from headrace.engine.llm_exposition import expose_models
 from headrace.engine.llm_queries import read_figures
+from headrace.engine.slot_exposition import expose_slots
 from headrace.engine.worker_queries import list_workers
 from headrace.service.document import PROBLEM
 from headrace.service.served import Served
@@ -45,7 +46,7 @@ async def _outbox(app: App) -> str:
 
 async def _workers(app: App) -> str:
     _, found = await list_workers(app.runtime.stores)
-    return expose_workers(found)
+    return expose_workers(found) + expose_slots(found)
 
 
 async def _models(app: App) -> str:

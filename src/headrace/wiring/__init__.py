@@ -17,10 +17,12 @@ from headrace.engine.attempts import AttemptFactory
 from headrace.engine.breaker_reports import BreakerReports
 from headrace.engine.grants import Grants
 from headrace.engine.late_limiter import LateLimiter
+from headrace.engine.levels import eligible_jobs
 from headrace.engine.loops.event_pruner import EventPruner, EventRetention
 from headrace.engine.loops.feed_pruner import FeedPruner
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
+from headrace.engine.loops.resizer import ElasticOptions
 from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.park import park
 from headrace.engine.middleware.part import play_part
@@ -284,12 +286,15 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         lease=settings.queue.visibility_timeout,
         heartbeat_interval=settings.worker.heartbeat_interval,
     )
+    rules = {name: rule.elastic for name, rule in app.registry.queue_rules.items() if rule.elastic is not None}
     limiter = app.runtime.limiter
     grants = None if limiter is stores.limiter else Grants(limiter, stores.admission)
     return Worker(
         stores, factory, shift=shift, duties=_duties(settings), clock=clock,
         admit=None if grants is None else grants.admit_jobs, end_admitting=None if grants is None else grants.close,
         declarations=app.declarations(), loops=partial(_other_loops, settings, app.runtime),
+        elastic=ElasticOptions(rules, settings.worker.resize_interval),
+        count_eligible=partial(eligible_jobs, stores, limiter),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from headrace.engine.attempt import Attempt, Proceed
 from headrace.model.job import Park
 from headrace.model.outcome import Snooze
-from headrace.model.parking import ParkRequested
+from headrace.model.parking import ParkRequested, current_slot
 
 
 async def park(attempt: Attempt, proceed: Proceed) -> Any:
@@ -17,6 +17,7 @@ async def park(attempt: Attempt, proceed: Proceed) -> Any:
     Of several things that it waits for in a task group a signal counts, else the longest time: what it enters again
     finds that one over, or asks anew.
     """
+    slot = current_slot.set(attempt.slot)
     try:
         return await proceed(attempt)
     except ParkRequested as request:
@@ -27,6 +28,9 @@ async def park(attempt: Attempt, proceed: Proceed) -> Any:
         if parked is None or others is not None:
             raise
         asked = max(_leaves(parked), key=_weight)
+    finally:
+        current_slot.reset(slot)
+    attempt.limited = asked.limited
     attempt.context.log.info("left its slot%s: it waits for %s", _spoken(asked.wait), asked.reason)
     if asked.key is None and asked.wait is not None:
         return Snooze(max(asked.wait, timedelta()))

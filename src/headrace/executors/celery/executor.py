@@ -49,6 +49,9 @@ class CeleryExecutor:
         """Return how many more jobs of a queue the farm can start for this worker."""
         return self._open().sight.room(queue, taken)
 
+    def want(self, queue: str, slots: int) -> None:
+        """Do nothing: who starts processes of a Celery farm decides how many there are."""
+
     async def run(self, call: Call) -> Any:
         """Send a call and return its Completion; what was stored of it counts, and not what the broker says.
 

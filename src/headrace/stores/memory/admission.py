@@ -16,10 +16,11 @@ from headrace.model.admission import (
     ShareView,
 )
 from headrace.model.breaker import BreakerRecord, BreakerReport, BreakerState, opened, record_call
+from headrace.model.elastic import Eligible
 from headrace.model.errors import NotFoundError
 from headrace.model.job import Claim
 from headrace.model.limits import Declared, Level, Rate
-from headrace.stores.memory import admitting, explaining
+from headrace.stores.memory import admitting, eligible, explaining
 from headrace.stores.memory.breakers import Breaker
 from headrace.stores.memory.caps import Usage, count_usage
 from headrace.stores.memory.state import State, atomic
@@ -60,6 +61,11 @@ class MemoryAdmission:
     async def explain_job(self, job_id: UUID, *, levels: Mapping[str, Level] | None = None) -> Explanation | None:
         """Say why a job is not running."""
         return explaining.explain_job(self._state, job_id, levels)
+
+    @atomic
+    async def eligible_jobs(self, queue: str, *, at_most: int, levels: Mapping[str, Level] | None = None) -> Eligible:
+        """Count what could start if there were slots."""
+        return eligible.eligible_jobs(self._state, queue, at_most, levels)
 
     @atomic
     async def list_limits(self) -> LimitsView:

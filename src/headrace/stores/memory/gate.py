@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.admission import WaitReason
+from headrace.model.breaker import BreakerState
 from headrace.model.limits import Rate, queue_cap
 from headrace.stores.memory.breakers import Breaker
 from headrace.stores.memory.buckets import NOW, Buckets
@@ -53,6 +54,23 @@ class Keeper:
         yield from self._shut_breakers(job)
         yield from self._short_buckets(job)
         yield from self._full_caps(job)
+
+    def room(self, job: Job) -> int | None:
+        """Return how many more jobs the caps that a job counts against let start; None: there is none."""
+        caps = {name: self._limits.cap(name) for name in caps_of(job)}
+        return min((cap - self._usage.caps[name] for name, cap in caps.items() if cap is not None), default=None)
+
+    def most_of_lane(self, job: Job) -> int | None:
+        """Return how many jobs with the gate of one could start at once whatever the caps; None: any number."""
+        gate = gate_of(job.spec)
+        cap, used = self._limits.key_cap(job.spec.queue, gate), self._usage.keys[job.spec.queue, gate.key or ""]
+        tried = any(
+            self._limits.breakers[key].record.state is not BreakerState.CLOSED
+            for key in gate.breakers
+            if key in self._limits.breakers
+        )
+        most = None if gate.key is None or cap is None else cap - used
+        return most if not tried else 1 if most is None else min(1, most)
 
     def refusal(self, job: Job) -> str | None:
         """Return why a job has to be failed without running: an open breaker whose rule says so."""

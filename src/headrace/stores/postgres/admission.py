@@ -20,6 +20,7 @@ from headrace.model.admission import (
     ShareView,
 )
 from headrace.model.breaker import BreakerReport, BreakerState
+from headrace.model.elastic import Eligible
 from headrace.model.errors import NotFoundError
 from headrace.model.job import Claim
 from headrace.model.limits import Declared, Level, Rate
@@ -72,6 +73,10 @@ class PostgresAdmission:
     async def explain_job(self, job_id: UUID, *, levels: Mapping[str, Level] | None = None) -> Explanation | None:
         """Say why a job is not running."""
         return await explaining.explain_job(self._database, job_id, levels)
+
+    async def eligible_jobs(self, queue: str, *, at_most: int, levels: Mapping[str, Level] | None = None) -> Eligible:
+        """Count what could start if there were slots."""
+        return await explaining.eligible_jobs(self._database, queue, at_most, levels)
 
     async def list_limits(self) -> LimitsView:
         """Return limits as they stand."""

@@ -1,4 +1,4 @@
-"""Why a job is not running, by the predicate that admits jobs."""
+"""Why a job is not running, and how many could start, by the predicate that admits jobs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.admission import Explanation, WaitReason
+from headrace.model.elastic import Eligible
 from headrace.model.job import JobState
 from headrace.model.limits import Level
 from headrace.stores.postgres.database import Database, Row
@@ -48,6 +49,14 @@ async def explain_job(database: Database, job_id: UUID, levels: Mapping[str, Lev
     if not row["served"]:
         return _because(job_id, WaitReason.NO_WORKER, row["queue"], ahead)
     return _because(job_id, WaitReason.ORDER, None, {**ahead, "others": row["others"]})
+
+
+async def eligible_jobs(database: Database, queue: str, at_most: int, levels: Mapping[str, Level] | None) -> Eligible:
+    """Count what could start of a queue, and say what holds the rest."""
+    row = await database.fetch_one("eligible_jobs", queue=queue, at_most=at_most, levels=_levels(levels))
+    assert row is not None
+    held_by = WaitReason.PAUSED.value if row["paused"] else row["held_by"]
+    return Eligible(row["jobs"], None if row["room"] is None else int(row["room"]), held_by, row["workers"])
 
 
 def _levels(levels: Mapping[str, Level] | None) -> str | None:

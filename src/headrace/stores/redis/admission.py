@@ -10,6 +10,7 @@ from uuid import UUID
 
 from headrace.model.admission import Admitted, Explanation, LimitKind, LimitsView, RateView, WaitReason
 from headrace.model.breaker import BreakerReport, BreakerState
+from headrace.model.elastic import Eligible
 from headrace.model.errors import NotFoundError
 from headrace.model.job import Claim, ClaimedJob, JobState
 from headrace.model.limits import Declared, Level, Rate
@@ -73,8 +74,7 @@ class RedisAdmission:
 
     async def explain_job(self, job_id: UUID, *, levels: Mapping[str, Level] | None = None) -> Explanation | None:
         """Say why a job is not running."""
-        stand = {} if levels is None else {name: [level.units, span(level.closed)] for name, level in levels.items()}
-        row = await self._namespace.run("explain_job", job_id.hex, "" if levels is None else to_json(stand))
+        row = await self._namespace.run("explain_job", job_id.hex, _stand(levels))
         if row is None:
             return None
         state, reason, subject, until, facts, ahead = row
@@ -87,6 +87,11 @@ class RedisAdmission:
             subject = str(UUID(subject))
         at = instant(str(until)) if int(until or 0) else None
         return Explanation(job_id, JobState(state), WaitReason(reason), subject, at, known)
+
+    async def eligible_jobs(self, queue: str, *, at_most: int, levels: Mapping[str, Level] | None = None) -> Eligible:
+        """Count what could start if there were slots."""
+        jobs, room, held_by, workers = await self._namespace.run("eligible_jobs", queue, at_most, _stand(levels))
+        return Eligible(jobs, None if room < 0 else room, held_by or None, workers)
 
     async def list_limits(self) -> LimitsView:
         """Return limits as they stand."""
@@ -124,3 +129,10 @@ class RedisAdmission:
     async def forget_limit(self, name: str) -> frozenset[LimitKind]:
         """Remove a cap, rate or breaker."""
         return frozenset(map(LimitKind, await self._namespace.run("forget_limit", name, *LimitKind)))
+
+
+def _stand(levels: Mapping[str, Level] | None) -> str:
+    """Return how buckets stand elsewhere, as scripts read it."""
+    if levels is None:
+        return ""
+    return to_json({name: [level.units, span(level.closed)] for name, level in levels.items()})

@@ -8,6 +8,7 @@ from datetime import timedelta
 from headrace.engine.attempt import compose
 from headrace.engine.attempts import AttemptFactory
 from headrace.engine.breaker_reports import BreakerReports
+from headrace.engine.loops.resizer import ElasticOptions
 from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.park import park
 from headrace.engine.middleware.retry import RetryMiddleware
@@ -109,7 +110,13 @@ class Processes:
             poll_interval=timedelta(seconds=place.poll_seconds), lease=timedelta(seconds=LEASE_SECONDS),
             heartbeat_interval=timedelta(seconds=LEASE_SECONDS / 4),
         )  # fmt: skip
-        return Worker(self._stores, factory, shift=options, duties=self._duties(), clock=clock)
+        return Worker(
+            self._stores, factory, shift=options, duties=self._duties(), clock=clock, elastic=self._elastic(place)
+        )
+
+    def _elastic(self, _place: Place) -> ElasticOptions | None:
+        """Return which queues of a worker have elastic slots; a test may say some."""
+        return None
 
     def _tasks(self, place: Place, actor: Actor, *, new: bool) -> Registry:
         """Return what a worker knows."""

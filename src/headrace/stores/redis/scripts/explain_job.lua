@@ -5,14 +5,6 @@
 -- Keys: job, queue, batches:cancelling, gated, ready, lane, heads, sessions, session, and what lib/keeper.lua reads.
 -- Complexity: O(log M + S + F), S the live sessions, F what holds up the job.
 -- include keeper, waiting, claiming
--- Let the buckets of a job stand as they do elsewhere; one that is unknown there is empty, one without a rate no limit.
-local function stand_elsewhere(job, levels)
-  for _, name in ipairs((units_of(job))) do
-    local bucket, level = bucket_of(name), levels[name] or {0, 0}
-    bucket.level, bucket.closed_until = level[1], bucket.rate and NOW + level[2]
-  end
-end
-
 -- Whether jobs wait in other lanes of a queue than that of a gate; that of jobs without a gate has its own set.
 local function others_wait(queue, gate)
   local heads = ROOT .. 'heads:' .. queue

@@ -169,6 +169,14 @@ local function add_full_caps(job, found)
   end
 end
 
+-- Let the buckets of a job stand as they do elsewhere; one that is unknown there is empty, one without a rate no limit.
+local function stand_elsewhere(job, levels)
+  for _, name in ipairs((units_of(job))) do
+    local bucket, level = bucket_of(name), levels[name] or {0, 0}
+    bucket.level, bucket.closed_until = level[1], bucket.rate and NOW + level[2]
+  end
+end
+
 -- What keeps a job from starting, in the order of their rank. One to be refused needs room under its caps alone.
 local function obstacles_of(job, refused)
   local found = {}
