@@ -24,6 +24,7 @@ CALL_TOKENS = 8_192
 MOST_FLUSHES = 20
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
+Sort = tuple[str, Complexity]
 #: The best goes first.
 Rank = tuple[float, datetime]
 
@@ -35,8 +36,8 @@ class Candidate:
     flush_id: UUID
     user_id: str
     tokens: int
-    #: "en" or "zh"
-    language: str
+    #: "en" or "zh"; None: not known, so that it is asked about alone
+    language: str | None
     #: of `rules.priority.score`; the highest goes first
     score: float
     messages: int = 1
@@ -46,20 +47,22 @@ class Candidate:
     created_at: datetime = _EARLIEST
 
     @property
-    def sort(self) -> tuple[str, Complexity]:
-        """What flushes of one call have in common."""
+    def sort(self) -> Sort | None:
+        """What flushes of one call have in common; None: it has nothing in common with any."""
+        if self.language is None:
+            return None
         return self.language, complexity_of(self.tokens, self.messages, self.language)
 
 
 @dataclass(slots=True)
 class _Group:
-    sort: tuple[str, Complexity]
+    sort: Sort | None
     ids: list[UUID] = field(default_factory=list)
     tokens: int = 0
 
     def takes(self, one: Candidate, size: int, most_tokens: int) -> bool:
         fits = len(self.ids) < size and self.tokens + one.tokens <= most_tokens
-        return fits and self.sort == one.sort
+        return fits and self.sort is not None and self.sort == one.sort
 
     def add(self, one: Candidate) -> None:
         self.ids.append(one.flush_id)
