@@ -24,6 +24,7 @@ from headrace.model.errors import (
     RunFailedError,
 )
 from headrace.model.job import CancelAnswer, JobState
+from headrace.model.priority import parse_priority
 from headrace.model.run import NodeState, RunState, RunStatus, RunView
 
 if TYPE_CHECKING:
@@ -37,9 +38,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 WORKER_WARNING_SECONDS = 2.0
 
 
-def start_options(
-    key: str | None, user_id: str | None, correlation_id: str | None, metadata: Any, webhook: str | None = None
-) -> StartOptions:
+def start_options(  # noqa: PLR0913 - what a start takes
+    key: str | None, user_id: str | None, correlation_id: str | None, metadata: Any, webhook: str | None = None,
+    priority: Any = None,
+) -> StartOptions:  # fmt: skip
     """Return checked options of a start. Raises InvalidInputError."""
     for field, value in (("user_id", user_id), ("correlation_id", correlation_id)):
         if value is not None and not isinstance(value, str):
@@ -49,7 +51,8 @@ def start_options(
     for name in metadata or {}:
         if not isinstance(name, str):
             raise InvalidInputError("metadata", "must have texts as names", name)
-    return StartOptions(key, user_id, correlation_id, dict(metadata or {}), webhook)
+    number = None if priority is None else parse_priority(priority)
+    return StartOptions(key, user_id, correlation_id, dict(metadata or {}), webhook, priority=number)
 
 
 class Run:

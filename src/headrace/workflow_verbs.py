@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headrace.canvas.workflow import Workflow
     from headrace.engine.workflows.service import RunService, StartOptions
     from headrace.model.graph.nodes import Graph
+    from headrace.model.priority import Priority
     from headrace.runs import Run
 
 LOG = logging.getLogger("headrace.workflows")
@@ -103,7 +104,7 @@ class WorkflowVerbs:
     async def start(  # noqa: PLR0913 - keyword-only
         self: Any, workflow: Workflow | str, /, *given: Any, key: str | None = None,
         user_id: str | None = None, correlation_id: str | None = None, metadata: Mapping[str, Any] | None = None,
-        webhook: str | None = None, **inputs: Any,
+        webhook: str | None = None, priority: Priority | str | int | None = None, **inputs: Any,
     ) -> Run:  # fmt: skip
         """Start a run of a workflow and return it once it is stored.
 
@@ -111,7 +112,8 @@ class WorkflowVerbs:
         or, of one without a function, the one value that is given. `key`: idempotency key, unique per workflow as long
         as the run is kept, for the same input and options. `user_id` and `correlation_id`, texts, and `metadata`, a
         mapping, reach every node. `webhook`: a URL that is sent a signed message, `run.ended`, at its end; needs
-        `[webhooks] secrets`. Raises NotFoundError, WorkflowNotActiveError, InvalidInputError, ConflictError.
+        `[webhooks] secrets`. `priority`: a class name or 0–9 for the jobs of its tasks whose nodes name none. Raises
+        NotFoundError, WorkflowNotActiveError, InvalidInputError, ConflictError.
         """
         from headrace.canvas.workflow import input_of_any
         from headrace.runs import Run, start_options
@@ -119,7 +121,7 @@ class WorkflowVerbs:
         declared = self._workflows.get(workflow) if isinstance(workflow, str) else workflow
         name = workflow if isinstance(workflow, str) else workflow.name
         value = input_of_any(name, *given, **inputs) if declared is None else declared.input_of(*given, **inputs)
-        options = start_options(key, user_id, correlation_id, metadata, webhook)
+        options = start_options(key, user_id, correlation_id, metadata, webhook, priority)
         await self.check_webhook(webhook)
         graph = None if declared is None else declared.graph
         return Run(self, await self.run_service.start(name, graph, value, options))

@@ -35,19 +35,18 @@ async def app_on(**queue: Any) -> AsyncIterator[App]:
 
 async def test_a_row_and_its_job_are_one() -> None:
     """The row is there and the job runs, or neither."""
-    async with app_on() as app:
-        async with app.database() as connection:
-            await connection.execute("CREATE TEMPORARY TABLE sacks (name text PRIMARY KEY)")
+    async with app_on() as app, app.database() as connection:
+        await connection.execute("CREATE TEMPORARY TABLE sacks (name text PRIMARY KEY)")
+        async with app.transaction(connection):
+            await connection.execute("INSERT INTO sacks VALUES ('rye')")
+            job = await app.double.options(connection=connection).enqueue(21)  # type: ignore[attr-defined]
+        assert await job.result("10s") == 42
+        with pytest.raises(asyncpg.UniqueViolationError):
             async with app.transaction(connection):
+                lost = await app.double.options(connection=connection).enqueue(1)  # type: ignore[attr-defined]
                 await connection.execute("INSERT INTO sacks VALUES ('rye')")
-                job = await app.double.options(connection=connection).enqueue(21)  # type: ignore[attr-defined]
-            assert await job.result("10s") == 42
-            with pytest.raises(asyncpg.UniqueViolationError):
-                async with app.transaction(connection):
-                    lost = await app.double.options(connection=connection).enqueue(1)  # type: ignore[attr-defined]
-                    await connection.execute("INSERT INTO sacks VALUES ('rye')")
-            assert await app.runtime.stores.inspect.get_job(lost.id) is None
-            await connection.execute("DROP TABLE sacks")
+        assert await app.runtime.stores.inspect.get_job(lost.id) is None
+        await connection.execute("DROP TABLE sacks")
 
 
 async def test_an_open_transaction_ends_with_the_block() -> None:

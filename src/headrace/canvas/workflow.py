@@ -20,7 +20,7 @@ from headrace.model.names import check_name
 #: Fields of nodes that are templates.
 _TEMPLATES = ("args", "kwargs", "value", "signal", "over", "start")
 #: What `App.start` takes for itself: an argument of that name would never reach the workflow.
-_TAKEN = ("key", "user_id", "correlation_id", "metadata")
+_TAKEN = ("key", "user_id", "correlation_id", "metadata", "webhook", "priority")
 _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -47,6 +47,8 @@ class StartOptions:
     run_id: UUID = field(default_factory=uuid7)
     #: More metadata, which may be another one each time that a start with a key is repeated.
     aside: Mapping[str, Any] = field(default_factory=dict)
+    #: The priority of its tasks' jobs, where their nodes name none; also another one each time.
+    priority: int | None = None
 
     @property
     def body(self) -> tuple[str, ...]:
@@ -94,6 +96,8 @@ class RunService:
             spec = self._spec_of(name)
             if spec is None:
                 raise InvalidInputError("workflow", "names a task that this app does not know; import its module", name)
+            if options.priority is not None:
+                spec = replace(spec, priority=options.priority)
             # Kept with the run: who repeats it may know no tasks.
             tasks[name] = spec_facts(spec) | ({"own": True} if self._alone(name) else {})
         return {
