@@ -142,7 +142,7 @@ def main() -> None:
         return
     server = PostgresServer(durable=True)
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(delete=False) as folder:
             figures = measure(options, Path(folder), server.dsn)
     finally:
         server.stop()

@@ -20,10 +20,10 @@ from headrace.apps.memory.checkpoints import (
     checkpoint,
     last_checkpoint,
     of_flush,
-    restore,
     stage_ended,
 )
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
+from headrace.apps.memory.restoring import restore
 from headrace.memory_settings import MemorySettings
 from headrace.settings import Settings, use_store
 

@@ -23,6 +23,7 @@ from headrace.memory_settings import MemorySettings
 from headrace.model.job import JobState, JobView
 from headrace.model.session import ProcessId, SessionView
 from headrace.settings import Settings, use_store
+from tests.unit.service_calls import served, shop
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
@@ -221,6 +222,16 @@ async def test_figures_are_looked_at_anew_at_intervals_only() -> None:
     other = App("memory://")
     async with other:
         assert await expose_memory(other) == ""
+
+
+async def test_a_service_of_memory_tells_its_figures() -> None:
+    """Over HTTP, in one scrape with the others; a service of another app has none of them."""
+    async with served(app_of()) as client:
+        text = (await client.get("/metrics")).text
+    assert 'memory_queue_depth{kind="process"} 0' in text.splitlines()
+    assert "headrace_workers " in text
+    async with served(shop()) as client:
+        assert "memory_" not in (await client.get("/metrics")).text
 
 
 def test_counts_of_tables_are_told() -> None:

@@ -48,7 +48,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
             UUID(int=index + 1),
             draw(st.sampled_from("abcdefgh")),
             draw(st.integers(1, 3_000)),
-            draw(st.sampled_from(["en", "zh"])),
+            draw(st.sampled_from(["en", "zh", None])),
             draw(st.sampled_from([0.2, 0.36, 1.0, 1.5, 2.25, 4.5])),
             draw(st.integers(1, 60)),
             draw(st.integers(1, 10_000)) * 100 + index,
@@ -71,6 +71,7 @@ def test_each_flush_is_in_one_group_and_the_bounds_hold(found: list[Candidate], 
         members = [by_id[each] for each in group]
         assert 1 <= len(members) <= min(size, 20)
         assert len({one.sort for one in members}) == 1
+        assert len(members) == 1 or members[0].language is not None
         assert len({one.user_id for one in members}) == len(members)
         assert len(members) == 1 or sum(one.tokens for one in members) <= most_tokens
 

@@ -1,20 +1,20 @@
 """Checkpoints: what is done, what is to be done and what waits, for people and for whoever follows.
 
 The tables are the truth, and a checkpoint is derived from them: it says nothing that they do not, and nothing rests on
-it. After the loss of everything but the database `restore` reads the tables again, and so finds exactly what is
-unfinished; asking twice, or for what goes on already, changes nothing, as runs of flushes are keyed.
+it. After the loss of everything but the database `restoring.restore` reads the tables again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from headrace import InvalidInputError
 from headrace.apps.memory.data.flushes import Flush, FlushState
+from headrace.apps.memory.restoring import MOST_RESTORED, DurableState, unfinished_flushes
 
 if TYPE_CHECKING:
     from headrace import App
@@ -26,35 +26,6 @@ WORKFLOW, RUNNING, IDLE = "memory", "running", "idle"
 STAGES = ("prepare", "process", "store")
 #: Flushes that are named as done and as to be done, users whose buffers are, and bytes of those.
 MOST_DONE, MOST_PENDING, MOST_BUFFERS, BUFFER_BYTES = 100, 500, 100, 24_000
-#: Flushes and users that one restore names at most.
-MOST_RESTORED = 10_000
-
-
-class Buffered(Protocol):
-    """A user's buffer."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens that wait in it."""
-        ...
-
-
-class DurableState(Protocol):
-    """What is read of the tables of memory."""
-
-    async def list_flushes(
-        self, user_id: str | None = None, state: FlushState | None = None, limit: int = 100
-    ) -> Sequence[Flush]:
-        """Return flushes of a state, the newest first."""
-        ...
-
-    async def idle_users(self, idle: timedelta, limit: int) -> Sequence[str]:
-        """Return users into whose buffers nothing came for so long."""
-        ...
-
-    async def buffer(self, user_id: str) -> Buffered:
-        """Return a user's buffer."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +69,15 @@ class Checkpoint:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """What is submitted again after the loss of everything but the database."""
-
-    #: the first of each user, which may be worked on now; the oldest first
-    first: tuple[Flush, ...]
-    #: those that come after them, each once the one before it has ended
-    later: tuple[Flush, ...]
-    #: users with messages in their buffers
-    users: tuple[str, ...]
-    #: there are more: submit these, and ask again
-    more: bool = False
-
-
 async def checkpoint(app: App, tables: DurableState) -> Checkpoint:
+<<<<<<< .merge_file_PSln4Y
     """Return what stands now, and keep the first of each `[memory] checkpoint_interval` in feed `memory:checkpoints`.
+=======
+    """Return what stands now, and keep it in the feed `memory:checkpoints`.
+>>>>>>> .merge_file_iHx1gG
 
-    Whoever calls it, one is kept; each call reads the tables. Raises StoreUnavailableError.
+    One of each `[memory] checkpoint_interval` is kept, whoever calls; each call reads the tables. Raises
+    StoreUnavailableError.
     """
     now, interval = datetime.now(UTC), app.settings.memory.checkpoint_interval
     point = await _read(tables, now)
@@ -150,25 +112,8 @@ async def last_checkpoint(app: App) -> Checkpoint | None:
     return Checkpoint.from_json(entries[-1].data) if entries else None
 
 
-async def restore(tables: DurableState, *, limit: int = MOST_RESTORED) -> Unfinished:
-    """Return what is unfinished by the tables: flushes that wait or were worked on, and users with buffers.
-
-    What is done is never among it. A flush that was worked on is free once its lease is over. Raises
-    StoreUnavailableError.
-    """
-    flushes = await _unfinished(tables, limit)
-    users = tuple(await tables.idle_users(timedelta(), limit))
-    first: dict[str, Flush] = {}
-    for flush in sorted(flushes, key=lambda one: one.number):
-        first.setdefault(flush.user_id, flush)
-    heads = {flush.id for flush in first.values()}
-    later = tuple(flush for flush in flushes if flush.id not in heads)
-    more = len(flushes) >= limit or len(users) >= limit
-    return Unfinished(tuple(flush for flush in flushes if flush.id in heads), later, users, more)
-
-
 async def _read(tables: DurableState, now: datetime) -> Checkpoint:
-    pending = await _unfinished(tables, MOST_RESTORED)
+    pending = await unfinished_flushes(tables, MOST_RESTORED)
     # After them: what ended meanwhile is done, and not both.
     done = [str(flush.id) for flush in await tables.list_flushes(None, FlushState.DONE, MOST_DONE)]
     left = [str(flush.id) for flush in pending if str(flush.id) not in set(done)]
@@ -183,17 +128,6 @@ async def _read(tables: DurableState, now: datetime) -> Checkpoint:
         buffers,
         left_out=len(left[MOST_PENDING:]),
     )
-
-
-async def _unfinished(tables: DurableState, limit: int) -> list[Flush]:
-    """Return flushes that wait or are worked on, the oldest first.
-
-    Those that wait are read before and after the others: one whose lease ends meanwhile is seen either way.
-    """
-    found: dict[Any, Flush] = {}
-    for state in (FlushState.WAITING, FlushState.PROCESSING, FlushState.WAITING):
-        found |= {flush.id: flush for flush in await tables.list_flushes(None, state, limit)}
-    return sorted(found.values(), key=lambda flush: (flush.created_at, flush.user_id, flush.number))
 
 
 def _bounded(buffers: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headrace.apps.memory.cache import summaries_cache
+from headrace.apps.memory.cache import ResultCache
 from headrace.apps.memory.opening import KINDS
 from headrace.apps.memory.rules.meter import quantile
 from headrace.model.job import JobState, JobView
@@ -98,7 +98,7 @@ async def memory_figures(app: App, tables: Counting | None = None) -> Figures:
         unread = await _unread(app) if kind == "consume" else 0
         kinds.append(figures_of(kind, stats.get(queue), jobs, now, depth=unread, slots=slots_of(queue, sessions)))
     counts = {} if tables is None else await tables.counts()
-    return Figures(now, tuple(kinds), await summaries_cache(app).stats(), counts)
+    return Figures(now, tuple(kinds), await ResultCache(app).stats(), counts)
 
 
 async def _unread(app: App) -> int:

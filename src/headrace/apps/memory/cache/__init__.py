@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from headrace.apps.memory.cache.keys import answer_key, content_key
-from headrace.apps.memory.cache.results import NAME, ResultCache, summaries_cache
+from headrace.apps.memory.cache.results import NAME, ResultCache
 
-__all__ = ["NAME", "ResultCache", "answer_key", "content_key", "summaries_cache"]
+__all__ = ["NAME", "ResultCache", "answer_key", "content_key"]

@@ -55,8 +55,3 @@ class ResultCache:
     async def stats(self) -> CacheStats | None:
         """Return entries, bytes, hits, misses, evictions and the hit rate; None without a cache."""
         return None if self._cache is None else await self._cache.stats()
-
-
-def summaries_cache(app: App) -> ResultCache:
-    """Return the cache of what the model made, as an app's `[memory]` bounds it."""
-    return ResultCache(app)

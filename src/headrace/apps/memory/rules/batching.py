@@ -24,6 +24,7 @@ CALL_TOKENS = 8_192
 MOST_FLUSHES = 20
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
+Sort = tuple[str, Complexity]
 #: The best goes first.
 Rank = tuple[float, datetime]
 
@@ -35,8 +36,8 @@ class Candidate:
     flush_id: UUID
     user_id: str
     tokens: int
-    #: "en" or "zh"
-    language: str
+    #: "en" or "zh"; None: not known, so that it is asked about alone
+    language: str | None
     #: of `rules.priority.score`; the highest goes first
     score: float
     messages: int = 1
@@ -46,24 +47,46 @@ class Candidate:
     created_at: datetime = _EARLIEST
 
     @property
-    def sort(self) -> tuple[str, Complexity]:
-        """What flushes of one call have in common."""
+    def sort(self) -> Sort | None:
+        """What flushes of one call have in common; None: it has nothing in common with any."""
+        if self.language is None:
+            return None
         return self.language, complexity_of(self.tokens, self.messages, self.language)
 
 
 @dataclass(slots=True)
-class _Group:
-    sort: tuple[str, Complexity]
-    ids: list[UUID] = field(default_factory=list)
-    tokens: int = 0
+class _Groups:
+    """Groups as they grow."""
 
-    def takes(self, one: Candidate, size: int, most_tokens: int) -> bool:
-        fits = len(self.ids) < size and self.tokens + one.tokens <= most_tokens
-        return fits and self.sort == one.sort
+    size: int
+    most_tokens: int
+    #: what the smallest flush has: a group that has no room for it is closed
+    least_tokens: int
+    ids: list[list[UUID]] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    #: places of groups with room, by what their flushes have in common
+    open_ones: dict[Sort, list[int]] = field(default_factory=dict)
+    #: the first place that the next flush of a user may have
+    start: dict[str, int] = field(default_factory=dict)
 
     def add(self, one: Candidate) -> None:
-        self.ids.append(one.flush_id)
-        self.tokens += one.tokens
+        sort = one.sort
+        opened = [] if sort is None else self.open_ones.setdefault(sort, [])
+        place = self._find(opened, one)
+        if place is None:
+            place = len(self.ids)
+            self.ids.append([])
+            self.tokens.append(0)
+            opened.append(place)
+        self.ids[place].append(one.flush_id)
+        self.tokens[place] += one.tokens
+        self.start[one.user_id] = place + 1
+        if len(self.ids[place]) >= self.size or self.tokens[place] + self.least_tokens > self.most_tokens:
+            opened.remove(place)
+
+    def _find(self, opened: list[int], one: Candidate) -> int | None:
+        start, room = self.start.get(one.user_id, 0), self.most_tokens - one.tokens
+        return next((place for place in opened if place >= start and self.tokens[place] <= room), None)
 
 
 def group_flushes(
@@ -84,14 +107,12 @@ def group_flushes(
     for name, bound in (("size", size), ("most_tokens", most_tokens), ("most", most)):
         if bound < 1:
             raise InvalidInputError(name, "must be at least 1", bound)
-    groups: list[_Group] = []
-    #: The first group that the next flush of a user may go into.
-    first: dict[str, int] = {}
-    for one in in_order(candidates):
-        place = _place(groups, one, first.get(one.user_id, 0), min(size, most), most_tokens)
-        groups[place].add(one)
-        first[one.user_id] = place + 1
-    return [group.ids for group in groups]
+    ordered = in_order(candidates)
+    least = min((one.tokens for one in ordered), default=0)
+    groups = _Groups(min(size, most), most_tokens, least)
+    for one in ordered:
+        groups.add(one)
+    return groups.ids
 
 
 def batch_size(setting: str, pace: Pace, *, most: int = MOST_FLUSHES) -> int:
@@ -103,14 +124,6 @@ def batch_size(setting: str, pace: Pace, *, most: int = MOST_FLUSHES) -> int:
     (10, 5, 7)
     """
     return min(SIZES[mode_of(setting, pace.latency_ms, pace.throughput)], most)
-
-
-def _place(groups: list[_Group], one: Candidate, start: int, size: int, most_tokens: int) -> int:
-    for place in range(start, len(groups)):
-        if groups[place].takes(one, size, most_tokens):
-            return place
-    groups.append(_Group(one.sort))
-    return len(groups) - 1
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from headrace import Context
 from headrace.apps.memory.data.flushes import Flush, FlushState
-from headrace.apps.memory.means import TABLES, settings, terms
+from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.meters import METER
 from headrace.apps.memory.opening import BUFFER, PROCESS, RETRIES, app
 from headrace.apps.memory.rules import Candidate, batch_size, group_flushes, priority_of, score
@@ -91,9 +91,15 @@ async def _make_batch(group: Sequence[UUID], urgency: float) -> bool:
 def _candidate(one: WaitingFlush) -> Candidate:
     flush, age = one.flush, datetime.now(UTC) - one.flush.created_at
     urgency = score(one.level, age, "process", flush.round)
-    language = one.language or terms().language
     return Candidate(
-        flush.id, flush.user_id, flush.tokens, language, urgency, len(flush.blob_ids), flush.number, flush.created_at
+        flush.id,
+        flush.user_id,
+        flush.tokens,
+        one.language,
+        urgency,
+        len(flush.blob_ids),
+        flush.number,
+        flush.created_at,
     )
 
 
