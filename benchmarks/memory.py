@@ -135,6 +135,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.4, help="seconds until the first token of an answer")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--slots", type=int, default=60, help="flushes that each works on at once")
+    parser.add_argument("--keep", type=Path, help="folder for the logs of the workers")
     parser.add_argument("--drive", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.drive:
@@ -142,8 +143,8 @@ def main() -> None:
         return
     server = PostgresServer(durable=True)
     try:
-        with tempfile.TemporaryDirectory(delete=False) as folder:
-            figures = measure(options, Path(folder), server.dsn)
+        with tempfile.TemporaryDirectory() as folder:
+            figures = measure(options, options.keep or Path(folder), server.dsn)
     finally:
         server.stop()
         shutil.rmtree(server.root, ignore_errors=True)

@@ -70,11 +70,7 @@ class Checkpoint:
 
 
 async def checkpoint(app: App, tables: DurableState) -> Checkpoint:
-<<<<<<< .merge_file_PSln4Y
-    """Return what stands now, and keep the first of each `[memory] checkpoint_interval` in feed `memory:checkpoints`.
-=======
     """Return what stands now, and keep it in the feed `memory:checkpoints`.
->>>>>>> .merge_file_iHx1gG
 
     One of each `[memory] checkpoint_interval` is kept, whoever calls; each call reads the tables. Raises
     StoreUnavailableError.
