@@ -1,0 +1,117 @@
+"""The first question: what of a conversation is worth remembering. Of one user, or of several in one call.
+
+It depends on the messages and the terms alone, not on the profile: equal messages have equal logs, which may be kept
+and shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from headrace import BadOutputError
+from headrace.apps.memory.data.blobs import Blob
+from headrace.apps.memory.writing.apart import leaking
+from headrace.apps.memory.writing.asking import USELESS, Answered, Ask, Asking, all_of
+from headrace.apps.memory.writing.language import Language, is_written_in, language_of
+from headrace.apps.memory.writing.log import log_of
+from headrace.apps.memory.writing.messages import Line, lines_of, portions, said_in, tokens_of
+from headrace.apps.memory.writing.prompts import common, question, system_of
+from headrace.apps.memory.writing.shapes import LogLine, PartLog
+from headrace.apps.memory.writing.terms import Terms
+
+#: Tokens of an answer: for short conversations, and at most; in between as many as the conversation has.
+LEAST_ROOM, MOST_ROOM = 512, 3_000
+
+
+async def summarise(asking: Asking, terms: Terms, blobs: Iterable[Blob]) -> str:
+    """Return the log of one user's conversation; "" where nothing of it is worth keeping.
+
+    Raises BadOutputError where nothing of the answer can be read, other ProviderErrors.
+    """
+    lines = lines_of(blobs)
+    if not lines:
+        return ""
+    language = language_of(said_in(lines), terms.language)
+    logs = await all_of(_log(asking, terms, language, some) for some in portions(lines))
+    return "\n".join(dict.fromkeys(line for log in logs for line in log.splitlines()))
+
+
+async def _log(asking: Asking, terms: Terms, language: Language, lines: Sequence[Line]) -> str:
+    system = system_of("summary", language, terms)
+    ask = Ask("summary", system, question("summary", language, lines), room_for(tokens_of(lines)))
+    found = await asking.items(ask, LogLine)
+    if found.values and not _is_in(found.values, language):
+        found = _better(found, await asking.items(reminded(ask, language), LogLine), language)
+    if found.is_empty_handed:
+        raise BadOutputError("Nothing of the summary could be read. The flush is tried again later.")
+    return log_of(found.values)
+
+
+async def summarise_together(
+    asking: Asking, terms: Terms, parts: Sequence[tuple[str, Sequence[Blob]]]
+) -> dict[str, str | None]:
+    """Return the logs of several users' conversations, by key; None: to be asked alone.
+
+    The model is shown "p1", "p2", … and never a key. Raises ProviderErrors other than RefusedError and
+    BadOutputError.
+    """
+    lines = {key: lines_of(blobs) for key, blobs in parts}
+    names = {f"p{number}": key for number, key in enumerate((key for key in lines if lines[key]), start=1)}
+    logs: dict[str, str | None] = {key: None if lines[key] else "" for key in lines}
+    if not names:
+        return logs
+    said = {name: said_in(lines[key]) for name, key in names.items()}
+    ask = _shared_ask(terms, {name: lines[key] for name, key in names.items()}, said)
+    try:
+        found = (await asking.items(ask, PartLog)).values
+    except USELESS:  # what is wrong with one part shows when each is asked alone
+        found = ()
+    for name, log in _apart(found, said, terms).items():
+        logs[names[name]] = log
+    return logs
+
+
+def _shared_ask(terms: Terms, lines: Mapping[str, Sequence[Line]], said: Mapping[str, str]) -> Ask:
+    languages = {name: language_of(text, terms.language) for name, text in said.items()}
+    language = max(languages.values(), key=lambda one: (list(languages.values()).count(one), one))
+    heads = [{"part": name, "language": languages[name]} for name in lines]
+    told = [{"part": name, **line} for name, some in lines.items() for line in some]
+    room = sum(room_for(tokens_of(some)) for some in lines.values())
+    return Ask("shared", system_of("shared", language, terms), question("shared", language, heads, told), room)
+
+
+def _apart(found: Iterable[PartLog], said: Mapping[str, str], terms: Terms) -> dict[str, str | None]:
+    """Return the logs that may stand, by part; None for parts said twice, in the wrong language, or with what is
+    another's."""
+    logs: dict[str, str | None] = {}
+    for item in found:
+        name = item.part.casefold()
+        if name in said:
+            logs[name] = None if name in logs else _stands(item.lines, name, said, terms)
+    return logs
+
+
+def _stands(lines: Sequence[LogLine], name: str, said: Mapping[str, str], terms: Terms) -> str | None:
+    own, others = said[name], [text for other, text in said.items() if other != name]
+    if not _is_in(lines, language_of(own, terms.language)) or leaking([line.text for line in lines], own, others):
+        return None
+    return log_of(lines)
+
+
+def room_for(tokens: int) -> int:
+    """Return how long an answer about so many tokens may be."""
+    return min(max(LEAST_ROOM, tokens), MOST_ROOM)
+
+
+def reminded(ask: Ask, language: Language) -> Ask:
+    """Return a question again, for an answer to it came in another language."""
+    return Ask(ask.name, ask.system, f"{ask.prompt}\n{common(language)['wrong_language']}", ask.max_tokens)
+
+
+def _is_in(lines: Iterable[LogLine], language: Language) -> bool:
+    return is_written_in([line.text for line in lines], language)
+
+
+def _better(first: Answered[LogLine], second: Answered[LogLine], language: Language) -> Answered[LogLine]:
+    # Facts in the wrong language are better than none.
+    return second if second.values and _is_in(second.values, language) else first
