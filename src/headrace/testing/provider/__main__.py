@@ -11,11 +11,14 @@ import json
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 from headrace.event_loops import fastest_loop
-from headrace.model.errors import HeadraceError
+from headrace.model.errors import HeadraceError, InvalidInputError
 from headrace.testing.provider import Answers, Fault, Latency, Quota, QuotaChange, ScriptedProvider
+from headrace.testing.provider.replies import AnswerFunction
 
 
 def main() -> int:
@@ -26,6 +29,7 @@ def main() -> int:
             faults=[Fault.parse(text) for text in options.fault],
             latency=Latency.parse(options.latency),
             rules=Answers.load(options.answers) if options.answers else Answers(),
+            answer=_function(options.answer) if options.answer else None,
             log=options.log,
             api_key=options.api_key,
             model=options.model,
@@ -48,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 (the default) takes a free one")
     parser.add_argument("--log", type=Path, help="append every call to this JSON-lines file, forced to disk")
     parser.add_argument("--answers", type=Path, help="JSON file of answering rules")
+    parser.add_argument("--answer", metavar="MODULE:FUNCTION", help="function that answers, before the rules do")
     parser.add_argument("--latency", default="0", help="FIRST_TOKEN_SECONDS[,TOKENS_PER_SECOND[,TOKENS_PER_EVENT]]")
     parser.add_argument("--fault", action="append", default=[], help="KIND[:name=value,…]; repeat for more")
     parser.add_argument("--quota", action="append", default=[], help="requests_per_minute=600,burst=10s,…")
@@ -63,6 +68,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--context-tokens", type=int, help="refuse longer prompts")
     parser.add_argument("--api-key", default="scripted-key")
     return parser
+
+
+def _function(name: str) -> AnswerFunction:
+    """Return the function of this name. Raises InvalidInputError."""
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidInputError("answer", f"must name a function as MODULE:FUNCTION ({error})", name) from None
+    if not callable(found):
+        raise InvalidInputError("answer", "must name a function as MODULE:FUNCTION", name)
+    return cast("AnswerFunction", found)
 
 
 async def _serve(provider: ScriptedProvider) -> None:

@@ -44,9 +44,7 @@ def _summary(blocks: Sequence[Data], language: str, _system: str) -> Data:
 def _of(message: Mapping[str, Any], language: str) -> Data:
     day = _DAY.match(message["at"])
     told = list(logged(message["says"], language))
-    return [
-        {"text": text, "kind": kind, "mention": day.group() if day else None, "event": None} for text, kind in told
-    ]
+    return [{"text": text, "kind": kind, "mention": day.group() if day else None, "event": None} for text, kind in told]
 
 
 def _shared(blocks: Sequence[Data], _language: str, system: str) -> Data:

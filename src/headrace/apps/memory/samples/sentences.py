@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-_EN, _ZH = r"([^.,!?;\n]+?)(?=[.,!?;\n]|$| and )", r"([^，。！？；、,.!?;\s]{1,20}?)(?=[了吧呢]?[，。！？；、,.!?;\s]|$)"
+_EN, _ZH = (
+    r"([^.,!?;\n]+?)(?=[.,!?;\n]|$| and )",
+    r"([^，。！？；、,.!?;\s]{1,20}?)(?=[了吧呢]?[，。！？；、,.!?;\s]|$)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,13 @@ class Sentence:
 
 
 def _en(said: str, log: str, place: str = "/", kind: str = "info", *, is_single: bool = False) -> Sentence:
-    pattern = re.compile(r"\b" + said.replace("…", _EN), re.IGNORECASE)
-    return Sentence(pattern, log, *place.split("/"), kind=kind, is_single=is_single)
+    topic, sub = place.split("/")
+    return Sentence(re.compile(r"\b" + said.replace("…", _EN), re.IGNORECASE), log, topic, sub, kind, is_single)
 
 
 def _zh(said: str, log: str, place: str = "/", kind: str = "info", *, is_single: bool = False) -> Sentence:
-    return Sentence(re.compile(said.replace("…", _ZH)), log, *place.split("/"), kind=kind, is_single=is_single)
+    topic, sub = place.split("/")
+    return Sentence(re.compile(said.replace("…", _ZH)), log, topic, sub, kind, is_single)
 
 
 SENTENCES: Mapping[str, tuple[Sentence, ...]] = {

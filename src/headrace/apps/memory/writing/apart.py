@@ -17,9 +17,13 @@ _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]+")
 _SHORT = 3
 #: What the model says of everybody.
 _COMMON = frozenset(
-    "user users user's the and has have had was were are name named called lives live works work working likes like "
-    "with from for that this their they them his her she about plans plan wants want will would been being not but "
-    "mention event info schedule who when where what which into than then year years day today 用户".split()
+    (
+        *("user", "users", "user's", "users'", "the", "and", "has", "have", "had", "was", "were", "are", "not", "but"),
+        *("name", "named", "called", "lives", "live", "works", "work", "working", "likes", "like", "plans", "plan"),
+        *("with", "from", "for", "that", "this", "their", "they", "them", "his", "her", "she", "about", "wants"),
+        *("want", "will", "would", "been", "being", "who", "when", "where", "what", "which", "into", "than", "then"),
+        *("year", "years", "day", "today", "用户"),
+    )
 )
 
 
@@ -40,7 +44,7 @@ class Words:
         >>> sorted(words.all), sorted(words.names)
         (['2024', 'anna', 'lyon', 'moved', '住在', '在里', '里昂'], ['2024', 'anna', 'lyon'])
         """
-        latin = [word for word in _WORD.findall(_HAN.sub(" ", text))]
+        latin = _WORD.findall(_HAN.sub(" ", text))
         told = [word for word in latin if word.isdecimal() or len(word) >= _SHORT]
         pairs = {run[at : at + 2] for run in _HAN.findall(text) for at in range(len(run) - 1)}
         words = {word.casefold() for word in told} | pairs
@@ -66,4 +70,3 @@ def _leaks(line: Words, mine: Words, theirs: Sequence[Words]) -> bool:
         if foreign & line.names & other.names or len(foreign) > len(own):
             return True
     return False
-

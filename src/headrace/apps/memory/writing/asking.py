@@ -24,14 +24,14 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 TEMPERATURE = 0.2
-#: The model that comes with Headrace is too small for these questions.
-_BUILT_IN = "local"
+#: The style of models that are asked field by field, as the one that comes with Headrace.
+_PLAIN = "plain"
 #: The model answered, and what it said is of no use, for good.
 USELESS = (BadOutputError, RefusedError)
 
 
 class NoModelError(HeadraceError):
-    """No model is configured that could make memory: the built-in one is too small. Set [llm]."""
+    """No model is configured that could make memory: one that answers plainly is too small. Set [llm]."""
 
     code = "no_model"
 
@@ -57,8 +57,8 @@ class Ask:
     def step(self) -> str:
         """The name of its checkpoint.
 
-        >>> Ask("merge", "s", "p", 100).step
-        'merge-8d4c8f0f9bd1'
+        >>> Ask("merge", "system", "prompt", 100).step.partition("-")[0]
+        'merge'
         """
         said = "\0".join([PROMPT_VERSION, self.system, self.prompt])
         return f"{self.name}-{hashlib.sha256(said.encode('utf-8', 'replace')).hexdigest()[:12]}"
@@ -105,8 +105,7 @@ class Asking:
         return Answered(values, told["lost"], told["complete"])
 
     async def one(self, ask: Ask, shape: type[M]) -> M:
-        """Return the one object of an answer. Raises BadOutputError, RefusedError, NoModelError, other ProviderErrors.
-        """
+        """Return the one object of an answer. Raises BadOutputError and as `items` does."""
 
         async def run() -> Any:
             found = await self.llm.extract(
@@ -120,7 +119,7 @@ class Asking:
     async def _once(self, ask: Ask, run: Callable[[], Awaitable[Any]]) -> Any:
         # A checkpoint may be used once per handler, and two merges may ask the same.
         if ask.step not in self._answers:
-            if self.llm.provider_name == _BUILT_IN:
+            if self.llm.style.value == _PLAIN:
                 raise NoModelError
             self._answers[ask.step] = await self.step(ask.step, run)
         return self._answers[ask.step]

@@ -9,6 +9,9 @@ from headrace.apps.memory.writing.shapes import Group
 from headrace.apps.memory.writing.terms import unified
 from headrace.apps.memory.writing.tokens import count_tokens
 
+#: The sub-topic of what no group took.
+OTHER = "other"
+
 
 def crowded(draft: Mapping[Place, str], before: Mapping[Place, str], most: int) -> list[str]:
     """Return the topics that have more than `most` sub-topics, and were changed."""
@@ -31,16 +34,16 @@ def memos_of(draft: Mapping[Place, str], topic: str) -> list[tuple[str, str]]:
 
 
 def regrouped(
-    memos: Sequence[tuple[str, str]], groups: Iterable[Group], *, most: int, other: str, separator: str
+    memos: Sequence[tuple[str, str]], groups: Iterable[Group], *, most: int, separator: str
 ) -> dict[str, str] | None:
     """Return the memos of a topic under at most `most` sub-topics; None where the answer put nothing together.
 
-    A memo that no group took is kept as it is, under `other`: nothing is lost. Of a memo that stands in two groups
+    A memo that no group took is kept as it is, under "other": nothing is lost. Of a memo that stands in two groups
     the first has it.
 
     >>> memos = [("cats", "two cats"), ("dogs", "a dog"), ("tea", "green tea")]
     >>> groups = [Group(sub_topic="Pets", memo="two cats and a dog", numbers=[1, 2])]
-    >>> regrouped(memos, groups, most=2, other="other", separator="; ")
+    >>> regrouped(memos, groups, most=2, separator="; ")
     {'pets': 'two cats and a dog', 'other': 'green tea'}
     """
     left = dict(enumerate(memos, start=1))
@@ -54,7 +57,7 @@ def regrouped(
     if not found:
         return None
     if left:
-        home = other if len(found) < most or other in found else list(found)[-1]
+        home = OTHER if len(found) < most or OTHER in found else list(found)[-1]
         found.setdefault(home, []).extend(memo for _, memo in left.values())
     return {name: separator.join(texts) for name, texts in found.items()}
 

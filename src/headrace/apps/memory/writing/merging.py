@@ -59,12 +59,11 @@ def decide(work: Work, decisions: Iterable[Decision], separator: str) -> list[st
     Of two decisions on one slot the first stands.
     """
     said: dict[int, Decision] = {}
-    for decision in decisions:
-        said.setdefault(decision.number, decision)
+    for each in decisions:
+        said.setdefault(each.number, each)
     warnings = []
     for number, one in enumerate(work.open, start=1):
-        decision = said.get(number)
-        if decision is None:
+        if (decision := said.get(number)) is None:
             warnings.append(f"merge: no answer on {one.slot.topic}/{one.slot.sub_topic}; appended by rule")
         work.draft[one.slot.place] = _decided(one, decision, separator)
     return warnings

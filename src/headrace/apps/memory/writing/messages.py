@@ -29,17 +29,17 @@ def lines_of(blobs: Iterable[Blob]) -> list[Line]:
 def portions(lines: Sequence[Line], most: int = MOST_TOKENS) -> list[list[Line]]:
     """Return lines in portions of at most `most` tokens, in their order; nothing is left out.
 
-    >>> [[line["says"] for line in some] for some in portions([{"says": "one"}, {"says": "two"}], most=12)]
+    >>> [[line["says"] for line in some] for some in portions([{"says": "one"}, {"says": "two"}], most=7)]
     [['one'], ['two']]
     """
     found: list[list[Line]] = []
     room = 0
-    for line in (piece for line in lines for piece in _pieces(line, most)):
-        tokens = count_tokens(quoted(line))
+    for piece in (piece for line in lines for piece in _pieces(line, most)):
+        tokens = count_tokens(quoted(piece))
         if not found or tokens > room:
             found.append([])
             room = most
-        found[-1].append(line)
+        found[-1].append(piece)
         room -= tokens
     return found
 
@@ -52,8 +52,13 @@ def tokens_of(lines: Iterable[Mapping[str, Any]]) -> int:
 def said_in(lines: Iterable[Mapping[str, Any]]) -> str:
     """Return the words of lines: those of the user, where there are some."""
     told = list(lines)
-    own = [str(line["says"]) for line in told if line["who"] in ("user", "summary")]
-    return "\n".join(own or [str(line["says"]) for line in told])
+    own = [line for line in told if line["who"] in ("user", "summary")]
+    return all_said(own or told)
+
+
+def all_said(lines: Iterable[Mapping[str, Any]]) -> str:
+    """Return the words of lines, whoever said them."""
+    return "\n".join(str(line["says"]) for line in lines)
 
 
 def _lines(blob: Blob) -> Iterator[Line]:

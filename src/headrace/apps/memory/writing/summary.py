@@ -12,9 +12,9 @@ from headrace import BadOutputError
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.writing.apart import leaking
 from headrace.apps.memory.writing.asking import USELESS, Answered, Ask, Asking, all_of
-from headrace.apps.memory.writing.language import Language, is_written_in, language_of
+from headrace.apps.memory.writing.language import LANGUAGES, Language, is_written_in, language_of
 from headrace.apps.memory.writing.log import log_of
-from headrace.apps.memory.writing.messages import Line, lines_of, portions, said_in, tokens_of
+from headrace.apps.memory.writing.messages import Line, all_said, lines_of, portions, said_in, tokens_of
 from headrace.apps.memory.writing.prompts import common, question, system_of
 from headrace.apps.memory.writing.shapes import LogLine, PartLog
 from headrace.apps.memory.writing.terms import Terms
@@ -60,42 +60,41 @@ async def summarise_together(
     logs: dict[str, str | None] = {key: None if lines[key] else "" for key in lines}
     if not names:
         return logs
-    said = {name: said_in(lines[key]) for name, key in names.items()}
-    ask = _shared_ask(terms, {name: lines[key] for name, key in names.items()}, said)
+    told = {name: lines[key] for name, key in names.items()}
+    languages = {name: language_of(said_in(some), terms.language) for name, some in told.items()}
     try:
-        found = (await asking.items(ask, PartLog)).values
+        found = (await asking.items(_shared_ask(terms, told, languages), PartLog)).values
     except USELESS:  # what is wrong with one part shows when each is asked alone
         found = ()
-    for name, log in _apart(found, said, terms).items():
+    for name, log in _apart(found, told, languages).items():
         logs[names[name]] = log
     return logs
 
 
-def _shared_ask(terms: Terms, lines: Mapping[str, Sequence[Line]], said: Mapping[str, str]) -> Ask:
-    languages = {name: language_of(text, terms.language) for name, text in said.items()}
-    language = max(languages.values(), key=lambda one: (list(languages.values()).count(one), one))
+def _shared_ask(terms: Terms, lines: Mapping[str, Sequence[Line]], languages: Mapping[str, Language]) -> Ask:
+    used = list(languages.values())
+    language = max(LANGUAGES, key=used.count)
     heads = [{"part": name, "language": languages[name]} for name in lines]
     told = [{"part": name, **line} for name, some in lines.items() for line in some]
     room = sum(room_for(tokens_of(some)) for some in lines.values())
     return Ask("shared", system_of("shared", language, terms), question("shared", language, heads, told), room)
 
 
-def _apart(found: Iterable[PartLog], said: Mapping[str, str], terms: Terms) -> dict[str, str | None]:
-    """Return the logs that may stand, by part; None for parts said twice, in the wrong language, or with what is
-    another's."""
+def _apart(
+    found: Iterable[PartLog], lines: Mapping[str, Sequence[Line]], languages: Mapping[str, Language]
+) -> dict[str, str | None]:
+    """Return the logs that may stand, by part; None for parts that are said twice, are in the wrong language, or tell
+    what is another's."""
+    said = {name: all_said(some) for name, some in lines.items()}
     logs: dict[str, str | None] = {}
     for item in found:
         name = item.part.casefold()
         if name in said:
-            logs[name] = None if name in logs else _stands(item.lines, name, said, terms)
+            others = [text for other, text in said.items() if other != name]
+            stands = _is_in(item.lines, languages[name])
+            stands = stands and not leaking([line.text for line in item.lines], said[name], others)
+            logs[name] = log_of(item.lines) if stands and name not in logs else None
     return logs
-
-
-def _stands(lines: Sequence[LogLine], name: str, said: Mapping[str, str], terms: Terms) -> str | None:
-    own, others = said[name], [text for other, text in said.items() if other != name]
-    if not _is_in(lines, language_of(own, terms.language)) or leaking([line.text for line in lines], own, others):
-        return None
-    return log_of(lines)
 
 
 def room_for(tokens: int) -> int:

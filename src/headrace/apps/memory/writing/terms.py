@@ -78,7 +78,7 @@ class Terms:
     topics: tuple[Topic, ...]
     #: Kinds of tags that events get, such as `emotion`; none: events get no tags, and no call is made for them.
     tags: tuple[Term, ...] = ()
-    #: True: facts outside the topics and their sub-topics are left out; false: the model may name others.
+    #: True: facts outside the topics and the sub-topics that they name are left out; false: the model may name others.
     strict: bool = False
     limits: Limits = Limits()
     #: "en", "zh" or "auto", that of the messages
@@ -109,7 +109,7 @@ class Terms:
         known = self._places.get(first, {})
         if second in known:
             return first, known[second]
-        return (first, second) if first and second and not self.strict else None
+        return (first, second) if first and second and self.may_grow(first) else None
 
     def called(self, topic: str, sub_topic: str, language: str) -> tuple[str, str]:
         """Return what a slot is called in a language."""
@@ -122,6 +122,10 @@ class Terms:
     def tag(self, name: str) -> str | None:
         """Return the tag that a name of the model means; None: there is none."""
         return self._tags.get(unified(name))
+
+    def may_grow(self, topic: str) -> bool:
+        """Whether a topic may have sub-topics that no term names; a strict one without any named may have all."""
+        return not self.strict or self._places.get(topic) == {}
 
     @cached_property
     def _names(self) -> Mapping[str, str]:

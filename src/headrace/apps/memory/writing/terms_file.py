@@ -1,15 +1,15 @@
 """A file of topics, tags and limits: read with care, and refused with the key that is wrong.
 
-    language: auto            # auto | en | zh
-    strict: false
-    topics:                   # in the place of the usual ones; `more_topics` adds to them
-      - name: garden
-        label: {zh: 园艺}
-        description: {en: what grows there, zh: 种了什么}
-        sub_topics: [trees, {name: beds, description: vegetables}]
-    tags:
-      - {name: emotion, description: how the user felt}
-    limits: {sub_topics: 15, sub_topics_after: 8, memo_tokens: 128, memo_tokens_after: 64}
+language: auto            # auto | en | zh
+strict: false
+topics:                   # in the place of the usual ones; `more_topics` adds to them
+  - name: garden
+    label: {zh: 园艺}
+    description: {en: what grows there, zh: 种了什么}
+    sub_topics: [trees, {name: beds, description: vegetables}]
+tags:
+  - {name: emotion, description: how the user felt}
+limits: {sub_topics: 15, sub_topics_after: 8, memo_tokens: 128, memo_tokens_after: 64}
 """
 
 from __future__ import annotations

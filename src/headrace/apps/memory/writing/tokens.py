@@ -19,7 +19,7 @@ _ENDS = re.compile(r"[.!?;,。！？；，、\s]")
 
 
 def count_tokens(text: str) -> int:
-    """Return about how many tokens a text takes: of two texts together never more than of each.
+    """Return about how many tokens a text takes: of two texts together never more than of both apart.
 
     >>> count_tokens("the user lives in Lyon"), count_tokens("用户住在里昂"), count_tokens("")
     (6, 6, 0)

@@ -17,9 +17,9 @@ from headrace.apps.memory.writing.facts import joined_facts
 from headrace.apps.memory.writing.growth import crowded, memos_of, overlong, regrouped, replace_topic
 from headrace.apps.memory.writing.language import SEPARATOR, Language, is_written_in, language_of
 from headrace.apps.memory.writing.merging import Draft, Place, Work, begin, changes_of, decide
-from headrace.apps.memory.writing.prompts import common, question, system_of
+from headrace.apps.memory.writing.prompts import question, system_of
 from headrace.apps.memory.writing.shapes import FoundFact, FoundTag, Group, ShortMemo, decision_of
-from headrace.apps.memory.writing.terms import Terms, unified
+from headrace.apps.memory.writing.terms import Terms
 from headrace.apps.memory.writing.tokens import count_tokens, truncated
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ _MOST_NAMES = 200
 class Writer:
     """Asks the model about one flush. Make one for each job: its questions are checkpoints of that job.
 
-        writer = Writer(app.llm, Terms.usual(), ctx.step)
-        summary = await writer.summarise(blobs)
-        result = await writer.write(summary, profile, language_of(summary))
+    writer = Writer(app.llm, Terms.usual(), ctx.step)
+    summary = await writer.summarise(blobs)
+    result = await writer.write(summary, profile, language_of(summary))
     """
 
     def __init__(self, llm: LLM, terms: Terms, step: Step, *, sample: int = 0) -> None:
@@ -114,8 +114,8 @@ class Writer:
         warnings = list(result.warnings)
         if work.open:
             warnings += await self._merge(work, lang)
-        if not self._terms.strict:  # strict slots are those of the terms, which do not grow
-            for topic in crowded(work.draft, before, self._terms.limits.sub_topics):
+        for topic in crowded(work.draft, before, self._terms.limits.sub_topics):
+            if self._terms.may_grow(topic):
                 warnings += await self._organise(work.draft, topic, lang)
         warnings += await self._shorten(work.draft, overlong(work.draft, before, self._terms.limits.memo_tokens), lang)
         changes = changes_of(work.draft, profile)
@@ -146,8 +146,12 @@ class Writer:
             groups = (await self._asking.items(ask, Group)).values
         except USELESS:
             groups = ()
-        other, separator = unified(common(lang)["other"]), SEPARATOR[lang]
-        found = regrouped(memos, groups, most=most, other=other, separator=separator)
+        named = (
+            group.model_copy(update={"sub_topic": place[1]})
+            for group in groups
+            if (place := self._terms.place(topic, group.sub_topic)) is not None
+        )
+        found = regrouped(memos, named, most=most, separator=SEPARATOR[lang])
         if found is None:
             return [f"organise: no answer of use on {topic}; left as it is"]
         replace_topic(draft, topic, found)
@@ -173,9 +177,7 @@ class Writer:
             said = memo
         return truncated(said, most), count_tokens(said) > most
 
-    def _ask(
-        self, name: Any, lang: Language, room: int, *data: Iterable[Mapping[str, Any]], **told: object
-    ) -> Ask:
+    def _ask(self, name: Any, lang: Language, room: int, *data: Iterable[Mapping[str, Any]], **told: object) -> Ask:
         return Ask(name, system_of(name, lang, self._terms, **told), question(name, lang, *data), room)
 
 
