@@ -36,8 +36,8 @@ def system_of(name: Name, language: Language, terms: Terms, **told: object) -> s
 
 
 def question(name: Name, language: Language, *data: Iterable[Mapping[str, Any]]) -> str:
-    """Return one question: its data, each in a fence of its own, and what is asked of them."""
-    return "\n".join([*map(fenced, data), common(language)["ask"][name]])
+    """Return one question: its data, each in a fence of its own unless there are none, and what is asked."""
+    return "\n".join([*map(fenced, filter(None, map(list, data))), common(language)["ask"][name]])
 
 
 @lru_cache(maxsize=4)
