@@ -198,7 +198,7 @@ def test_a_context_shows_what_matters_most_first() -> None:
         "# Known about the user", "- work/title: smith", "- pets/cat: Tom", "# What happened", "- gist number 0",
     ]  # fmt: skip
     assert "pets" not in pack_context(profile, gists, budget=24, language="en")
-    assert pack_context([], gists, budget=16).split("\n") == ["# What happened", "- gist number 0", "- gist number 1"]
+    assert pack_context([], gists, budget=15).split("\n") == ["# What happened", "- gist number 0", "- gist number 1"]
     assert pack_context(profile, [], budget=3) == ""
 
 
@@ -213,7 +213,8 @@ def test_quoted_data_is_one_line_without_marks_and_says_the_same(value: object) 
 
 LOG_LINES = st.builds(
     LogLine, text=st.text(min_size=1, max_size=60).filter(str.strip),
-    kind=st.sampled_from(["info", "event", "schedule"]), mention=st.none() | st.text(max_size=12), event=st.none() | st.text(max_size=12),
+    kind=st.sampled_from(["info", "event", "schedule"]), mention=st.none() | st.text(max_size=12),
+    event=st.none() | st.text(max_size=12),
 )  # fmt: skip
 
 
