@@ -237,6 +237,27 @@ def by_turn(*said: Any) -> Callable[[ChatRequest], Any]:
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
+async def test_a_log_that_stays_cut_is_asked_for_in_halves() -> None:
+    """What a conversation has to say beyond one answer is not lost."""
+    says = [f"I like thing{at}. {'Nothing else to tell. ' * 20}" for at in range(8)]
+    whole = Fault(kind=FaultKind.LENGTH, contains="thing7")
+    async with writing(faults=[replace(whole, times=4)]) as world:
+        summary = await world.writer().summarise([chat(*says)])
+        assert world.mind.tasks == ["summary"] * len(world.mind.tasks)
+        assert len({request.messages[1][1] for request in world.mind.asked}) > 1
+    assert [f"likes thing{at} " in summary for at in range(8)] == [True] * 8
+
+
+async def test_a_slot_that_is_too_long_for_the_model_loses_nothing_new() -> None:
+    """A memo that somebody else made huge cannot be merged by the model: by rule it is."""
+    huge = [Slot("interest", "likes", "rye bread, " * 3_000)]
+    terms = replace(Terms.usual(), limits=replace(Terms.usual().limits, memo_tokens=100_000))
+    async with writing(context_tokens=4_000, terms=terms) as world:
+        result, profile = await written(world, huge, "- The user likes tea // info")
+    assert profile[0].content.endswith("; tea")
+    assert result.warnings == ("merge: no answer on interest/likes; appended by rule",)
+
+
 async def test_a_log_in_another_language_is_asked_again() -> None:
     """Once, with a word on it; facts in the wrong language are better than none."""
     chinese = {"text": "用户住在里昂", "kind": "info", "mention": None, "event": None}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from headrace import BadOutputError, HeadraceError, RefusedError
+from headrace import BadOutputError, ContextTooLongError, HeadraceError, RefusedError
 from headrace.apps.memory.writing.language import Language
 from headrace.apps.memory.writing.prompts import PROMPT_VERSION, Name, common, question, system_of
 from headrace.apps.memory.writing.terms import Terms
@@ -29,8 +29,8 @@ U = TypeVar("U")
 TEMPERATURE = 0.2
 #: The style of models that are asked field by field, as the one that comes with Headrace.
 _PLAIN = "plain"
-#: The model answered, and what it said is of no use, for good.
-USELESS = (BadOutputError, RefusedError)
+#: There is no answer of use to this question, for good.
+USELESS = (BadOutputError, RefusedError, ContextTooLongError)
 
 
 class NoModelError(HeadraceError):

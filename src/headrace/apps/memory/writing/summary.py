@@ -6,6 +6,7 @@ and shared.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from headrace import BadOutputError, ContextTooLongError
@@ -19,9 +20,11 @@ from headrace.apps.memory.writing.prompts import PROMPT_VERSION, question, syste
 from headrace.apps.memory.writing.shapes import LogLine, PartLog
 from headrace.apps.memory.writing.terms import Terms
 
+LOG = logging.getLogger("headrace.memory")
 #: Tokens of an answer: for short conversations, and at most; in between as many as the conversation has.
 LEAST_ROOM, MOST_ROOM = 512, 3_000
-#: A conversation that is too long for the model is halved, but one of fewer tokens is not.
+#: A conversation that is too long for the model, or has more to say than an answer holds, is halved, but one of fewer
+#: tokens is not.
 LEAST_SPLIT = 512
 
 
@@ -46,18 +49,23 @@ def content_of(terms: Terms, blobs: Iterable[Blob]) -> tuple[str, ...]:
 
 
 async def _log(asking: Asking, terms: Terms, language: Language, lines: Sequence[Line]) -> str:
-    ask = ask_for(terms, "summary", language, room_for(tokens_of(lines)), lines)
+    tokens = tokens_of(lines)
+    ask = ask_for(terms, "summary", language, room_for(tokens), lines)
     try:
         found = await asking.items(ask, LogLine)
     except ContextTooLongError:
-        if (tokens := tokens_of(lines)) < LEAST_SPLIT:
+        if tokens < LEAST_SPLIT:
             raise
+        found = None
+    if found is None or (found.values and not found.is_complete and tokens >= LEAST_SPLIT):
         halves = portions(lines, tokens // 2)
         return "\n".join(await all_of(_log(asking, terms, language, half) for half in halves))
     if found.values and not _is_in(found.values, language):
         found = _better(found, await asking.items(reminded(ask, language), LogLine), language)
     if found.is_empty_handed:
         raise BadOutputError("Nothing of the summary could be read. The flush is tried again later.")
+    if found.lost:
+        LOG.warning("%d lines of a log could not be read; the others are kept", found.lost)
     return log_of(found.values)
 
 
@@ -78,7 +86,7 @@ async def summarise_together(
     languages = {name: language_of(said_in(some), terms.language) for name, some in told.items()}
     try:
         found = (await asking.items(_shared_ask(terms, told, languages), PartLog)).values
-    except (*USELESS, ContextTooLongError):  # what is wrong with one part shows when each is asked alone
+    except USELESS:  # what is wrong with one part shows when each is asked alone
         found = ()
     for name, log in _apart(found, told, languages).items():
         logs[names[name]] = log

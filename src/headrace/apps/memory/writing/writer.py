@@ -32,9 +32,11 @@ SLOT_ROOM, MERGE_ROOM = 200, 4_000
 class Writer:
     """Asks the model about one flush. Make one for each job: its questions are checkpoints of that job.
 
-    writer = Writer(app.llm, Terms.usual(), ctx.step)
-    summary = await writer.summarise(blobs)
-    result = await writer.write(summary, profile, language_of(summary))
+        writer = Writer(app.llm, Terms.usual(), ctx.step)
+        summary = await writer.summarise(blobs)
+        result = await writer.write(summary, profile, "auto")
+
+    Its methods raise NoModelError where the model is one that answers only plainly, such as the built-in one.
     """
 
     def __init__(self, llm: LLM, terms: Terms, step: Step, *, sample: int = 0) -> None:
@@ -63,7 +65,8 @@ class Writer:
         """Return the logs of several users' conversations from one call, by the keys of `parts`.
 
         None: that one is to be asked alone, for the answer left it out, was not valid, was in the wrong language, or
-        told of another part. The model sees no key. Raises ProviderErrors other than RefusedError and BadOutputError.
+        told of another part. The model sees no key. Raises ProviderErrors other than RefusedError, BadOutputError and
+        ContextTooLongError.
         """
         return await summaries.summarise_together(self._asking, self._terms, parts)
 
