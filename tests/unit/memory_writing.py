@@ -89,14 +89,23 @@ class World:
 
 @asynccontextmanager
 async def writing(
-    said: Mapping[str, Any] | None = None, *, terms: Terms | None = None, faults: Sequence[Fault] = ()
+    said: Mapping[str, Any] | None = None,
+    *,
+    terms: Terms | None = None,
+    faults: Sequence[Fault] = (),
+    context_tokens: int | None = None,
+    style: str = "strict_schema",
 ) -> AsyncIterator[World]:
     """Open an app whose model answers so."""
     mind = Mind(said or {})
-    async with ScriptedProvider(answer=mind, faults=faults) as provider:
+    async with ScriptedProvider(answer=mind, faults=faults, context_tokens=context_tokens) as provider:
         given = provider.settings
         llm = ModelSettings(
-            model=given.model or "", base_url=given.base_url or "", api_key=given.api_key or "", provider="openai"
+            model=given.model or "",
+            base_url=given.base_url or "",
+            api_key=given.api_key or "",
+            provider="openai",
+            style=style,
         )
         async with App(settings=replace(QUICK, llm=llm)) as app:
             yield World(app, provider, mind, terms or Terms.usual())

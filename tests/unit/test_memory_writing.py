@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from headrace import App, BadOutputError, Context
+from headrace import App, BadOutputError, Context, ProviderAuthError
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.data.events import Tag, gists_of
 from headrace.apps.memory.data.profiles import Fact, Slot
@@ -52,6 +52,15 @@ async def test_a_conversation_becomes_the_profile_that_a_careful_reader_writes(s
     assert contents(profile) == list(sample.profile)
     assert [result.language for result in results] == [sample.language] * len(sample.chats)
     assert all(result.warnings == () for result in results)
+
+
+@pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.user)
+async def test_a_model_without_strict_schemas_does_as_well(sample: Sample) -> None:
+    """One that is told the schema in words."""
+    async with writing(style="json") as world:
+        profile, _ = await told(world, sample)
+        assert all(request.schema is None and request.json_mode for request in world.mind.asked)
+    assert contents(profile) == list(sample.profile)
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.user)
@@ -106,6 +115,18 @@ async def test_nothing_to_keep_costs_nothing() -> None:
         assert await writer.write(" \n", [Slot("work", "title", "cook")], "zh") == FlushResult("zh")
         assert world.provider.count() == 0
         assert await writer.summarise([chat("Good morning!")]) == ""
+
+
+async def test_what_a_log_depends_on_is_the_messages_and_the_terms() -> None:
+    """Equal messages of two users share a log; other words, times or terms do not."""
+    async with writing() as world, writing(terms=WITH_TAGS) as other:
+        content = world.writer().summary_content([chat("I live in Lyon.", user="one")])
+        assert content == world.writer().summary_content([chat("I live in Lyon.", user="two")])
+        assert content != world.writer().summary_content([chat("I live in Lyon!", user="one")])
+        assert content != other.writer().summary_content([chat("I live in Lyon.", user="one")])
+        later = blob([{"role": "user", "content": "I live in Lyon.", "created_at": "2026-05-03"}], "one")
+        assert content != world.writer().summary_content([later])
+        assert hash(content)
 
 
 async def test_a_blob_that_is_a_summary_is_read_as_one() -> None:
@@ -190,6 +211,29 @@ async def test_a_long_conversation_is_asked_in_portions() -> None:
     assert "lives in Lyon" in summary
     assert "called Anna" in summary
     assert world.mind.tasks.count("summary") == 2
+
+
+async def test_a_conversation_that_is_too_long_for_the_model_is_halved() -> None:
+    """A model of a small context reads it in pieces; several users' are asked alone."""
+    says = [f"I like thing{at}. {'Nothing else to tell. ' * 20}" for at in range(40)]
+    async with writing(context_tokens=3_500) as world:
+        summary = await world.writer().summarise([chat(*says)])
+        assert all(f"likes thing{at} " in summary for at in range(40))
+        assert world.mind.tasks == ["summary"] * 2
+        assert await world.writer().summarise_together([("a", [chat(*says)]), ("b", [chat("I live in Lyon.")])]) == {
+            "a": None, "b": None,
+        }  # fmt: skip
+
+
+async def test_a_call_that_fails_leaves_its_neighbour_its_answer() -> None:
+    """Facts and tags are asked for at once: what came is kept for the next attempt."""
+    steps = Steps()
+    async with writing(
+        terms=WITH_TAGS, faults=[Fault(kind=FaultKind.SERVER_ERROR, status=401, contains="Task: tags ")]
+    ) as world:
+        with pytest.raises(ProviderAuthError):
+            await world.writer(steps).write("- The user is called Anna // info", [], "en")
+    assert [name.partition("-")[0] for name in steps.stored] == ["extract"]
 
 
 async def test_with_one_answer_in_five_spoiled_all_facts_are_found() -> None:

@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from headrace import BadOutputError, HeadraceError, RefusedError
-from headrace.apps.memory.writing.prompts import PROMPT_VERSION
+from headrace import BadOutputError, ContextTooLongError, HeadraceError, RefusedError
+from headrace.apps.memory.writing.language import Language
+from headrace.apps.memory.writing.prompts import PROMPT_VERSION, Name, common, question, system_of
+from headrace.apps.memory.writing.terms import Terms
 
 if TYPE_CHECKING:
     from headrace.llm.gateway import LLM
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
+U = TypeVar("U")
 
 TEMPERATURE = 0.2
 #: The style of models that are asked field by field, as the one that comes with Headrace.
 _PLAIN = "plain"
-#: The model answered, and what it said is of no use, for good.
-USELESS = (BadOutputError, RefusedError)
+#: There is no answer of use to this question, for good.
+USELESS = (BadOutputError, RefusedError, ContextTooLongError)
 
 
 class NoModelError(HeadraceError):
@@ -62,6 +65,18 @@ class Ask:
         """
         said = "\0".join([PROMPT_VERSION, self.system, self.prompt])
         return f"{self.name}-{hashlib.sha256(said.encode('utf-8', 'replace')).hexdigest()[:12]}"
+
+
+def ask_for(
+    terms: Terms, name: Name, language: Language, room: int, *data: Iterable[Mapping[str, Any]], **told: object
+) -> Ask:
+    """Return the question of a task about these data; the answer has at most `room` tokens."""
+    return Ask(name, system_of(name, language, terms, **told), question(name, language, *data), room)
+
+
+def reminded(ask: Ask, language: Language) -> Ask:
+    """Return a question again, for an answer to it came in another language."""
+    return replace(ask, prompt=f"{ask.prompt}\n{common(language)['wrong_language']}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +147,9 @@ async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         if isinstance(one, BaseException):
             raise one
     return [one for one in found if not isinstance(one, BaseException)]
+
+
+async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Return what two of different kinds gave, as `all_of` does."""
+    found: list[Any] = await all_of([one, other])
+    return found[0], found[1]

@@ -9,6 +9,7 @@ from datetime import date
 from headrace.apps.memory.writing.shapes import LogLine
 
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
+_BESIDE = re.compile(r"(?: \[(?:mention|event) [^\]]*\])? // (?:info|event|schedule)$")
 
 
 def log_of(items: Iterable[LogLine]) -> str:
@@ -27,6 +28,15 @@ def line_of(item: LogLine) -> str:
     # What the line ends with is ours alone to say.
     text = " ".join(item.text.split()).lstrip("-•* ").replace("//", "/ /")
     return f"- {text}{dates} // {item.kind}"
+
+
+def told_in(log: str) -> str:
+    """Return the words of a log, without what code wrote beside them.
+
+    >>> told_in("- 用户住在里昂 [mention 2026-05-02] // info")
+    '- 用户住在里昂'
+    """
+    return "\n".join(_BESIDE.sub("", line) for line in log.splitlines())
 
 
 def _day(said: str | None) -> str | None:

@@ -6,21 +6,26 @@ and shared.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from headrace import BadOutputError
+from headrace import BadOutputError, ContextTooLongError
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.writing.apart import leaking
-from headrace.apps.memory.writing.asking import USELESS, Answered, Ask, Asking, all_of
+from headrace.apps.memory.writing.asking import USELESS, Answered, Ask, Asking, all_of, ask_for, reminded
 from headrace.apps.memory.writing.language import LANGUAGES, Language, is_written_in, language_of
 from headrace.apps.memory.writing.log import log_of
 from headrace.apps.memory.writing.messages import Line, all_said, lines_of, portions, said_in, tokens_of
-from headrace.apps.memory.writing.prompts import common, question, system_of
+from headrace.apps.memory.writing.prompts import PROMPT_VERSION, question, system_of
 from headrace.apps.memory.writing.shapes import LogLine, PartLog
 from headrace.apps.memory.writing.terms import Terms
 
+LOG = logging.getLogger("headrace.memory")
 #: Tokens of an answer: for short conversations, and at most; in between as many as the conversation has.
 LEAST_ROOM, MOST_ROOM = 512, 3_000
+#: A conversation that is too long for the model, or has more to say than an answer holds, is halved, but one of fewer
+#: tokens is not.
+LEAST_SPLIT = 512
 
 
 async def summarise(asking: Asking, terms: Terms, blobs: Iterable[Blob]) -> str:
@@ -36,14 +41,31 @@ async def summarise(asking: Asking, terms: Terms, blobs: Iterable[Blob]) -> str:
     return "\n".join(dict.fromkeys(line for log in logs for line in log.splitlines()))
 
 
+def content_of(terms: Terms, blobs: Iterable[Blob]) -> tuple[str, ...]:
+    """Return what the question about a conversation says."""
+    lines = lines_of(blobs)
+    language = language_of(said_in(lines), terms.language)
+    return PROMPT_VERSION, system_of("summary", language, terms), question("summary", language, lines)
+
+
 async def _log(asking: Asking, terms: Terms, language: Language, lines: Sequence[Line]) -> str:
-    system = system_of("summary", language, terms)
-    ask = Ask("summary", system, question("summary", language, lines), room_for(tokens_of(lines)))
-    found = await asking.items(ask, LogLine)
+    tokens = tokens_of(lines)
+    ask = ask_for(terms, "summary", language, room_for(tokens), lines)
+    try:
+        found = await asking.items(ask, LogLine)
+    except ContextTooLongError:
+        if tokens < LEAST_SPLIT:
+            raise
+        found = None
+    if found is None or (found.values and not found.is_complete and tokens >= LEAST_SPLIT):
+        halves = portions(lines, tokens // 2)
+        return "\n".join(await all_of(_log(asking, terms, language, half) for half in halves))
     if found.values and not _is_in(found.values, language):
         found = _better(found, await asking.items(reminded(ask, language), LogLine), language)
     if found.is_empty_handed:
         raise BadOutputError("Nothing of the summary could be read. The flush is tried again later.")
+    if found.lost:
+        LOG.warning("%d lines of a log could not be read; the others are kept", found.lost)
     return log_of(found.values)
 
 
@@ -52,8 +74,8 @@ async def summarise_together(
 ) -> dict[str, str | None]:
     """Return the logs of several users' conversations, by key; None: to be asked alone.
 
-    The model is shown "p1", "p2", … and never a key. Raises ProviderErrors other than RefusedError and
-    BadOutputError.
+    The model is shown "p1", "p2", … and never a key. Raises ProviderErrors other than RefusedError,
+    BadOutputError and ContextTooLongError.
     """
     lines = {key: lines_of(blobs) for key, blobs in parts}
     names = {f"p{number}": key for number, key in enumerate((key for key in lines if lines[key]), start=1)}
@@ -77,7 +99,7 @@ def _shared_ask(terms: Terms, lines: Mapping[str, Sequence[Line]], languages: Ma
     heads = [{"part": name, "language": languages[name]} for name in lines]
     told = [{"part": name, **line} for name, some in lines.items() for line in some]
     room = sum(room_for(tokens_of(some)) for some in lines.values())
-    return Ask("shared", system_of("shared", language, terms), question("shared", language, heads, told), room)
+    return ask_for(terms, "shared", language, room, heads, told)
 
 
 def _apart(
@@ -100,11 +122,6 @@ def _apart(
 def room_for(tokens: int) -> int:
     """Return how long an answer about so many tokens may be."""
     return min(max(LEAST_ROOM, tokens), MOST_ROOM)
-
-
-def reminded(ask: Ask, language: Language) -> Ask:
-    """Return a question again, for an answer to it came in another language."""
-    return Ask(ask.name, ask.system, f"{ask.prompt}\n{common(language)['wrong_language']}", ask.max_tokens)
 
 
 def _is_in(lines: Iterable[LogLine], language: Language) -> bool:
