@@ -1,4 +1,7 @@
-"""`headrace memory`: memory of users on the command line; see `commands` for each of them."""
+"""`headrace memory`: memory of users on the command line; see `commands` for each of them.
+
+`run` is added by the command line itself, which knows how workers run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from headrace.apps.memory.commands.flushing import check, flush, flushes
 from headrace.apps.memory.commands.inserting import insert, submit
 from headrace.apps.memory.commands.profile import profile
 from headrace.apps.memory.commands.reading import context, events, search
-from headrace.apps.memory.commands.run import run
 from headrace.apps.memory.commands.set_up import set_up
 from headrace.apps.memory.commands.users import forget, user
 

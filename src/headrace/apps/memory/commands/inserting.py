@@ -61,9 +61,9 @@ def insert(user_id: str, texts: tuple[str, ...], file: str | None, blob_id: UUID
     help="Leave the work to `headrace memory run`, and wait for it.",
 )  # fmt: skip
 @json_option
-def submit(
+def submit(  # noqa: PLR0913 - click hands over one per option
     user_id: str, texts: tuple[str, ...], file: str | None, key: str | None, elsewhere: bool, as_json: bool
-) -> int:
+) -> int:  # fmt: skip
     """Make memory of messages at once, wait for it, and show what was learnt.
 
     What waited in the user's buffer before becomes memory too. This process does the work; where others work, too, it

@@ -23,7 +23,8 @@ def messages_options(command: Any) -> Any:
     """Add the options that say what was said."""
     options = (
         click.option(
-            "--message", "texts", metavar="TEXT", multiple=True, show_default=False, help="The user said this. Repeatable."
+            "--message", "texts", metavar="TEXT", multiple=True, show_default=False,
+            help="The user said this. Repeatable.",
         ),
         click.option(
             "--file", "file", metavar="FILE", show_default=False,
