@@ -21,6 +21,6 @@ def memory() -> None:
 
 
 for _command in (
-    run, set_up, insert, submit, flush, check, profile, events, search, context, flushes, user, forget,
+    set_up, insert, submit, flush, check, profile, events, search, context, flushes, user, forget,
 ):  # fmt: skip
     memory.add_command(_command)
