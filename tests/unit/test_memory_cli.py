@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from headrace.apps.memory.samples.model import answer
 from headrace.model_settings import ModelSettings
 from headrace.testing.provider import ProviderProcess
 from tests.unit.memory_world import ADA, WEI, Commands, commands
@@ -19,7 +18,6 @@ ANSWER = "headrace.apps.memory.samples.model:answer"
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelSettings]:
     """The scripted model of the samples, in a process of its own: commands have event loops of their own."""
-    assert answer is not None
     with ProviderProcess("--answer", ANSWER) as provider:
         values = {name.lower().removeprefix("headrace_llm_"): value for name, value in provider.environment.items()}
         yield ModelSettings(model=values["model"], base_url=values["base_url"], api_key=values["api_key"])

@@ -20,6 +20,7 @@ from headrace.service.memory_shapes import (
     ContextQuery,
     EventList,
     EventQuery,
+    FiguresDocument,
     FlushList,
     FlushQuery,
     FoundLines,
@@ -169,6 +170,15 @@ async def flushes(memory: Lent, query: Annotated[FlushQuery, Query()]) -> dict[s
     """Return flushes, the newest first."""
     found = await _lent(memory).flushes(query.user_id, state=query.state, limit=query.limit)
     return {"flushes": document_of(found)}
+
+
+@router.get("/figures", response_model=FiguresDocument, operation_id="get_memory_figures")
+async def figures(memory: Lent) -> dict[str, Any]:
+    """Return figures of each kind of work, of all processes together, and how much waits."""
+    from headrace.apps.memory.figures import memory_figures
+    from headrace.apps.memory.means import TABLES
+
+    return (await memory_figures(_lent(memory).app, TABLES)).to_json()
 
 
 def _lent(memory: Any) -> Memory:

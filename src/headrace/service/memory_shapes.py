@@ -174,6 +174,27 @@ class ContextDocument(BaseModel):
     context: str
 
 
+class KindDocument(Document):
+    """Figures of one kind of work."""
+
+    throughput_per_min: float
+    avg_latency_ms: float | None
+    p50_latency_ms: float | None
+    p99_latency_ms: float | None
+    error_rate: float = Field(description="share of the attempts that failed, 0 to 1")
+    queue_depth: int
+    pool_size: int = Field(description="slots of all live workers")
+
+
+class FiguresDocument(Document):
+    """Figures of memory."""
+
+    at: datetime
+    kinds: dict[str, KindDocument]
+    cache: dict[str, Any] | None
+    counts: dict[str, int]
+
+
 class EventQuery(BaseModel):
     """Which events are listed; other names are refused."""
 
