@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.unit.memory_world import ADA, FLUSHES, USERS, WEI, memory_made, memory_served
-from tests.unit.service_calls import JSON, code_of
+from tests.unit.memory_world import ADA, FLUSHES, USERS, WEI, memory_made, memory_served, settings_of, settled
+from tests.unit.service_calls import JSON, code_of, served
 from tests.waiting import wait_until
 
 
@@ -174,10 +174,8 @@ async def test_any_text_may_be_looked_for(tmp_path: Path, query: str) -> None:
 
 async def test_tables_that_are_not_there_are_told(tmp_path: Path) -> None:
     """As something for whoever runs the service to do."""
-    from tests.unit.memory_world import served, settings_of, settled
-
     with settled(settings_of(tmp_path)) as app:
         async with served(app, worker=False) as client:
             answer = await client.get(f"{USERS}/ada/profile")
-            assert code_of(answer) == "config"
-            assert "headrace memory set-up" in answer.json()["detail"]
+            assert (answer.status_code, code_of(answer)) == (503, "store_version")
+            assert "headrace memory" in answer.json()["detail"]
