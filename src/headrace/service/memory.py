@@ -79,7 +79,7 @@ async def insert(memory: Lent, user_id: UserId, body: InsertBlob, key: Idempoten
 
     name = own_key_of(body.idempotency_key, key)
     kind, data = _data_of(body)
-    given = {"user_id": user_id, "type": kind, "data": data, "created_at": body.created_at}
+    given: dict[str, Any] = {"user_id": user_id, "type": kind, "data": data, "created_at": body.created_at}
     if name is not None:
         given["blob_id"] = keyed_id(user_id, name)
     [stored] = await _lent(memory).insert_blobs([given])

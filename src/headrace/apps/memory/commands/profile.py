@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from headrace.apps.memory.data.profiles import Slot
     from headrace.apps.memory.memory import Memory
 
+#: Topic, sub-topic, and what it is to say; None: it is to go.
+Asked = tuple[str, str, str | None]
+
 
 @click.command()
 @user_argument
@@ -35,7 +38,7 @@ def profile(user_id: str, texts: tuple[str, ...], gone: tuple[str, ...], as_json
       headrace memory profile ada
       headrace memory profile ada --set "work/title=baker" --delete interest/sport --json
     """
-    asked = [(*_place("--set", text), _content(text)) for text in texts]
+    asked: list[Asked] = [(*_place("--set", text), _content(text)) for text in texts]
     asked += [(*_place("--delete", text), None) for text in gone]
     found = carry_out(lambda memory: _changed(memory, user_id, asked), makes=bool(asked))
     if as_json:
@@ -63,7 +66,7 @@ def _content(text: str) -> str:
     return content
 
 
-async def _changed(memory: Memory, user_id: str, asked: Sequence[tuple[str, str, str | None]]) -> list[Slot]:
+async def _changed(memory: Memory, user_id: str, asked: Sequence[Asked]) -> list[Slot]:
     from headrace.apps.memory.editing import parse_changes
 
     known = {slot.place: slot for slot in await memory.profile(user_id)}
