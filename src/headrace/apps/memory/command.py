@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import click
 
+from headrace.apps.memory.commands.checkpoints import checkpoint, restore
 from headrace.apps.memory.commands.figures import figures
 from headrace.apps.memory.commands.flushing import check, flush, flushes
 from headrace.apps.memory.commands.inserting import insert, submit
@@ -23,5 +24,6 @@ def memory() -> None:
 
 for _command in (
     set_up, insert, submit, flush, check, profile, events, search, context, flushes, user, forget, figures,
+    checkpoint, restore,
 ):  # fmt: skip
     memory.add_command(_command)
