@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from tests.unit.memory_world import ADA, FLUSHES, USERS, WEI, memory_made, memory_served, settings_of, settled
 from tests.unit.service_calls import JSON, code_of, served
@@ -65,7 +64,7 @@ async def test_a_key_is_one_blob(tmp_path: Path) -> None:
         first = await insert(client, "ada", ADA, "k-1")
         again = await insert(client, "ada", ADA, "k-1")
         assert (first.status_code, again.status_code, first.json()) == (201, 201, again.json())
-        assert code_of(await insert(client, "ada", WEI, "k-1")) == "conflict"
+        assert code_of(await insert(client, "ada", WEI, "k-1")) == "idempotency_conflict"
         other = await insert(client, "wei", WEI, "k-1")
         assert other.json()["blob_id"] != first.json()["blob_id"]
         found = (await client.get(f"{USERS}/ada/buffer")).json()
@@ -84,7 +83,7 @@ async def test_a_profile_is_changed_by_its_version(tmp_path: Path) -> None:
         assert (await client.patch(profile, json={"changes": [update]})).json()["profile"][0]["version"] == 2
         both = [add | {"sub_topic": "company", "content": "Forge"}, update]
         stale = await client.patch(profile, json={"changes": both})
-        assert (stale.status_code, code_of(stale)) == (409, "conflict")
+        assert (stale.status_code, code_of(stale)) == (409, "version_conflict")
         known = await entries(client, "ada")
         assert {name: one["content"] for name, one in known.items()} == {"work/title": "smith"}
         gone = {"op": "delete", "topic": "work", "sub_topic": "title", "expected_version": 2}
@@ -125,7 +124,8 @@ BAD_BODIES: dict[str, tuple[str, str, Any]] = {
     "no changes": ("patch", f"{USERS}/ada/profile", {"changes": []}),
     "operation": ("patch", f"{USERS}/ada/profile", {"changes": [{"op": "drop", "topic": "a", "sub_topic": "b"}]}),
     "no version": (
-        "patch", f"{USERS}/ada/profile", {"changes": [{"op": "update", "topic": "a", "sub_topic": "b", "content": "c"}]},
+        "patch", f"{USERS}/ada/profile",
+        {"changes": [{"op": "update", "topic": "a", "sub_topic": "b", "content": "c"}]},
     ),
     "twice": (
         "patch", f"{USERS}/ada/profile",
@@ -138,38 +138,50 @@ BAD_BODIES: dict[str, tuple[str, str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BAD_BODIES)
-async def test_bad_bodies_are_refused_by_field(tmp_path: Path, name: str) -> None:
-    """With 422, and words that name it."""
-    method, path, body = BAD_BODIES[name]
+async def test_bad_bodies_are_refused_by_field(tmp_path: Path) -> None:
+    """With 422, and words that name it; and nothing of them is stored."""
     async with memory_served(tmp_path) as client:
-        answer = await client.request(method.upper(), path, json=body)
-        assert (answer.status_code, code_of(answer)) == (422, "invalid_input"), answer.text
-        assert answer.json()["field"]
+        for name, (method, path, body) in BAD_BODIES.items():
+            answer = await client.request(method.upper(), path, json=body)
+            assert (answer.status_code, code_of(answer)) == (422, "invalid_input"), (name, answer.text)
+            assert answer.json()["field"], name
+        assert (await client.get(f"{USERS}/ada/buffer")).json()["rows"] == 0
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        f"{USERS}/ada/events?limit=0", f"{USERS}/ada/events?limit=1000000000", f"{USERS}/ada/events?tag=x",
-        f"{USERS}/ada/events?before=yesterday", f"{USERS}/ada/events?colour=red", f"{USERS}/ada/search",
-        f"{USERS}/ada/search?q=", f"{USERS}/ada/search?q={'x' * 1001}", f"{USERS}/ada/context?budget=0",
-        f"{USERS}/ada/context?budget=100001", f"{USERS}/ada/context?budget=many", f"{FLUSHES}?state=lost",
-    ],
+BAD_QUERIES = (
+    f"{USERS}/ada/events?limit=0", f"{USERS}/ada/events?limit=1000000000", f"{USERS}/ada/events?tag=x",
+    f"{USERS}/ada/events?before=yesterday", f"{USERS}/ada/events?colour=red", f"{USERS}/ada/search",
+    f"{USERS}/ada/search?q=", f"{USERS}/ada/search?q={'x' * 1001}", f"{USERS}/ada/search?q=%20",
+    f"{USERS}/ada/context?budget=0", f"{USERS}/ada/context?budget=100001", f"{USERS}/ada/context?budget=many",
+    f"{FLUSHES}?state=lost", f"{USERS}/a%07b/profile", f"{USERS}/a%07b/context", f"{FLUSHES}?user_id=a%07b",
 )  # fmt: skip
-async def test_bad_queries_are_refused(tmp_path: Path, path: str) -> None:
+#: Texts that a language of searches would take for something else.
+TEXTS = ("'; DROP TABLE users; --", "a & b | !", "\\", "%", "((((", "<->", "🦊", "a:*b", "the", "x" * 1000)
+
+
+async def test_bad_queries_are_refused(tmp_path: Path) -> None:
     """With 422."""
     async with memory_served(tmp_path) as client:
-        answer = await client.get(path)
-        assert (answer.status_code, code_of(answer)) == (422, "invalid_input"), answer.text
+        for path in BAD_QUERIES:
+            answer = await client.get(path)
+            assert (answer.status_code, code_of(answer)) == (422, "invalid_input"), (path, answer.text)
 
 
-@pytest.mark.parametrize("query", ["'; DROP TABLE users; --", "a & b | !", "\\", "%", "((((", "<->", "🦊", "a:*b"])
-async def test_any_text_may_be_looked_for(tmp_path: Path, query: str) -> None:
+async def test_any_text_may_be_looked_for(tmp_path: Path) -> None:
     """It is a text, and no language of a database."""
     async with memory_served(tmp_path) as client:
-        answer = await client.get(f"{USERS}/ada/search", params={"q": query})
-        assert (answer.status_code, answer.json()["gists"]) == (200, [])
+        for text in TEXTS:
+            answer = await client.get(f"{USERS}/ada/search", params={"q": text})
+            assert (answer.status_code, answer.json()["gists"]) == (200, []), text
+
+
+async def test_figures_tell_what_waits(tmp_path: Path) -> None:
+    """Of each kind of work, and of the tables."""
+    async with memory_served(tmp_path) as client:
+        await insert(client, "ada", ADA)
+        found = (await client.get(f"{USERS.rpartition('/')[0]}/figures")).json()
+        assert set(found["kinds"]) == {"consume", "buffer", "process", "storage"}
+        assert (found["counts"]["rows_idle"], found["counts"]["flushes_waiting"]) == (1, 0)
 
 
 async def test_tables_that_are_not_there_are_told(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from headrace.app import App
 from headrace.apps.memory.documents import document_of, found_document
 from headrace.model.api_token import Scope
-from headrace.model.errors import ConfigError, InvalidInputError, NotAllowedError
+from headrace.model.errors import ConfigError, ConflictError, InvalidInputError, NotAllowedError
 from headrace.service.auth import needs
 from headrace.service.memory_shapes import (
     MOST_USER_ID,
@@ -78,20 +79,23 @@ async def insert(memory: Lent, user_id: UserId, body: InsertBlob, key: Idempoten
     from headrace.apps.memory.keys import keyed_id
 
     name = own_key_of(body.idempotency_key, key)
-    kind, data = _data_of(body)
-    given: dict[str, Any] = {"user_id": user_id, "type": kind, "data": data, "created_at": body.created_at}
-    if name is not None:
-        given["blob_id"] = keyed_id(user_id, name)
-    [stored] = await _lent(memory).insert_blobs([given])
+    blob_id = None if name is None else keyed_id(user_id, name)
+    if (body.messages is None) is (body.summary is None):
+        raise InvalidInputError("messages", "must be given, or summary, and not both", None)
+    if body.messages is not None:
+        said = [one.model_dump(exclude_none=True) for one in body.messages]
+        stored = await _lent(memory).insert(user_id, said, blob_id=blob_id, created_at=body.created_at)
+    else:
+        stored = await _insert_summary(_lent(memory), user_id, body, blob_id)
     return {"blob_id": str(stored), "user_id": user_id}
 
 
-def _data_of(body: InsertBlob) -> tuple[str, dict[str, Any]]:
-    if (body.messages is None) is (body.summary is None):
-        raise InvalidInputError("messages", "must be given, or summary, and not both", None)
-    if body.messages is None:
-        return "summary", {"summary": body.summary}
-    return "chat", {"messages": [one.model_dump(exclude_none=True) for one in body.messages]}
+async def _insert_summary(memory: Memory, user_id: str, body: InsertBlob, blob_id: UUID | None) -> UUID:
+    if not (body.summary or "").strip():
+        raise InvalidInputError("summary", "must be a text", body.summary)
+    given = {"user_id": user_id, "type": "summary", "data": {"summary": body.summary}, "created_at": body.created_at}
+    [stored] = await memory.insert_blobs([given if blob_id is None else given | {"blob_id": blob_id}])
+    return stored
 
 
 @router.post(
@@ -125,7 +129,10 @@ async def change_profile(memory: Lent, user_id: UserId, body: ChangeProfile) -> 
     from headrace.apps.memory.editing import parse_changes
 
     changes = parse_changes([one.model_dump(exclude_none=True) for one in body.changes])
-    found = await _lent(memory).change_profile(user_id, changes)
+    try:
+        found = await _lent(memory).change_profile(user_id, changes)
+    except ConflictError as error:
+        raise RequestError(409, "version_conflict", str(error)) from None
     return {"user_id": user_id, "profile": document_of(found)}
 
 
