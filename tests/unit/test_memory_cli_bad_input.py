@@ -47,7 +47,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
         (("user", "ada", "--level", "11"), 2, "--level"),
         (("user", "ada", "--language", "fr"), 2, "--language"),
         (("user", "nobody"), 5, "nobody"),
-        (("run", "--queue", "a:0"), 2, "concurrency"),
+        (("run", "--queue", "a:0"), 2, "--queue"),
         (("run", "--executor", "farm"), 2, "--executor"),
         (("run", "--config", "no.yaml"), 2, "no.yaml"),
         (("jump",), 2, "jump"),
@@ -88,7 +88,7 @@ def test_other_messages_under_an_id_are_a_conflict(memory: Commands) -> None:
     """And nothing is overwritten."""
     name = ("--id", "01980000-0000-7000-8000-000000000002")
     memory.text("insert", "bea", *SAID, *name)
-    assert memory.refusal("insert", "bea", "--message", "other", *name)[:2] == (1, "conflict")
+    assert memory.refusal("insert", "bea", "--message", "other", *name)[:2] == (1, "idempotency_conflict")
 
 
 @pytest.mark.parametrize("command", [("insert", "ada", *SAID), ("profile", "ada"), ("flushes",), ("set-up",)])

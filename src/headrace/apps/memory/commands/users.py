@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace import NotFoundError
 from headrace.apps.flows.commands.telling import json_option, tell, tell_json
 from headrace.apps.memory.commands.opening import carry_out, user_argument
 from headrace.apps.memory.documents import document_of
@@ -48,13 +47,12 @@ async def _user(memory: Memory, user_id: str, level: int | None, language: str |
     from headrace.apps.memory.intake import parse_user_id
     from headrace.apps.memory.means import TABLES
 
-    known = await TABLES.get_user(parse_user_id(user_id))
     if level is None and language is None:
-        if known is None:
-            raise NotFoundError(f"no user {user_id!r} has said anything here")
-        return known
+        return await memory.user(user_id)
+    known = await TABLES.get_user(parse_user_id(user_id))
     level = level if level is not None else known.level if known else 0
-    return await memory.put_user(user_id, level=level, language=language or (known.language if known else None))
+    await memory.put_user(user_id, level=level, language=language or (known.language if known else None))
+    return await memory.user(user_id)
 
 
 @click.command()
