@@ -49,7 +49,7 @@ def serve(  # noqa: PLR0913 - click hands over one per option
     /api/v1/jobs, batches, queues, workers, schedules, dead-letters, llm/pools
     /api/v1/workflows, runs, signals, events, handles, resume
     /api/v1/batches/ID/events, runs/ID/events   server-sent events as things happen
-    /api/v1/details, papers                     of apps that have them, as below
+    /api/v1/details, papers, reports, memory    of apps that have them, as below
     /api/v1/openapi.json                        all of it, exactly
     /webhook/…                                  triggers of flows
     /metrics, /healthz, /readyz                 for Prometheus, and for who watches it
@@ -69,6 +69,7 @@ def serve(  # noqa: PLR0913 - click hands over one per option
       headrace serve shop.flows:app --port 8401 --worker
       headrace serve headrace.apps.details.worker:app --worker
       headrace serve headrace.apps.papers.worker:app --worker
+      headrace serve headrace.apps.memory.worker:app --worker
       headrace serve --host 0.0.0.0
       curl -sN http://127.0.0.1:8400/api/v1/batches/ID/events -H 'Last-Event-ID: 12'
     """

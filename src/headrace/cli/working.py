@@ -17,6 +17,7 @@ from headrace.cli.long_running import run_long, settle
 from headrace.cli.output import print_json
 from headrace.cli.signals import StopSignals, exit_now, exit_within, follow_lifeline
 from headrace.model.durations import format_duration
+from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -92,7 +93,7 @@ async def _work_until(stopping: asyncio.Event, app: App, options: WorkOptions, g
 def _slots(app: App, options: WorkOptions) -> dict[str, int] | None:
     if not options.queues:
         return None
-    known = app.registry.queues()
+    known = [*app.registry.queues(), WORKFLOWS_QUEUE, NODES_QUEUE]
     for queue in options.queues:
         if queue not in known:
             LOG.warning("no task of %s has the queue %r by default; they have: %s", options.app, queue, known)

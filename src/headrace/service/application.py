@@ -16,6 +16,7 @@ from headrace.service import (
     handles,
     health,
     jobs,
+    memory,
     metrics,
     models,
     papers,
@@ -66,6 +67,8 @@ def make_service(app: App, access: Access | None = None) -> FastAPI:
         api.include_router(papers.router)
     if reports.makes_reports(app):
         api.include_router(reports.router)
+    if memory.makes_memory(app):
+        api.include_router(memory.router)
     service.include_router(api)
     service.include_router(health.router)
     service.include_router(metrics.router)

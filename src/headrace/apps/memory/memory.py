@@ -114,7 +114,8 @@ class Memory:
         self, user_id: str | None = None, *, state: FlushState | str | None = None, limit: int = 50
     ) -> list[Flush]:
         """Return flushes, the newest first."""
-        return await TABLES.list_flushes(user_id, None if state is None else _state(state), limit)
+        user = None if user_id is None else parse_user_id(user_id)
+        return await TABLES.list_flushes(user, None if state is None else _state(state), limit)
 
     # What is known of them
 
