@@ -24,6 +24,8 @@ from headrace.apps.memory.tables.values import Sharing, WaitingFlush
 
 #: Flushes that one look groups at most.
 MOST_AT_ONCE = 500
+#: Not empty while this process groups flushes: a burst of checks need not do it all at once.
+_GATHERING: list[bool] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +72,25 @@ async def gather_flushes() -> dict[str, int]:
 
 async def gather() -> int:
     """Make batches of what waits, and enqueue their calls; return how many. Two who do it at once share nothing."""
-    waiting = [one for one in await TABLES.waiting_unbatched(MOST_AT_ONCE) if may_share(one.flush)]
-    found = [_candidate(one) for one in waiting]
-    size = batch_size(settings().batch_mode, METER.reading(), most=settings().max_batch_size)
-    groups = group_flushes(found, size, most=settings().max_batch_size)
-    scores = {one.flush_id: one.score for one in found}
-    return sum([await _make_batch(group, max(scores[one] for one in group)) for group in groups])
+    if _GATHERING:
+        return 0  # the one that goes on, or the next window's, takes what waits
+    _GATHERING.append(True)
+    try:
+        waiting = [one for one in await TABLES.waiting_unbatched(MOST_AT_ONCE) if may_share(one.flush)]
+        found = [_candidate(one) for one in waiting]
+        size = batch_size(settings().batch_mode, METER.reading(), most=settings().max_batch_size)
+        groups = group_flushes(found, size, most=settings().max_batch_size)
+        scores = {one.flush_id: one.score for one in found}
+        return sum([await _make_batch(group, max(scores[one] for one in group)) for group in groups])
+    finally:
+        _GATHERING.clear()
 
 
 async def _make_batch(group: Sequence[UUID], urgency: float) -> bool:
-    """Make a batch of those that are still free, and its job, together or not at all."""
-    async with app.database() as connection, app.transaction(connection):
-        batch = await TABLES.on(connection).make_batch(group)
-        if batch is not None:
-            call = summarise_together.options(priority=priority_of(urgency), connection=connection)
-            await call.enqueue(str(batch))
+    """Make a batch of those that are still free, and its job. One whose job was never made is found by the sweep."""
+    batch = await TABLES.make_batch(group)
+    if batch is not None:
+        await summarise_together.options(priority=priority_of(urgency), key=str(batch)).enqueue(str(batch))
     return batch is not None
 
 
