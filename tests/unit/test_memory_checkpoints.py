@@ -7,20 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace import App, InvalidInputError
+from headrace import App
 from headrace.apps.memory.checkpoints import (
     FEED,
-    STAGES,
-    STAGES_FEED,
-    Checkpoint,
     checkpoint,
     last_checkpoint,
-    of_flush,
-    stage_ended,
 )
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
 from headrace.apps.memory.restoring import restore
@@ -142,23 +136,6 @@ async def test_an_entry_has_room_for_the_longest_names() -> None:
         assert await last_checkpoint(app) == point
     assert (len(point.pending_tasks), point.left_out) == (500, 299)
     assert 10 <= len(point.user_buffers) < 100
-
-
-async def test_the_end_of_a_stage_is_kept_once() -> None:
-    """With what is done and what comes next; a flush that is taken up again tells anew."""
-    async with app_of() as app:
-        for stage in (*STAGES, "process"):
-            await stage_ended(app, flush(1), stage, buffer_tokens=7)
-        await stage_ended(app, replace(flush(1), round=1), "process")
-        entries = await app.feed(STAGES_FEED).read()
-    points = [Checkpoint.from_json(entry.data) for entry in entries]
-    assert [(point.state, point.completed_tasks, point.pending_tasks) for point in points[:3]] == [
-        ("prepare", STAGES[:1], STAGES[1:]), ("process", STAGES[:2], STAGES[2:]), ("store", STAGES, ())
-    ]  # fmt: skip
-    assert (points[0].workflow_id, points[0].user_buffers) == (str(flush(1).id), {"ada": 7})
-    assert len(points) == 4
-    with pytest.raises(InvalidInputError, match="stage must be one of prepare, process, store"):
-        of_flush(flush(1), "read", START)
 
 
 STATES = st.sampled_from(list(FlushState))

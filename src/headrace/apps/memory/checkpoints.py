@@ -12,18 +12,15 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from headrace import InvalidInputError
-from headrace.apps.memory.data.flushes import Flush, FlushState
+from headrace.apps.memory.data.flushes import FlushState
 from headrace.apps.memory.restoring import MOST_RESTORED, DurableState, unfinished_flushes
 
 if TYPE_CHECKING:
     from headrace import App
 
-#: Feeds of the checkpoints of all of memory, and of the ends of stages; the type of their entries.
-FEED, STAGES_FEED, ENTRY = "memory:checkpoints", "memory:stages", "checkpoint"
+#: The feed of checkpoints, and the type of its entries.
+FEED, ENTRY = "memory:checkpoints", "checkpoint"
 WORKFLOW, RUNNING, IDLE = "memory", "running", "idle"
-#: What a flush goes through.
-STAGES = ("prepare", "process", "store")
 #: Flushes that are named as done and as to be done, users whose buffers are, and bytes of those.
 MOST_DONE, MOST_PENDING, MOST_BUFFERS, BUFFER_BYTES = 100, 500, 100, 24_000
 
@@ -32,12 +29,12 @@ MOST_DONE, MOST_PENDING, MOST_BUFFERS, BUFFER_BYTES = 100, 500, 100, 24_000
 class Checkpoint:
     """What stands at one moment."""
 
-    #: "memory" of all of it, the id of a flush of that one
+    #: "memory": all of it
     workflow_id: str
-    #: "running" or "idle"; of a flush the stage that ended
+    #: "running" or "idle"
     state: str
     timestamp: datetime
-    #: ids of flushes, the newest first; of a flush its stages
+    #: ids of flushes, the newest first
     completed_tasks: tuple[str, ...] = ()
     #: the same, in the order in which they are worked
     pending_tasks: tuple[str, ...] = ()
@@ -80,25 +77,6 @@ async def checkpoint(app: App, tables: DurableState) -> Checkpoint:
     key = str(int(now.timestamp() // interval.total_seconds()))
     await app.feed(FEED).append(ENTRY, point.to_json(), key=key)
     return point
-
-
-async def stage_ended(app: App, flush: Flush, stage: str, *, buffer_tokens: int = 0) -> Checkpoint:
-    """Keep in the feed `memory:stages` that a stage of a flush has ended, once for each of its rounds.
-
-    Raises InvalidInputError for another stage than "prepare", "process" and "store", StoreUnavailableError.
-    """
-    point = of_flush(flush, stage, datetime.now(UTC), buffer_tokens=buffer_tokens)
-    await app.feed(STAGES_FEED).append(ENTRY, point.to_json(), key=f"{flush.id}/{flush.round}/{stage}")
-    return point
-
-
-def of_flush(flush: Flush, stage: str, now: datetime, *, buffer_tokens: int = 0) -> Checkpoint:
-    """Return the checkpoint of a flush, a stage of which has ended. Raises InvalidInputError for another stage."""
-    if stage not in STAGES:
-        raise InvalidInputError("stage", "must be one of " + ", ".join(STAGES), stage)
-    done = STAGES.index(stage) + 1
-    buffers = {flush.user_id: buffer_tokens} if buffer_tokens else {}
-    return Checkpoint(str(flush.id), stage, now, STAGES[:done], STAGES[done:], buffers)
 
 
 async def last_checkpoint(app: App) -> Checkpoint | None:

@@ -12,6 +12,7 @@ from headrace import InvalidInputError
 from headrace.apps.memory.data.blobs import BLOB_TYPES, Blob, Message
 from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.opening import CONSUME, RETRIES, app
+from headrace.apps.memory.rules import BREAKERS
 from headrace.apps.memory.tables.values import NewBlob
 from headrace.apps.memory.writing import count_tokens
 from headrace.apps.memory.writing.messages import all_said, lines_of
@@ -85,7 +86,9 @@ def new_blob(
     return NewBlob(user, type, data, count_tokens(said), own, created_at)
 
 
-@app.task(name="memory.insert_messages", queue=CONSUME, retry=RETRIES[CONSUME], timeout="1m")
+@app.task(
+    name="memory.insert_messages", queue=CONSUME, retry=RETRIES[CONSUME], breaker=BREAKERS["consume"], timeout="1m"
+)
 async def insert_messages(user_id: str, messages: list[dict[str, Any]], blob_id: str) -> dict[str, Any]:
     """Store messages as a blob, once; return `{user_id, blob_ids}`."""
     stored = await TABLES.insert_blobs([new_chat(user_id, messages, blob_id=UUID(blob_id))])

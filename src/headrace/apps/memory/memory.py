@@ -74,15 +74,17 @@ class Memory:
 
     async def insert_blobs(self, blobs: Sequence[Mapping[str, Any]]) -> list[UUID]:
         """Put blobs of many users into their buffers: `{"user_id", "type", "data", "blob_id"?, "created_at"?}` each."""
-        return await TABLES.insert_blobs(
-            [
-                new_blob(
-                    one.get("user_id", ""), one.get("type", "chat"), one.get("data", {}), blob_id=one.get("blob_id"),
-                    created_at=one.get("created_at"),
-                )
-                for one in blobs
-            ]
-        )  # fmt: skip
+        made = [
+            new_blob(
+                one.get("user_id", ""), one.get("type", "chat"), one.get("data", {}), blob_id=one.get("blob_id"),
+                created_at=one.get("created_at"),
+            )
+            for one in blobs
+        ]  # fmt: skip
+        size, stored = settings().storage_batch_size, list[UUID]()
+        for start in range(0, len(made), size):
+            stored += await TABLES.insert_blobs(made[start : start + size])
+        return stored
 
     async def submit(
         self, user_id: str, messages: Any, *, key: str | None = None, blob_id: UUID | None = None

@@ -10,8 +10,9 @@ from headrace import App, Backoff
 CONSUME, BUFFER, PROCESS, STORAGE = "memory_consume", "memory_buffer", "memory_process", "memory_storage"
 #: Kinds of work, and the queue of each.
 KINDS = {"consume": CONSUME, "buffer": BUFFER, "process": PROCESS, "storage": STORAGE}
-#: Jobs of each queue that one process begins with; `[queues.NAME]` and a file of `headrace memory run` say otherwise.
-SLOTS = {CONSUME: 10, BUFFER: 5, PROCESS: 20, STORAGE: 10}
+#: Jobs of each queue that one process runs at once: least, most, and to begin with. `[queues.NAME]` and a file of
+#: `headrace memory run` say otherwise.
+SLOTS = {CONSUME: (5, 20, 10), BUFFER: (3, 10, 5), PROCESS: (10, 50, 20), STORAGE: (5, 30, 10)}
 
 #: base · 2ⁿ after the n-th failure.
 RETRIES = {
@@ -22,3 +23,5 @@ RETRIES = {
 }
 
 app = App()
+for _queue, (_least, _most, _start) in SLOTS.items():
+    app.queue(_queue, min_slots=_least, max_slots=_most, start_slots=_start, grow_above=1_000, shrink_below=100)

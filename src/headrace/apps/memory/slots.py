@@ -15,6 +15,7 @@ OTHERS = 8
 
 
 def slots_of(app: App) -> dict[str, int]:
-    """Return the jobs at once of each queue of the app, runs and their nodes included."""
+    """Return the jobs at once that each queue of the app begins with, runs and their nodes included."""
     queues = {*app.registry.queues(), *SLOTS, NODES_QUEUE, WORKFLOWS_QUEUE}
-    return {queue: SLOTS.get(queue, OTHERS) for queue in sorted(queues)}
+    begin = {queue: start for queue, (_, _, start) in SLOTS.items()}
+    return {queue: begin.get(queue, OTHERS) for queue in sorted(queues)}

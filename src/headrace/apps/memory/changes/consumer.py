@@ -16,8 +16,8 @@ from headrace.apps.memory.opening import CONSUME, RETRIES
 from headrace.events import Agent, Event, EventsContext, OnError
 
 AGENT = "memory_consumer"
-#: Messages that are handled together, and how long one waits for others while some are being handled.
-BATCH_SIZE, MAX_WAIT = 100, "5s"
+#: How long a message waits for others to be handled with, while some are being handled.
+MAX_WAIT = "5s"
 #: What the operations are called in types of events, of those that may bring something into a buffer.
 VERBS = ("Created", "Updated", "Read")
 
@@ -29,7 +29,7 @@ def register_consumer(app: App, check: Task[..., Any]) -> Agent:
     """
     memory = app.settings.memory
     options = {"topics": (topic_of(memory.schema, memory.prefix),), "retry": RETRIES[CONSUME], "classify": _judge}
-    agent = Agent(app, AGENT, batch_size=BATCH_SIZE, max_wait=MAX_WAIT, **options)  # type: ignore[arg-type]
+    agent = Agent(app, AGENT, batch_size=memory.consume_batch_size, max_wait=MAX_WAIT, **options)  # type: ignore[arg-type]
     note = read_query("note_pending", memory.schema)
 
     def is_for_us(event: Event) -> bool:

@@ -11,8 +11,8 @@ from headrace.apps.memory.commands.opening import carry_out
 from headrace.apps.memory.documents import document_of
 
 if TYPE_CHECKING:
-    from headrace.apps.memory.checkpoints import Unfinished
     from headrace.apps.memory.memory import Memory
+    from headrace.apps.memory.restoring import Unfinished
 
 #: Leases that are taken back at once.
 MOST_EXPIRED = 10_000
@@ -72,9 +72,9 @@ def restore(dry_run: bool, as_json: bool) -> None:
 
 
 async def _restore(memory: Memory, *, dry_run: bool) -> Unfinished:
-    from headrace.apps.memory.checkpoints import restore as look
     from headrace.apps.memory.means import TABLES
-    from headrace.apps.memory.stages.starting import start_next
+    from headrace.apps.memory.restoring import restore as look
+    from headrace.apps.memory.stages.turns import start_next
 
     if not dry_run:
         await TABLES.release_expired(MOST_EXPIRED)

@@ -12,6 +12,7 @@ from headrace.apps.memory.data.results import FlushResult
 from headrace.apps.memory.errors import LostFlushError
 from headrace.apps.memory.means import TABLES, settings, terms
 from headrace.apps.memory.opening import PROCESS, RETRIES, app
+from headrace.apps.memory.rules import BREAKERS
 from headrace.apps.memory.stages.holding import held
 from headrace.apps.memory.stages.runs import tell_end
 from headrace.apps.memory.stages.summaries import Summaries
@@ -24,7 +25,7 @@ from headrace.apps.memory.writing.messages import lines_of, said_in
 TURN = "2s"
 
 
-@app.task(name="memory.process_flush", queue=PROCESS, retry=RETRIES[PROCESS], timeout="5m")
+@app.task(name="memory.process_flush", queue=PROCESS, retry=RETRIES[PROCESS], breaker=BREAKERS["process"], timeout="5m")
 async def process_flush(flush_id: str, user_id: str, ctx: Context) -> Any:
     """Work on a flush; return `{success, user_id, flush_id, result_ref, processed_count}`."""
     begun = await TABLES.begin_flush(UUID(flush_id), settings().lease)

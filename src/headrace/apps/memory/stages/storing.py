@@ -10,6 +10,7 @@ from headrace.apps.memory.data.flushes import Held
 from headrace.apps.memory.errors import LostFlushError
 from headrace.apps.memory.means import TABLES, settings, terms
 from headrace.apps.memory.opening import RETRIES, STORAGE, app
+from headrace.apps.memory.rules import BREAKERS
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.holding import held
 from headrace.apps.memory.stages.processing import TURN, give_up, output, profile_step
@@ -22,7 +23,7 @@ from headrace.apps.memory.writing import Writer
 MOST_MERGES = 5
 
 
-@app.task(name="memory.store_flush", queue=STORAGE, retry=RETRIES[STORAGE], timeout="3m")
+@app.task(name="memory.store_flush", queue=STORAGE, retry=RETRIES[STORAGE], breaker=BREAKERS["storage"], timeout="3m")
 async def store_flush(processed: dict[str, Any], ctx: Context) -> Any:
     """Store what a flush came to, and let the next one of its user begin; return `{…, total_processed}`."""
     flush_id = UUID(processed["flush_id"])

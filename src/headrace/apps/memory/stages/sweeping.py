@@ -13,6 +13,7 @@ from headrace.apps.memory.opening import BUFFER, RETRIES, app
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.runs import WORKFLOW, run_key
 from headrace.apps.memory.stages.turns import gather, start_next
+from headrace.apps.memory.stages.watching import look_around
 
 LOG = logging.getLogger("headrace.memory")
 
@@ -30,6 +31,7 @@ MOST_ROUNDS = 3
 async def sweep(ctx: Context) -> Any:
     """Look every `[memory] sweep_interval` until the next minute's sweep begins. It holds no slot in between."""
     found = await sweep_once()
+    await look_around()
     pause = settings().sweep_interval
     if ctx.scheduled_at is not None and datetime.now(UTC) + pause < ctx.scheduled_at + EVERY:
         return Snooze(pause)

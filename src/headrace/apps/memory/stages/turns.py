@@ -17,7 +17,7 @@ from headrace.apps.memory.data.flushes import Flush, FlushState
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.meters import METER
 from headrace.apps.memory.opening import BUFFER, PROCESS, RETRIES, app
-from headrace.apps.memory.rules import Candidate, batch_size, group_flushes, priority_of, score
+from headrace.apps.memory.rules import BREAKERS, Candidate, batch_size, group_flushes, priority_of, score
 from headrace.apps.memory.stages.runs import may_share, priority_at, start_run
 from headrace.apps.memory.stages.summaries import Summaries
 from headrace.apps.memory.tables.values import Sharing, WaitingFlush
@@ -64,7 +64,7 @@ async def wait_for_others() -> None:
     await gather_flushes.options(key=f"window/{number}", run_at=at).enqueue()
 
 
-@app.task(name="memory.gather_flushes", queue=BUFFER, retry=RETRIES[BUFFER], timeout="1m")
+@app.task(name="memory.gather_flushes", queue=BUFFER, retry=RETRIES[BUFFER], breaker=BREAKERS["buffer"], timeout="1m")
 async def gather_flushes() -> dict[str, int]:
     """Group what waits for others."""
     return {"batches": await gather()}
@@ -109,7 +109,9 @@ def _candidate(one: WaitingFlush) -> Candidate:
     )
 
 
-@app.task(name="memory.summarise_together", queue=PROCESS, retry=RETRIES[PROCESS], timeout="3m")
+@app.task(
+    name="memory.summarise_together", queue=PROCESS, retry=RETRIES[PROCESS], breaker=BREAKERS["process"], timeout="3m"
+)
 async def summarise_together(ctx: Context, batch_id: str) -> dict[str, int]:
     """Ask once for the summaries of a batch, keep each with its flush, and begin their runs."""
     batch = await TABLES.load_batch(UUID(batch_id))
