@@ -1,9 +1,9 @@
 """How many tokens a text takes: counted by its characters, alike on every machine, without a model's own table.
 
 A Chinese, Japanese or Korean character is one token, of all else four bytes of UTF-8 are one. Measured on four
-published vocabularies, a model's own count of English prose and code is 0.96 to 1.06 times this one, of Chinese prose 0.59 to
-1.01 times, of chats as JSON 1.2 to 1.35 times. Long numbers, ids, emoji and runs of signs take up to 2.7 times as many:
-leave room where such text has to fit.
+published vocabularies, a model's own count of English prose and code is 0.96 to 1.06 times this one, of Chinese prose
+0.59 to 1.01 times, of chats as JSON 1.2 to 1.35 times. Long numbers, ids, emoji and runs of signs take up to 2.7 times
+as many: leave room where such text has to fit.
 """
 
 from __future__ import annotations
