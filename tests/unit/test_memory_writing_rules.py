@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from headrace import InvalidInputError
 from headrace.apps.memory.data.events import Gist, gists_of
 from headrace.apps.memory.data.profiles import Fact, Slot
 from headrace.apps.memory.writing import Terms, count_tokens, language_of, pack_context
+from headrace.apps.memory.writing.asking import both
 from headrace.apps.memory.writing.facts import joined_facts
 from headrace.apps.memory.writing.growth import crowded, memos_of, overlong, regrouped, replace_topic
 from headrace.apps.memory.writing.log import log_of
@@ -85,6 +87,29 @@ def test_names_are_unified_and_slots_are_one(facts: list[Fact]) -> None:
     assert joined_facts(joined, Terms.usual(), "; ") == joined
     strict = joined_facts(facts, replace(Terms.usual(), strict=True), "; ")
     assert {(fact.topic, fact.sub_topic) for fact in strict} <= {("work", "title")}
+
+
+def test_a_fact_without_words_is_none() -> None:
+    """Blanks are no memo, and no name."""
+    facts = [Fact("work", "title", " \n "), Fact(" ", "title", "smith"), Fact("work", "-", "smith")]
+    assert joined_facts(facts, Terms.usual(), "; ") == ()
+
+
+async def test_work_at_once_ends_before_its_failure_is_told() -> None:
+    """What is paid is waited for, also when its neighbour fails at once."""
+    ended = []
+
+    async def fail() -> None:
+        raise ValueError("at once")
+
+    async def go_on() -> None:
+        for _ in range(9):
+            await asyncio.sleep(0)
+        ended.append(True)
+
+    with pytest.raises(ValueError, match="at once"):
+        await both(fail(), go_on())
+    assert ended == [True]
 
 
 @given(st.text(max_size=200))
