@@ -14,7 +14,6 @@ from headrace.apps.memory.means import terms
 from headrace.apps.memory.meters import METER
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.writing import PROMPT_VERSION, Writer
-from headrace.apps.memory.writing.messages import lines_of
 
 
 @dataclass(slots=True)
@@ -65,4 +64,5 @@ class Summaries:
 
     def _key(self, blobs: Sequence[Blob]) -> str:
         model = f"{app.llm.provider_name}/{app.llm.model_name}"
-        return answer_key(lines_of(blobs), repr(terms()), prompt=PROMPT_VERSION, model=model, language=terms().language)
+        said = self.writer.summary_content(blobs)
+        return answer_key(said, prompt=PROMPT_VERSION, model=model, language=terms().language)
