@@ -1,0 +1,35 @@
+"""Verbs of users."""
+
+from __future__ import annotations
+
+from headrace.apps.memory.tables.checks import check_language, check_user, check_whole
+from headrace.apps.memory.tables.statements import Statements
+from headrace.apps.memory.tables.values import User
+from headrace.apps.memory.tables.verbs import Verbs
+
+
+class UserVerbs(Verbs):
+    """Making, reading and deleting users."""
+
+    async def put_user(self, user_id: str, *, level: int = 0, language: str | None = None) -> None:
+        """Make a user, or change level and language of one. Raises InvalidInputError for what does not fit."""
+        check_user(user_id)
+        check_whole("level", level)
+        check_language(language)
+        await self._statements.fetch("put_user", user_id=user_id, level=level, language=language)
+
+    async def get_user(self, user_id: str) -> User | None:
+        """Return a user, or None."""
+        check_user(user_id)
+        row = await self._statements.fetch_one("get_user", user_id=user_id)
+        return None if row is None else User(row["id"], row["level"], row["language"], row["created_at"])
+
+    async def delete_user(self, user_id: str) -> bool:
+        """Delete a user and all that is known of it; whether it was there. Who works on a flush of it loses it."""
+        check_user(user_id)
+
+        async def delete(statements: Statements) -> bool:
+            await statements.fetch("lock_user", user_id=user_id)
+            return bool(await statements.fetch("delete_user", user_id=user_id))
+
+        return await self._statements.together(delete)
