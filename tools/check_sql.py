@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "headrace"
 STORE = SOURCE / "stores" / "postgres"
+#: Folders of statements: `queries/` beside the modules that name them.
+FOLDERS = (STORE, SOURCE / "apps" / "memory" / "tables")
 NAME = re.compile(r"[a-z][a-z0-9_]*\.sql")
 MIGRATION = re.compile(r"\d{4}_(pre|post)_[a-z0-9_]+\.sql")
 #: A statement begins with one of these and goes on with what only SQL says.
@@ -28,7 +30,8 @@ STATEMENT = re.compile(
 
 def main() -> int:
     """Print every violation and return the exit code."""
-    found = [*check_files(STORE), *check_names(STORE), *check_python(SOURCE)]
+    statements = [line for folder in FOLDERS for line in (*check_files(folder), *check_names(folder))]
+    found = [*statements, *check_python(SOURCE)]
     for line in found:
         print(line)
     return 1 if found else 0
@@ -49,7 +52,7 @@ def check_files(store: Path) -> Iterator[str]:
             yield f"{shown}: its header says `Locks:` (and their order) and `Index:`"
         if ";" in _without_comments(text):
             yield f"{shown}: holds one statement, without a semicolon"
-    for path in sorted((store / "migrations").iterdir()):
+    for path in sorted((store / "migrations").glob("*")):
         if not MIGRATION.fullmatch(path.name):
             yield f"{path.name}: a migration is named NNNN_pre_what.sql or NNNN_post_what.sql"
 
@@ -59,7 +62,7 @@ def check_names(store: Path) -> Iterator[str]:
     files = {path.stem for path in (store / "queries").glob("*.sql")}
     named = {text for path in store.glob("*.py") for _, text in _strings(path)}
     for name in sorted(files - named):
-        yield f"queries/{name}.sql: no module of the store names it; remove it"
+        yield f"queries/{name}.sql: no module of {store.name} names it; remove it"
     for path in sorted(store.glob("*.py")):
         for line, name in _fetched(path):
             if name not in files:
