@@ -33,7 +33,7 @@ class ReadingVerbs(Verbs):
         The query is plain text of which the first 1,000 characters count: nothing in it is an operator.
         """
         check_user(user_id)
-        asked = asked_of(storable(query))
+        asked = asked_of(query)
         rows = await self._statements.fetch(
             "search_gists", user_id=user_id, words=asked.words, pieces=asked.pieces, limit=limit
         )

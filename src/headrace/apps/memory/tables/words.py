@@ -59,5 +59,9 @@ def _pairs(run: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Full-width letters as plain ones; lower case here, as not every database knows it beyond ASCII."""
-    return unicodedata.normalize("NFKC", text).lower()
+    """Full-width letters as plain ones; lower case here, as not every database knows it beyond ASCII.
+
+    What the database cannot hold parts words.
+    """
+    storable = text.replace("\x00", " ").encode("utf-8", "replace").decode()
+    return unicodedata.normalize("NFKC", storable).lower()

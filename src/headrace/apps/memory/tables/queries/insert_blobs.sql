@@ -1,14 +1,20 @@
 -- Insert blobs, their rows of the buffer and the users that are new; return the ids of those that were not there. Blobs
 -- without a time are said now, in the order given.
--- Locks: none that others hold, but for the same new user or blob (by user, then id). Index: primary keys.
+-- Locks: the users, against their deletion alone, then new users and blobs against the same ones; each by id. Index:
+-- primary keys.
 WITH given AS MATERIALIZED (
   SELECT g.id, g.user_id, g.blob_type, g.blob_data::jsonb AS blob_data, g.token_size, g.buffered,
     coalesce(g.created_at, now() + g.place * interval '1 microsecond') AS created_at
   FROM unnest(%(ids)s::uuid[], %(user_ids)s::text[], %(types)s::text[], %(data)s::text[], %(tokens)s::int[],
     %(created_at)s::timestamptz[], %(buffered)s::bool[])
     WITH ORDINALITY AS g (id, user_id, blob_type, blob_data, token_size, created_at, buffered, place)
-), known AS (
-  INSERT INTO {schema}.users (id) SELECT DISTINCT user_id FROM given ORDER BY user_id ON CONFLICT DO NOTHING
+), known AS MATERIALIZED (
+  SELECT u.id FROM {schema}.users AS u WHERE u.id IN (SELECT user_id FROM given) ORDER BY u.id FOR KEY SHARE
+), made AS (
+  -- Known ones are not tried: for a row that is being changed, ON CONFLICT would wait.
+  INSERT INTO {schema}.users (id)
+  SELECT DISTINCT user_id FROM given WHERE user_id NOT IN (SELECT id FROM known) ORDER BY user_id
+  ON CONFLICT DO NOTHING
 ), row_inserted AS (
   INSERT INTO {schema}.buffer_zone (blob_id, created_at, token_size, user_id, blob_type)
   SELECT id, created_at, token_size, user_id, blob_type FROM given WHERE buffered ORDER BY id
