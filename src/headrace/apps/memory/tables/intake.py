@@ -51,7 +51,7 @@ class IntakeVerbs(Verbs):
         return bool(await self._statements.fetch("take_check", user_id=user_id))
 
     async def _while_users_go(self, insert: Callable[[Statements], Awaitable[None]], *, alone: bool) -> None:
-        """Insert, and again where a user was deleted between its look-up and the insert."""
+        """Insert, and again where a user was made and deleted by others during the statement."""
         for turn in range(1, _TRIES + 1):
             try:
                 # One blob is one statement: it needs no transaction around it.

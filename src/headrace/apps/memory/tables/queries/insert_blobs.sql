@@ -9,7 +9,8 @@ WITH given AS MATERIALIZED (
     %(created_at)s::timestamptz[], %(buffered)s::bool[])
     WITH ORDINALITY AS g (id, user_id, blob_type, blob_data, token_size, created_at, buffered, place)
 ), known AS MATERIALIZED (
-  SELECT u.id FROM {schema}.users AS u WHERE u.id IN (SELECT user_id FROM given) ORDER BY u.id FOR KEY SHARE
+  SELECT u.id FROM (SELECT DISTINCT user_id FROM given ORDER BY user_id) AS g
+  CROSS JOIN LATERAL (SELECT id FROM {schema}.users WHERE id = g.user_id LIMIT 1 FOR KEY SHARE) AS u
 ), made AS (
   -- Known ones are not tried: for a row that is being changed, ON CONFLICT would wait.
   INSERT INTO {schema}.users (id)

@@ -1,11 +1,12 @@
 -- Bind rows to flushes, which are numbered from the user's last one on; return the flushes in their order.
--- Locks: the user and its rows, which the caller holds by take_idle_rows. Index: primary keys, buffer_zone_blob_id_key.
+-- Locks: the user and its rows, which the caller holds by take_idle_rows. Index: primary key, buffer_zone_user.
 WITH placed AS MATERIALIZED (
   SELECT p.blob_id, p.flush_id, p.place
   FROM unnest(%(blob_ids)s::uuid[], %(flush_ids)s::uuid[]) WITH ORDINALITY AS p (blob_id, flush_id, place)
 ), bound AS (
   UPDATE {schema}.buffer_zone AS z SET flush_id = p.flush_id, updated_at = now()
-  FROM placed AS p WHERE z.blob_id = p.blob_id RETURNING z.blob_id, z.token_size
+  FROM placed AS p
+  WHERE z.user_id = %(user_id)s::text AND z.flush_id IS NULL AND z.blob_id = p.blob_id RETURNING z.blob_id, z.token_size
 ), made AS MATERIALIZED (
   SELECT p.flush_id, array_agg(p.blob_id ORDER BY p.place) AS blob_ids, sum(b.token_size) AS tokens,
     %(last_flush)s::int + row_number() OVER (ORDER BY min(p.place)) AS number
