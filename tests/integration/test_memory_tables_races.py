@@ -7,6 +7,7 @@ import itertools
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -165,7 +166,7 @@ async def test_no_deadlock_whatever_goes_on() -> None:
 
 
 async def _do_all(tables: MemoryTables, number: int) -> None:
-    for turn in range(12):
+    for turn in range(8):
         user = f"u{(number + turn) % 3}"
         await tables.insert_blobs([chat(f"u{(number + turn + step) % 3}") for step in range(3)])
         for flush in await tables.make_flushes(user, Reason.FULL, most_tokens=20):
@@ -210,3 +211,35 @@ async def test_another_programs_lock_is_passed_over() -> None:
         assert flush.blob_ids == (ids[0], ids[2])
         [flush] = await tables.make_flushes("ada", Reason.FULL, most_tokens=100)
         assert flush.blob_ids == (ids[1],)
+
+
+async def test_a_user_is_deleted_in_the_order_in_which_flushes_are_worked() -> None:
+    """Who deletes waits for the flush before it takes its rows: no deadlock with whoever works on it."""
+    async with open_tables(2) as (ours, theirs):
+        [flush] = await flushes(ours)
+        schema = ours._app.settings.memory.schema
+        async with ours._app.database() as connection, connection.transaction():
+            await connection.execute(f'SELECT FROM "{schema}".flushes WHERE id = $1 FOR UPDATE', flush.id)
+            deleting = asyncio.create_task(theirs.delete_user("ada"))
+            await _somebody_waits(connection)
+            await connection.execute(f'SELECT FROM "{schema}".buffer_zone FOR UPDATE NOWAIT')
+        assert await deleting
+
+
+async def test_what_comes_in_while_its_user_is_deleted_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for the deletion and is the first of a new user, in one try."""
+    monkeypatch.setattr("headrace.apps.memory.tables.intake._TRIES", 1)
+    async with open_tables(2) as (ours, theirs):
+        await fill(ours, 2)
+        async with ours._app.database() as connection, connection.transaction():
+            assert await ours.on(connection).delete_user("ada")
+            inserting = asyncio.create_task(fill(theirs, 1))
+            await _somebody_waits(connection)
+        assert len(await inserting) == (await ours.buffer("ada")).rows == 1
+
+
+async def _somebody_waits(connection: Any) -> None:
+    """Wait until a transaction waits for another."""
+    async with asyncio.timeout(10):
+        while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.01)
