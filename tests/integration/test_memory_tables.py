@@ -201,3 +201,22 @@ async def test_changes_that_cannot_be_made_are_refused(changes: tuple[ProfileCha
             await tables.commit(work, told("x", *changes), keep_blobs=True)
         assert caught.value.field == field
         assert await tables.events("ada") == []
+
+
+async def test_what_fills_a_buffer_ends_a_flush() -> None:
+    """The same blobs are the same flushes, whether one looked after each of them or once; what is short waits."""
+    sizes = [30, 40, 50, 20, 90, 10, 60, 70, 5]
+    made: dict[str, list[list[int]]] = {}
+    async with open_one() as tables:
+        for user, often in (("once", False), ("often", True)):
+            made[user] = []
+            for number, tokens in enumerate(sizes):
+                at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
+                await tables.insert_blobs([NewBlob(user, "chat", {"messages": []}, tokens, uuid4(), at)])
+                if often or number == len(sizes) - 1:
+                    found = await tables.make_flushes(user, Reason.FULL, most_tokens=1_000, full=100)
+                    made[user] += [[flush.number, flush.tokens, len(flush.blob_ids)] for flush in found]
+        assert made["once"] == made["often"] == [[1, 120, 3], [2, 110, 2], [3, 140, 3]]
+        assert (await tables.buffer("often")).tokens == 5
+        [last] = await tables.make_flushes("often", Reason.EXPLICIT, most_tokens=1_000, full=100)
+        assert last.tokens == 5

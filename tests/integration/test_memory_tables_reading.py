@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -11,7 +12,7 @@ from headrace.apps.memory.data.events import Tag
 from headrace.apps.memory.data.flushes import FlushState, Reason
 from headrace.apps.memory.data.profiles import ProfileChange
 from headrace.apps.memory.data.results import FlushResult
-from headrace.apps.memory.tables import MemoryTables
+from headrace.apps.memory.tables import MemoryTables, NewBlob
 from tests.integration.memory_tables_world import (
     LEASE,
     NO_TIME,
@@ -180,6 +181,18 @@ async def test_flushes_are_listed() -> None:
         assert len(await tables.list_flushes()) == 3
 
 
+async def test_what_waits_is_told_apart_by_language() -> None:
+    """By the first messages, where nothing is noted of the user."""
+    async with open_one() as tables:
+        said = {"anna": "I moved to Lyon, and 北京 was nice", "wei": "我叫王伟，我住在北京"}
+        for user, text in said.items():
+            data = {"messages": [{"role": "user", "content": text}]}
+            await tables.insert_blobs([NewBlob(user, "chat", data, 9, uuid4())])
+            await tables.make_flushes(user, Reason.IDLE, most_tokens=100)
+        found = {one.flush.user_id: one.language for one in await tables.waiting_unbatched(10)}
+        assert found == {"anna": "en", "wei": "zh"}
+
+
 async def test_a_batch_takes_what_nobody_works_on() -> None:
     """Once each and in the order given; flushes that were begun, ended, batched or summarised are left out."""
     async with open_one() as tables:
@@ -191,9 +204,9 @@ async def test_a_batch_takes_what_nobody_works_on() -> None:
         assert await tables.save_summary(made["e"].id, "- mine") == "- mine"
         waiting = await tables.waiting_unbatched(10)
         assert [(each.flush.user_id, each.level, each.language) for each in waiting] == [
-            ("a", 0, None),
+            ("a", 0, "en"),
             ("b", 4, "zh"),
-            ("f", 0, None),
+            ("f", 0, "en"),
         ]
         assert explicit.id not in {each.flush.id for each in waiting}
         batch = await tables.make_batch([made[user].id for user in "bacde"])

@@ -24,7 +24,8 @@ from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
 from headrace.apps.memory.data.profiles import ProfileChange, Slot
 from headrace.apps.memory.graph import memory as pipeline
 from headrace.apps.memory.intake import new_blob, new_chat, parse_messages, parse_user_id
-from headrace.apps.memory.means import TABLES, settings, terms
+from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.means import terms as writing_terms
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.turns import start_next
@@ -101,7 +102,10 @@ class Memory:
 
     async def flush(self, user_id: str) -> list[Flush]:
         """Flush what waits in a user's buffer, and return what is to be worked on, which may be under way already."""
-        await TABLES.make_flushes(parse_user_id(user_id), Reason.EXPLICIT, most_tokens=settings().most_tokens)
+        terms = settings()
+        await TABLES.make_flushes(
+            parse_user_id(user_id), Reason.EXPLICIT, most_tokens=terms.most_tokens, full=terms.buffer_tokens
+        )
         return list((await start_next(user_id)).unfinished)
 
     async def check(self, user_id: str) -> None:
@@ -152,7 +156,7 @@ class Memory:
         if query:
             found = [one.gist for one in await self.search(user_id, query, limit=MOST_GISTS)]
             gists = [*found, *(gist for gist in gists if gist not in found)]
-        return pack_context(profile, gists, budget=budget, language=terms().language, terms=terms())
+        return pack_context(profile, gists, budget=budget, language=writing_terms().language, terms=writing_terms())
 
     # Users
 

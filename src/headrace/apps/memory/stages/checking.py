@@ -25,7 +25,8 @@ async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any
     buffer = await TABLES.buffer(user_id)
     why = reason_of(buffer, reason, settings().buffer_tokens)
     if why is not None:
-        await TABLES.make_flushes(user_id, why, most_tokens=settings().most_tokens)
+        terms = settings()
+        await TABLES.make_flushes(user_id, why, most_tokens=terms.most_tokens, full=terms.buffer_tokens)
     started = await start_next(user_id)
     return {
         "user_id": user_id,

@@ -11,7 +11,7 @@ from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.data.flushes import Flush
 from headrace.apps.memory.tables.checks import storable
 from headrace.apps.memory.tables.rows import blobs_of, flush_of
-from headrace.apps.memory.tables.values import WaitingFlush
+from headrace.apps.memory.tables.values import Sharing, WaitingFlush
 from headrace.apps.memory.tables.verbs import Verbs
 
 
@@ -41,6 +41,15 @@ class BatchVerbs(Verbs):
         rows = await self._statements.fetch("load_batch", batch_id=batch_id)
         parts = [list(part) for _, part in groupby(rows, key=lambda row: row["id"])]
         return [(flush_of(part[0]), blobs_of(part)) for part in parts]
+
+    async def end_batch(self, batch_id: UUID) -> list[str]:
+        """Note that the call of a batch is over: who got no summary asks alone. Return its users, whose turn may be."""
+        return [row["user_id"] for row in await self._statements.fetch("end_batch", batch_id=batch_id)]
+
+    async def sharing_of(self, flush_id: UUID) -> Sharing | None:
+        """Return whether a flush that waits is open to be summarised with others; None: it does not wait."""
+        row = await self._statements.fetch_one("sharing_of", flush_id=flush_id)
+        return None if row is None else Sharing(row["sharing"])
 
     async def save_summary(self, flush_id: UUID, summary: str) -> str:
         """Keep the summary of a flush, and return what stands: the first. Of one that has ended nothing is kept."""

@@ -8,7 +8,7 @@ from uuid import UUID
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason, flush_id
 from headrace.apps.memory.tables.checks import check_user, check_whole
 from headrace.apps.memory.tables.rows import flush_of
-from headrace.apps.memory.tables.splitting import Row, split
+from headrace.apps.memory.tables.splitting import Row, is_full, split
 from headrace.apps.memory.tables.statements import Statements
 from headrace.apps.memory.tables.values import Buffer
 from headrace.apps.memory.tables.verbs import Verbs
@@ -28,8 +28,14 @@ class BufferVerbs(Verbs):
         rows = await self._statements.fetch("idle_users", idle=idle, limit=limit)
         return [row["user_id"] for row in rows]
 
-    async def make_flushes(self, user_id: str, reason: Reason, *, most_tokens: int) -> list[Flush]:
-        """Bind all that waits of a user to flushes of at most `most_tokens`, in the order of time, and return them.
+    async def make_flushes(
+        self, user_id: str, reason: Reason, *, most_tokens: int, full: int | None = None
+    ) -> list[Flush]:
+        """Bind what waits of a user to flushes of at most `most_tokens`, in the order of time, and return them.
+
+        `full`: a flush with more than so many tokens takes no further blob; where the reason is that the buffer is
+        full, what is left and is not as much stays in the buffer. So the same blobs are the same flushes, however often
+        and whenever one looked.
 
         However many do so at once, a row is in one flush, and flushes are numbered in the order of their rows. Returns
         an empty list when nothing waits. A blob that has more tokens by itself is a flush of its own.
@@ -41,7 +47,11 @@ class BufferVerbs(Verbs):
             rows = await statements.fetch("take_idle_rows", user_id=user_id)
             if not rows:
                 return []
-            parts = split((Row(row["blob_id"], row["token_size"]) for row in rows), most_tokens)
+            parts = split((Row(row["blob_id"], row["token_size"]) for row in rows), most_tokens, full)
+            if reason is Reason.FULL and full is not None and not is_full(parts[-1], full):
+                parts.pop()
+            if not parts:
+                return []
             blob_ids, flush_ids = _placed(user_id, parts)
             made = await statements.fetch(
                 "insert_flushes",

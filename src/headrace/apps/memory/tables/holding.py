@@ -72,6 +72,11 @@ class HoldingVerbs(Verbs):
         rows = await self._statements.fetch("retry_failed", after=after, most_rounds=most_rounds, limit=limit)
         return [flush_of(row) for row in rows]
 
+    async def take_overlooked(self, after: timedelta, limit: int) -> list[Flush]:
+        """Return flushes that wait though it is their turn, and were not looked at for so long; each is now."""
+        rows = await self._statements.fetch("take_overlooked", after=after, limit=limit)
+        return [flush_of(row) for row in rows]
+
 
 def lost(held: Held) -> LostFlushError:
     """Return the error of a holder that has lost its flush."""

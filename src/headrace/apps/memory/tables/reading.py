@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
+from uuid import UUID
 
+from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.data.events import Gist, Tag, UserEvent
 from headrace.apps.memory.tables.checks import check_user, storable
-from headrace.apps.memory.tables.rows import event_of
+from headrace.apps.memory.tables.rows import blobs_of, event_of, gist_of
 from headrace.apps.memory.tables.values import FoundGist
 from headrace.apps.memory.tables.verbs import Verbs
 from headrace.apps.memory.tables.words import asked_of
@@ -37,10 +39,17 @@ class ReadingVerbs(Verbs):
         rows = await self._statements.fetch(
             "search_gists", user_id=user_id, words=asked.words, pieces=asked.pieces, limit=limit
         )
-        return [
-            FoundGist(Gist(row["event_id"], row["number"], row["content"], row["created_at"]), row["score"])
-            for row in rows
-        ]
+        return [FoundGist(gist_of(row), row["score"]) for row in rows]
+
+    async def latest_gists(self, user_id: str, limit: int) -> list[Gist]:
+        """Return gists of a user, newest first."""
+        check_user(user_id)
+        return [gist_of(row) for row in await self._statements.fetch("latest_gists", user_id=user_id, limit=limit)]
+
+    async def find_blob(self, blob_id: UUID) -> Blob | None:
+        """Return a blob; None for one that is not kept."""
+        row = await self._statements.fetch_one("find_blob", blob_id=blob_id)
+        return None if row is None else blobs_of([row])[0]
 
     async def counts(self) -> Mapping[str, int]:
         """Return how many flushes wait, are worked on and have failed, and how many rows of the buffer table.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from headrace.apps.memory.data.blobs import Blob
-from headrace.apps.memory.data.events import Tag, UserEvent
+from headrace.apps.memory.data.events import Gist, Tag, UserEvent
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
 from headrace.apps.memory.data.profiles import Slot
 
@@ -65,3 +65,8 @@ def event_of(row: Any) -> UserEvent:
         profile_delta=tuple(json.loads(row["profile_delta"])),
         created_at=row["created_at"],
     )
+
+
+def gist_of(row: Any) -> Gist:
+    """Return the gist of a row."""
+    return Gist(row["event_id"], row["number"], row["content"], row["created_at"])

@@ -59,10 +59,12 @@ CREATE TABLE {schema}.flushes (
   begun_at timestamptz,                        -- first
   ended_at timestamptz,                        -- done or failed
   lease_until timestamptz,                     -- of processing: whoever works on it renews this
+  looked_at timestamptz NOT NULL DEFAULT now(),  -- when it was last looked whether anybody works on it
   number int NOT NULL,                         -- 1, 2, … of each user: the order
   tokens int NOT NULL,
   fence int NOT NULL DEFAULT 0,                -- raised by each holder; what is written for the flush names it
   round int NOT NULL DEFAULT 0,                -- how often it failed for good and was taken up again
+  alone boolean NOT NULL DEFAULT false,        -- the call of its batch is over, and brought it nothing
   state text NOT NULL DEFAULT 'waiting'        -- waiting -> processing -> done | failed | waiting; failed -> waiting
     CHECK (state IN ('waiting', 'processing', 'done', 'failed')),
   reason text NOT NULL CHECK (reason IN ('full', 'idle', 'explicit')),
@@ -88,6 +90,8 @@ CREATE INDEX flushes_unbatched ON {schema}.flushes (created_at, id)
 CREATE INDEX flushes_batched ON {schema}.flushes (batch_id)
   WHERE state = 'waiting' AND batch_id IS NOT NULL AND summary IS NULL AND fence = 0;
 -- The list for people.
+-- Flushes that wait, by when it was last looked whether somebody works on them.
+CREATE INDEX flushes_looked_at ON {schema}.flushes (looked_at) WHERE state = 'waiting';
 CREATE INDEX flushes_created ON {schema}.flushes (created_at, id);
 
 -- Flushes of several users that one call of the model summarises.

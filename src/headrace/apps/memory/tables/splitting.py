@@ -15,21 +15,31 @@ class Row:
     tokens: int
 
 
-def split(rows: Iterable[Row], most_tokens: int) -> list[list[Row]]:
-    """Return the rows in parts of at most `most_tokens`, as few as keep their order.
+def split(rows: Iterable[Row], most_tokens: int, full: int | None = None) -> list[list[Row]]:
+    """Return the rows in parts of at most `most_tokens`, in their order; nothing is left out.
 
-    A row that has more by itself is a part of its own.
+    `full`: a part that has more than so many tokens is full, and ends. So where a part ends follows from the rows
+    alone, and not from when one looked at them; the last part may be short of it. A row with more than `most_tokens` by
+    itself is a part of its own.
 
     >>> rows = [Row(UUID(int=n), tokens) for n, tokens in enumerate([3, 4, 9, 2, 2, 2])]
     >>> [[row.tokens for row in part] for part in split(rows, 6)]
     [[3], [4], [9], [2, 2, 2]]
+    >>> [[row.tokens for row in part] for part in split(rows, 12, full=4)]
+    [[3, 4], [9], [2, 2, 2]]
     """
     parts: list[list[Row]] = []
-    room = 0
+    tokens, is_over = 0, True
     for row in rows:
-        if not parts or row.tokens > room:
+        if is_over or tokens + row.tokens > most_tokens:
             parts.append([])
-            room = most_tokens
+            tokens = 0
         parts[-1].append(row)
-        room -= row.tokens
+        tokens += row.tokens
+        is_over = full is not None and tokens > full
     return parts
+
+
+def is_full(part: Iterable[Row], full: int) -> bool:
+    """Whether a part has more than `full` tokens."""
+    return sum(row.tokens for row in part) > full

@@ -56,10 +56,18 @@ class Statements:
     """Runs statements: each in a transaction of its own, or all in the one of `connection`."""
 
     def __init__(self, app: App, connection: Any = None) -> None:
-        self.app, self.schema = app, app.settings.memory.schema
-        #: A pooler in transaction mode lies between: a statement is prepared and run in one transaction.
-        self._pooled = app.settings.queue.pooled
+        self.app = app
         self._connection = connection
+
+    @property
+    def schema(self) -> str:
+        """The schema of the tables, by the settings: those are read when they are needed, not when tables are named."""
+        return self.app.settings.memory.schema
+
+    @property
+    def _pooled(self) -> bool:
+        """Whether a pooler in transaction mode lies between: a statement is prepared and run in one transaction."""
+        return self.app.settings.queue.pooled
 
     async def fetch(self, name: str, /, **values: Any) -> list[Any]:
         """Run one statement and return its rows."""

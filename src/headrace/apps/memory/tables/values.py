@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -60,6 +61,17 @@ class WaitingFlush:
     level: int
     #: that the user is to be written in; None: that of the messages
     language: str | None
+
+
+class Sharing(StrEnum):
+    """Whether a flush is summarised with others."""
+
+    #: it may be put into a batch
+    OPEN = "open"
+    #: the call of its batch is not over
+    BATCHED = "batched"
+    #: it has its summary, or asks for it alone
+    READY = "ready"
 
 
 @dataclass(frozen=True, slots=True)
