@@ -98,6 +98,58 @@ async def test_ids_of_others_may_be_odd(events: Events, first: str, second: str)
     assert not await events.inbox.accept("agent", first, Effect())
 
 
+async def test_messages_that_are_handled_together_have_one_effect(on: Scenario, events: Events) -> None:
+    """It is stored with the notes of all of them, and each is handled."""
+    ids, new = ["m-2", "m-1", "a\0b", "x" * 5_000], job()
+    assert await events.inbox.handled_among("agent", ids) == frozenset()
+    assert await events.inbox.accept_batch("agent", ids, Effect([new], [row(1)], [("k", "1")])) == frozenset()
+
+    assert await events.inbox.handled_among("agent", [*ids, "m-3"]) == frozenset(ids)
+    assert [await events.inbox.handled("agent", one) for one in ids] == [True] * 4
+    assert await events.inbox.handled_among("other", ids) == frozenset()
+    assert [view.id for view in await on.stores.inspect.list_jobs(limit=ALL)] == [new.id]
+    assert await events.waiting() == [1]
+    assert await on.stores.signals.read_signal("k") == "1"
+
+
+async def test_one_that_was_handled_before_keeps_all_from_being_stored(on: Scenario, events: Events) -> None:
+    """It is told which, neither the effect nor a note is stored, and the rest is accepted then."""
+    odd = "a\0b"
+    for known in ("m-2", odd):
+        assert await events.inbox.accept("agent", known, Effect())
+    effect = Effect([job()], [row(1)], [("k", "1")])
+
+    assert await events.inbox.accept_batch("agent", ["m-1", "m-2", odd, "m-3"], effect) == {"m-2", odd}
+    assert await events.inbox.handled_among("agent", ["m-1", "m-2", "m-3"]) == {"m-2"}
+    assert (await events.waiting(), await on.stores.signals.read_signal("k")) == ([], None)
+    assert await on.stores.inspect.list_jobs(limit=ALL) == []
+    assert await events.inbox.accept_batch("agent", ["m-1", "m-3"], effect) == frozenset()
+    assert await events.waiting() == [1]
+
+
+async def test_of_overlapping_batches_at_once_each_message_takes_effect_once(events: Events) -> None:
+    """Also where they name the same messages in another order: one waits for the other, and is told."""
+    ids = [f"m-{number}" for number in range(20)]
+    batches = [ids[::-1] if number % 2 else ids for number in range(8)]
+    answers = await asyncio.gather(
+        *(events.inbox.accept_batch("a", one, Effect(events=[row(number)])) for number, one in enumerate(batches))
+    )
+
+    assert answers.count(frozenset()) == 1
+    assert {answer for answer in answers if answer} == {frozenset(ids)}
+    assert await events.waiting() == [answers.index(frozenset())]
+
+
+async def test_a_batch_whose_effect_is_refused_leaves_nothing(on: Scenario, events: Events) -> None:
+    """No note of any of its messages."""
+    await on.stores.jobs.insert_jobs([job(key="k", body_hash="b")])
+    with pytest.raises(ConflictError):
+        await events.inbox.accept_batch("agent", ["m-1", "m-2"], Effect([job(key="k", body_hash="other")], [row(1)]))
+
+    assert await events.inbox.handled_among("agent", ["m-1", "m-2"]) == frozenset()
+    assert await events.waiting() == []
+
+
 async def test_jobs_are_inserted_as_ever(on: Scenario, events: Events) -> None:
     """A known key inserts nothing and is no error."""
     first, again = job(key="k", body_hash="b"), job(key="k", body_hash="b")
@@ -216,6 +268,16 @@ async def test_writes_commit_with_the_note(events: Events, table: str) -> None:
     assert not await events.inbox.accept("agent", "m-1", Effect(writes=[again]))
 
     assert (await numbers(table), again.calls) == ([1, 2], 0)
+
+
+async def test_writes_commit_with_the_notes_of_all(on: Scenario, events: Events, table: str) -> None:
+    """Once, and what one raises leaves nothing."""
+    failing = Writes(table, 2, OwnError("mine"))
+    with pytest.raises(OwnError):
+        await events.inbox.accept_batch("agent", ["m-1", "m-2"], Effect(writes=[Writes(table, 1), failing]))
+    assert (await numbers(table), await events.inbox.handled_among("agent", ["m-1", "m-2"])) == ([], frozenset())
+    assert await events.inbox.accept_batch("agent", ["m-1", "m-2"], Effect(writes=[Writes(table, 1)])) == frozenset()
+    assert await numbers(table) == [1]
 
 
 class OwnError(Exception):

@@ -161,6 +161,7 @@ ROUTES: dict[str, Route] = {
     "mark_published.sql": Route("emit"),
     "mark_swept.sql": Route(WORKER, prey=True),
     "move_breakers.sql": Route(CAPPED),
+    "note_all_handled.sql": Route("emit"),
     "note_change.sql": Route("retry_job"),
     "note_handled.sql": Route("emit"),
     "note_manual_fire.sql": Route("clock"),

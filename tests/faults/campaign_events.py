@@ -46,6 +46,7 @@ async def emit(client: Client) -> None:
     job = _job(job_id, client.numbers(1)[0])
     await events.inbox.accept(CONSUMER, client.token, Effect([job], [caused], [(key, "1")]))
     await events.inbox.accept(CONSUMER, f"{client.token}-alone", Effect(events=[alone]))
+    await events.inbox.accept_batch(CONSUMER, [f"{client.token}-{number}" for number in range(3)], Effect())
     await _relay(events, key)
     client.acknowledge("emit", jobs=[job.id])
     found = await events.outbox.list_events(aggregate_id=key)

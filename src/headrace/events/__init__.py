@@ -1,7 +1,7 @@
 """Events and the agents that handle them: `from headrace.events import Agent, Event`."""
 
-from headrace.engine.events.agents import AgentContext, OnError
+from headrace.engine.events.agents import AgentContext, EventsContext, OnError
 from headrace.events.agent import Agent
 from headrace.model.event import Event
 
-__all__ = ["Agent", "AgentContext", "Event", "OnError"]
+__all__ = ["Agent", "AgentContext", "Event", "EventsContext", "OnError"]

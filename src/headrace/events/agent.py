@@ -14,6 +14,7 @@ from headrace.model.durations import parse_duration
 from headrace.model.emitting import Emission
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.event import Event, check_topics, check_type
+from headrace.model.gathering import Gather
 from headrace.model.job import NewJob
 from headrace.model.names import check_key
 from headrace.model.numbers import check_whole
@@ -47,6 +48,12 @@ class AgentOptions(TypedDict, total=False):
     retry: Backoff
     #: Longest run of a handler; default `[worker] max_processing_time`. A sync one goes on in its thread.
     timeout: float | str | timedelta
+    #: A handler takes up to so many events at once, as a list, with an `EventsContext`; default: one, with an
+    #: `AgentContext`.
+    batch_size: int
+    #: With `batch_size`: while other calls run, an event waits for company so long at most; default "100ms", at most
+    #: 5 s. When none runs it is handled at once.
+    max_wait: float | str | timedelta
     #: Called with the event and what its handler raised, says what becomes of it; default: tried again by `retry`.
     classify: Classify
 
@@ -84,6 +91,7 @@ class Agent:
             classify=_hook(options.get("classify")),
             topics=check_topics("topics", _texts("topics", options.get("topics", ()))),
             ordered=_flag("ordered", options.get("ordered", True)),
+            gather=_gather(options),
         )
         app.agent_ids.add(name, aliases=_texts("aliases", options.get("aliases", ())))
         app.agents[own] = self
@@ -109,6 +117,8 @@ class Agent:
     def on(self, *types: str, where: Where | None = None) -> Callable[[H], H]:
         """Register a function of an event and an `AgentContext` for types of events; async, or sync in a thread.
 
+        Where the agent has a `batch_size`, of a list of events and an `EventsContext`.
+
         `where`: a quick function of an event that says whether this agent handles it; the others are passed over, as
         events of types without a handler are. It must say the same each time: an event that it raises for is a dead
         letter. Raises InvalidInputError, ConfigError for a type that has a handler.
@@ -127,7 +137,7 @@ class Agent:
             _check_where(where)
 
         def decorate(function: H) -> H:
-            _check_handler(function)
+            _check_handler(function, self.definition.gather)
             for one in types:
                 if self.definition.handlers.setdefault(one, function) is not function:
                     raise ConfigError(f"agent {self.id} has two handlers for {one}; let one function do both")
@@ -146,11 +156,20 @@ class Agent:
         )
 
 
-def _check_handler(function: Any) -> None:
+def _gather(options: AgentOptions) -> Gather | None:
+    if "batch_size" in options:
+        return Gather.parse(options["batch_size"], options.get("max_wait", "100ms"))
+    if "max_wait" in options:
+        raise InvalidInputError("max_wait", "must come with batch_size", options["max_wait"])
+    return None
+
+
+def _check_handler(function: Any, gather: Gather | None) -> None:
     try:
         inspect.signature(function).bind(object(), object())
     except (TypeError, ValueError):
-        rule = "must be a function of an event and an AgentContext"
+        given = "an event and an AgentContext" if gather is None else "a list of events and an EventsContext"
+        rule = f"must be a function of {given}"
         raise InvalidInputError("handler", rule, getattr(function, "__qualname__", repr(function))) from None
 
 

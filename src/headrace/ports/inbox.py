@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -26,6 +27,18 @@ class Inbox(Protocol):
 
         False, and nothing is stored, when it had been noted before. Jobs are inserted as `JobStore.insert_jobs` does,
         signals sent as `SignalStore.send_signal` does. What a write raises passes through, and nothing is stored.
+        """
+        ...
+
+    async def handled_among(self, consumer: str, message_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of messages that a consumer has handled; cheap, asked before the work."""
+        ...
+
+    async def accept_batch(self, consumer: str, message_ids: Sequence[str], effect: Effect) -> frozenset[str]:
+        """Note that a consumer handled messages together, and store their effect, in one transaction; then hint.
+
+        Returns those that had been noted before: if there is one, nothing is stored, neither the effect nor the notes
+        of the others. All else is as with `accept`.
         """
         ...
 

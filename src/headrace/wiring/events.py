@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from headrace.engine.events.agent_runner import AgentRunner
+from headrace.engine.events.batch_runner import BatchRunner
 from headrace.engine.events.callbacks import Callbacks
 from headrace.engine.events.consumer import Consumer, ConsumerOptions
 from headrace.engine.events.host import CallbackWatch, EventHost
@@ -115,9 +116,9 @@ class _Maker:
         context = partial(agent.context, emission=self._app.emission, can_write=inbox.writes, resources=self._resources)
         runner = AgentRunner(definition, inbox, context, self._telemetry, settings.events.dead_letter_suffix)
         options = ConsumerOptions(
-            definition.group, agent.topics, definition.concurrency, ordered=definition.ordered
+            definition.group, agent.topics, definition.concurrency, ordered=definition.ordered, gather=definition.gather
         )  # fmt: skip
-        return Consumer(self.bus, options, runner.take)
+        return Consumer(self.bus, options, runner.take, together=BatchRunner(runner).take)
 
     @cached_property
     def callback(self) -> Consumer:

@@ -11,13 +11,13 @@ import asyncio
 import inspect
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from headrace.daemon_threads import DaemonThreads
 from headrace.engine.attempt import describe
-from headrace.engine.events.agents import AgentContext, AgentDef, Handler, OnError
+from headrace.engine.events.agents import AgentContext, AgentDef, EventsContext, Handler, OnError
 from headrace.engine.outage import Outage
 from headrace.engine.telemetry import Telemetry
 from headrace.model.envelopes import EnvelopeError, decode
@@ -30,6 +30,7 @@ from headrace.model.provider_errors import ProviderError
 from headrace.ports.bus import Delivery
 from headrace.ports.inbox import Inbox
 
+T = TypeVar("T")
 LOG = logging.getLogger("headrace.agent")
 
 #: Pauses while the store is away, seconds.
@@ -59,7 +60,7 @@ class AgentRunner:
 
     async def take(self, delivery: Delivery) -> None:
         """Handle one message to its end."""
-        if self._is_others_dead_letter(delivery.message.topic):
+        if self.is_others_dead_letter(delivery.message.topic):
             self.telemetry.count("headrace.events.ignore")
             return
         try:
@@ -77,7 +78,7 @@ class AgentRunner:
             self.telemetry.count("headrace.events.ignore")
             return
         message_id = delivery_id(delivery, event, self.agent.id)
-        if await self._until_answered(lambda: self.inbox.handled(self.agent.id, message_id)):
+        if await self.until_answered(lambda: self.inbox.handled(self.agent.id, message_id)):
             self.telemetry.count("headrace.events.repeat")
             return
         await self._handle(delivery, event, handler, message_id)
@@ -89,11 +90,8 @@ class AgentRunner:
             error = await self._try(event, handler, message_id, attempt)
             if error is None:
                 return
-            if isinstance(error, StoreUnavailableError | BusUnavailableError) and error.transient:
-                # No fault of the event: it is not counted as a try.
-                outages += 1
-                self._outage.note(error)
-                await asyncio.sleep(min(STORE_PAUSES[0] * 2 ** min(outages, 10), STORE_PAUSES[1]))
+            if await self.pause_for(error, outages + 1):
+                outages += 1  # not counted as a try
                 continue
             failures += 1
             verdict, wait = self._judge(event, error, failures)
@@ -114,30 +112,37 @@ class AgentRunner:
 
     async def _try(self, event: Event, handler: Handler, message_id: str, attempt: int) -> Exception | None:
         """Run the handler once and store its effect; return what it raised."""
-        context = self.context(event, attempt)
-        limit = self.agent.timeout
-        try:
-            async with asyncio.timeout(None if limit is None else limit.total_seconds()):
-                await self._call(handler, event, context)
-            # Beyond the time limit: an effect that is being stored is not cut off.
-            first = await self._accept(message_id, context.effect)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return _as_exception(error)  # of something that the handler waited for
-        except SystemExit as error:
-            return _as_exception(error)
-        except Exception as error:
-            return error
+        first = await outcome_of(self._run(event, handler, message_id, attempt))
+        if isinstance(first, Exception):
+            return first
         self.telemetry.count("headrace.events.handle" if first else "headrace.events.repeat")
         return None
 
-    async def _call(self, handler: Handler, event: Event, context: AgentContext) -> None:
-        if inspect.iscoroutinefunction(handler):
-            await handler(event, context)
+    async def _run(self, event: Event, handler: Handler, message_id: str, attempt: int) -> bool:
+        context = self.context(event, attempt)
+        if self.agent.gather is None:
+            await self.call(handler, event, context)
         else:
-            await self.threads.run(lambda: handler(event, context))
+            await self.call(handler, [event], EventsContext((event,), context))
+        # Beyond the time limit: an effect that is being stored is not cut off.
+        return await self._accept(message_id, context.effect)
+
+    async def call(self, handler: Handler, given: Any, context: Any) -> None:
+        """Call a handler with an event or several, within the time limit."""
+        limit = self.agent.timeout
+        async with asyncio.timeout(None if limit is None else limit.total_seconds()):
+            if inspect.iscoroutinefunction(handler):
+                await handler(given, context)
+            else:
+                await self.threads.run(lambda: handler(given, context))
+
+    async def pause_for(self, error: Exception, outages: int) -> bool:
+        """Whether an error of a handler is no fault of the event, because the store or the bus is away: then wait."""
+        if not (isinstance(error, StoreUnavailableError | BusUnavailableError) and error.transient):
+            return False
+        self._outage.note(error)
+        await asyncio.sleep(min(STORE_PAUSES[0] * 2 ** min(outages, 10), STORE_PAUSES[1]))
+        return True
 
     def _judge(self, event: Event, error: Exception, failures: int) -> tuple[OnError, float]:
         """Return what becomes of an event whose handler raised, and when it is tried again."""
@@ -152,7 +157,7 @@ class AgentRunner:
         wait = self.agent.backoff.decide(error, failures=failures, random=random.random())  # noqa: S311 - spreads
         return (OnError.DEAD_LETTER, 0.0) if wait is None else (OnError.RETRY, wait.total_seconds())
 
-    def _is_others_dead_letter(self, topic: str) -> bool:
+    def is_others_dead_letter(self, topic: str) -> bool:
         """Whether a topic of dead letters is read only because a pattern matches its name."""
         return topic.endswith(self.suffix) and topic not in self.agent.topics
 
@@ -175,14 +180,14 @@ class AgentRunner:
         )  # fmt: skip
 
     async def _accept(self, message_id: str, effect: Effect) -> bool:
-        return await self._until_answered(lambda: self.inbox.accept(self.agent.id, message_id, effect))
+        return await self.until_answered(lambda: self.inbox.accept(self.agent.id, message_id, effect))
 
-    async def _until_answered(self, ask: Callable[[], Any]) -> bool:
+    async def until_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask the store until it answers: nothing is given up because it is away."""
         pause = STORE_PAUSES[0]
         while True:
             try:
-                return bool(await ask())
+                return await ask()
             except StoreUnavailableError as error:
                 if not error.transient:
                     raise
@@ -203,6 +208,21 @@ def delivery_id(delivery: Delivery, event: Event | None, agent: str) -> str:
     if redrives is None or message.header(REDRIVEN_FOR) not in (None, agent):
         return event.id
     return f"{event.id} {REDRIVES} {redrives}"
+
+
+async def outcome_of(work: Awaitable[T]) -> T | Exception:
+    """Return what work comes to, or what it raised: also what would end more than it."""
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return _as_exception(error)  # of something that the handler waited for
+    except SystemExit as error:
+        return _as_exception(error)
+    except Exception as error:
+        return error
 
 
 def _as_exception(error: BaseException) -> Exception:

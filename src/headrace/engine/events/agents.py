@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Unpack
@@ -15,6 +15,7 @@ from headrace.model.backoff import Backoff
 from headrace.model.emitting import Emission, EventOptions, check_options
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.event import Event
+from headrace.model.gathering import Gather
 from headrace.model.inbox import Effect
 from headrace.model.job import NewJob
 from headrace.model.names import check_key
@@ -37,7 +38,8 @@ class OnError(StrEnum):
     DROP = "drop"
 
 
-Handler = Callable[[Event, "AgentContext"], Any]
+#: Of one event, or of several where the agent has a `batch_size`.
+Handler = Callable[[Event, "AgentContext"], Any] | Callable[[list[Event], "EventsContext"], Any]
 #: Says whether an agent handles an event of a type it has a handler for.
 Where = Callable[[Event], bool]
 #: Says what becomes of an event whose handler raised; asked in each attempt.
@@ -61,6 +63,8 @@ class AgentDef:
     topics: tuple[str, ...] = ()
     #: Whether events of one key wait for each other.
     ordered: bool = True
+    #: A handler takes several events at once; None: one.
+    gather: Gather | None = None
 
     def handler_for(self, event: Event) -> Handler | None:
         """Return what handles an event; None: it is passed over. Raises what the filter of its type raises."""
@@ -144,6 +148,52 @@ class AgentContext:
             await write(connection, *args, **kwargs)
 
         self.effect.writes.append(run)
+
+
+@dataclass(frozen=True, slots=True)
+class EventsContext:
+    """The handling of several events in one call. What it collects, for one of them or for all, is stored together with
+    the notes that they were handled, in one transaction, once the handler has returned; nothing of it if that raises.
+
+    >>> async def handler(events: list[Event], ctx: EventsContext) -> None:
+    ...     for event in events:
+    ...         ctx.of(event).emit("Genesis.Session.DetailBatchCreated", {"items": []})
+    """
+
+    #: Those of the call, in the order of each key.
+    events: tuple[Event, ...]
+    _first: AgentContext = field(repr=False)
+
+    @property
+    def agent(self) -> str:
+        """Canonical id of the agent."""
+        return self._first.agent
+
+    @property
+    def attempt(self) -> int:
+        """1, or more for an event that is tried again alone."""
+        return self._first.attempt
+
+    @property
+    def resources(self) -> Any:
+        """What the app's `lifespan` yielded, per process."""
+        return self._first.resources
+
+    def of(self, event: Event) -> AgentContext:
+        """Return the context of one of the events: for what follows from it, its key and its log."""
+        return replace(self._first, event=event)
+
+    def enqueue(self, task: Any, *args: Any, **kwargs: Any) -> UUID:
+        """Let a job be enqueued, as `AgentContext.enqueue` does."""
+        return self._first.enqueue(task, *args, **kwargs)
+
+    def signal(self, key: str, payload: Any = None) -> None:
+        """Let a signal be sent, as `App.signal` does."""
+        self._first.signal(key, payload)
+
+    def in_transaction(self, write: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> None:
+        """Let `await write(connection, …)` be called within the transaction, as `AgentContext.in_transaction` does."""
+        self._first.in_transaction(write, *args, **kwargs)
 
 
 def event_uuid(event: Event) -> UUID:

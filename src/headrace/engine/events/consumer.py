@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from headrace.engine.events.batch_lanes import BatchLane, LaneGathering, Together
 from headrace.engine.events.lane import Handle, Lane
 from headrace.engine.outage import Outage
 from headrace.model.errors import BusUnavailableError, HeadraceError
+from headrace.model.gathering import Gather
 from headrace.model.message_log import Partition
 from headrace.model.offsets import Progress
 from headrace.ports.bus import Bus, Delivery, Subscription, SubscriptionOptions
@@ -29,7 +31,7 @@ LOG = logging.getLogger("headrace.events")
 COMMIT_SECONDS = 0.5
 #: So soon is looked again while a partition is not read, seconds.
 PAUSED_SECONDS = 0.05
-#: A partition with so many messages per slot that are not done is not read further ...
+#: A partition with so many messages per slot that are not done, or four calls of several, is not read further ...
 WINDOW = 20
 #: ... nor one with so many behind the first that is not done.
 MOST_SPAN = 10_000
@@ -51,13 +53,34 @@ class ConsumerOptions:
     ordered: bool = True
     #: How long handlers may go on when their partition goes to another member.
     revoke_seconds: float = 10.0
+    #: How many messages are handled at once, and how long they wait for each other; None: each is handled alone.
+    gather: Gather | None = None
+
+    @property
+    def at_once(self) -> int:
+        """How many messages are received at once at most."""
+        return max(10 * self.concurrency, 2 * self._most)
+
+    @property
+    def window(self) -> int:
+        """A partition with so many messages that are not done is not read further."""
+        return max(WINDOW * self.concurrency, 4 * self._most)
+
+    @property
+    def _most(self) -> int:
+        return 0 if self.gather is None else self.gather.batch_size
 
 
 class Consumer:
     """Reads as one member of a group until it is stopped. Starting twice and stopping twice are allowed."""
 
-    def __init__(self, bus: Bus, options: ConsumerOptions, handle: Handle) -> None:
-        """`handle` tries again itself what is to be tried again; should it raise, it is called again, ever later."""
+    def __init__(
+        self, bus: Bus, options: ConsumerOptions, handle: Handle, *, together: Together | None = None
+    ) -> None:  # fmt: skip
+        """`handle` tries again itself what is to be tried again; should it raise, it is called again, ever later.
+
+        `together`, with `options.gather`: handles several, and returns those that `handle` is to be called for.
+        """
         self._bus, self._options, self._handle = bus, options, handle
         self._lanes: dict[tuple[Partition, str], Lane] = {}
         #: Tasks of lanes that were closed and have not ended: one of their key waits for them.
@@ -65,6 +88,9 @@ class Consumer:
         self._progress: dict[Partition, Progress] = {}
         self._paused: set[Partition] = set()
         self._slots = asyncio.Semaphore(options.concurrency)
+        self._gathering: LaneGathering | None = None
+        if options.gather is not None and together is not None:
+            self._gathering = LaneGathering(options.gather, self._slots, together)
         self._subscription: Subscription | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -133,7 +159,7 @@ class Consumer:
     async def _turn(self, subscription: Subscription) -> None:
         """Receive once, begin what came, and commit now and then."""
         timeout = PAUSED_SECONDS if self._paused else COMMIT_SECONDS
-        for delivery in await subscription.receive(limit=10 * self._options.concurrency, timeout=timeout):
+        for delivery in await subscription.receive(limit=self._options.at_once, timeout=timeout):
             if not self._stopping:
                 self._put(delivery)
         self._slow_down(subscription)
@@ -148,10 +174,14 @@ class Consumer:
         progress.begin(delivery.offset)
         lane = self._lanes.get((place, key))
         if lane is None:
-            lane = self._lanes[place, key] = Lane(place, key, progress)
-        lane.waiting.append(delivery)
+            lane = self._lanes[place, key] = self._new_lane(place, key, progress)
+        lane.put(delivery)
         if lane.task is None:
             lane.task = asyncio.create_task(self._work(lane), name=f"headrace-lane-{key}")
+
+    def _new_lane(self, place: Partition, key: str, progress: Progress) -> Lane:
+        gathering = self._gathering
+        return Lane(place, key, progress) if gathering is None else BatchLane(place, key, progress, gathering=gathering)
 
     def _lane_key(self, delivery: Delivery) -> str:
         """Return what waits in one line: a key, or a message by itself, which is known again when it comes again."""
@@ -165,7 +195,7 @@ class Consumer:
 
     def _slow_down(self, subscription: Subscription) -> None:
         """Read no further in partitions that are far ahead of their handlers, and in none when it stops."""
-        most = WINDOW * self._options.concurrency
+        most = self._options.window
         full = {
             place
             for place, progress in self._progress.items()

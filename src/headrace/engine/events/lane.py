@@ -34,6 +34,10 @@ class Lane:
     #: Its partition is another member's: nothing of it begins any more, and nothing of it is noted.
     closed: bool = False
 
+    def put(self, delivery: Delivery) -> None:
+        """Let a message wait behind the others."""
+        self.waiting.append(delivery)
+
     async def work(self, handle: Handle, slots: asyncio.Semaphore, before: asyncio.Task[None] | None) -> None:
         """Handle what waits, in order, until there is nothing; `before`: a lane of this key that is still ending."""
         if before is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -34,12 +35,28 @@ class MemoryInbox:
     @atomic
     async def accept(self, consumer: str, message_id: str, effect: Effect) -> bool:
         """Note a message and store its effect, or neither."""
-        if (consumer, message_id) in self._notes:
-            return False
-        for topic in sorted(self._store(effect)):
-            self._notifier.hint(topic)
-        self._notes[consumer, message_id] = self._state.now()
-        return True
+        return not self._accept(consumer, [message_id], effect)
+
+    @atomic
+    async def handled_among(self, consumer: str, message_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of messages that a consumer has handled."""
+        return self._noted(consumer, message_ids)
+
+    @atomic
+    async def accept_batch(self, consumer: str, message_ids: Sequence[str], effect: Effect) -> frozenset[str]:
+        """Note messages and store their effect, or neither."""
+        return self._accept(consumer, message_ids, effect)
+
+    def _noted(self, consumer: str, message_ids: Sequence[str]) -> frozenset[str]:
+        return frozenset(message_id for message_id in message_ids if (consumer, message_id) in self._notes)
+
+    def _accept(self, consumer: str, message_ids: Sequence[str], effect: Effect) -> frozenset[str]:
+        noted = self._noted(consumer, message_ids)
+        if not noted:
+            for topic in sorted(self._store(effect)):
+                self._notifier.hint(topic)
+            self._notes.update(dict.fromkeys(((consumer, one) for one in message_ids), self._state.now()))
+        return noted
 
     def _store(self, effect: Effect) -> set[str]:
         """Store an effect and return the topics of its hints; what cannot be stored is found out before anything is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from itertools import islice
@@ -70,6 +70,34 @@ class PostgresInbox:
             self._notifier.hint(EVENTS)
         return first
 
+    async def handled_among(self, consumer: str, message_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of messages that a consumer has handled; cheap, asked before the work."""
+        kept = {_kept(message_id): message_id for message_id in message_ids}
+        rows = await self._database.fetch("find_all_handled", consumer=consumer, message_ids=list(kept))
+        return frozenset(kept[row["message_id"]] for row in rows)
+
+    async def accept_batch(self, consumer: str, message_ids: Sequence[str], effect: Effect) -> frozenset[str]:
+        """Note that a consumer handled messages, and store their effect, all or nothing; then hint.
+
+        Returns those that had been noted before, and then nothing is stored. Writes are as with `accept`.
+        """
+        # In the order of ids: who notes the same ones waits instead of deadlocking.
+        kept = dict(sorted((_kept(message_id), message_id) for message_id in message_ids))
+
+        async def work(tx: Transaction) -> set[str]:
+            rows = await tx.fetch("note_all_handled", consumer=consumer, message_ids=list(kept))
+            if len(rows) < len(kept):
+                raise _PassedError(_RepeatedError(kept.keys() - {row["message_id"] for row in rows}))
+            return await _store(tx, effect)
+
+        try:
+            topics = await _unchanged(self._database, work)
+        except _RepeatedError as repeated:
+            return frozenset(kept[name] for name in repeated.names)
+        for topic in sorted(topics):
+            self._notifier.hint(topic)
+        return frozenset()
+
     async def prune_inbox(self, *, older_than: timedelta, limit: int, term: LeaderTerm | None = None) -> int:
         """Remove up to `limit` notes that are older."""
         return len(await fetch_under(self._database, term, "prune_inbox", retention=older_than, limit=limit))
@@ -118,6 +146,14 @@ async def _check_open(tx: Transaction, write: Write) -> None:
     except asyncpg.InFailedSQLTransactionError:
         rule = "must do in a savepoint (async with connection.transaction()) what may fail without its raising"
         raise InvalidInputError("write", rule, name) from None
+
+
+class _RepeatedError(Exception):
+    """Messages had been noted before: rolls back the notes of the others."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__("noted before")
+        self.names = frozenset(names)
 
 
 class _PassedError(Exception):
