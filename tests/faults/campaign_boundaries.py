@@ -103,6 +103,7 @@ ROUTES: dict[str, Route] = {
     "ForeignIntake.insert_events_on": Route("emit"),
     "ForeignIntake.insert_jobs_on": Route("foreign"),
     "Inbox.accept": Route("emit"),
+    "Inbox.accept_batch": Route("emit"),
     "Inbox.prune_inbox": Route("emit"),
     "Outbox.hold_events": Route("emit"),
     "Outbox.insert_events": Route("emit"),
@@ -211,7 +212,7 @@ EXEMPT = {
     "ControlStore.queue_states", "Admission.explain_job", "Admission.list_limits", "Admission.list_rates",
     "Limiter.levels", "ForeignIntake.after_commit", "ScheduleStore.due_schedules", "ScheduleStore.list_fires",
     "ScheduleStore.list_schedules", "ScheduleStore.fire_schedule", "move_schedule.sql", "note_fires.sql",
-    "trim_fires.sql", "Inbox.handled", "Outbox.list_events", "Outbox.list_parked", "Outbox.outbox_stats",
+    "trim_fires.sql", "Inbox.handled", "Inbox.handled_among", "Outbox.list_events", "Outbox.list_parked", "Outbox.outbox_stats",
     "Outbox.waiting_events",
 }  # fmt: skip
 #: Model calls and names: no job depends on where their makers die; `test_llm_kills` kills those that make calls, and

@@ -22,7 +22,7 @@ from headrace.engine.outage import Outage
 from headrace.engine.telemetry import Telemetry
 from headrace.model.envelopes import EnvelopeError, decode
 from headrace.model.envelopes.dead_letters import dead_letter
-from headrace.model.errors import BusUnavailableError, StoreUnavailableError
+from headrace.model.errors import BusUnavailableError, InvalidInputError, StoreUnavailableError
 from headrace.model.event import Event
 from headrace.model.inbox import Effect
 from headrace.model.job import JobError
@@ -72,7 +72,8 @@ class AgentRunner:
             handler = None if event is None else self.agent.handler_for(event)
         except Exception as error:  # of the filter: it would say the same again
             message_id = delivery_id(delivery, event, self.agent.id)
-            await self._bury(delivery, message_id, describe(error, with_trace=True), attempts=0)
+            cause = describe(error, with_trace=not isinstance(error, InvalidInputError))
+            await self._bury(delivery, message_id, cause, attempts=0)
             return
         if event is None or handler is None:
             self.telemetry.count("headrace.events.ignore")

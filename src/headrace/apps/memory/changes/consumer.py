@@ -1,0 +1,64 @@
+"""The consumer of changes: it notes whose buffers are to be looked at, and has that done, once however much comes.
+
+Guaranteed: the note of a user, the job of the look and the notes of the events are stored in one transaction; a look
+that begins after it sees the change. It adds nothing to a buffer. Not guaranteed: one look per change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headrace import App, InvalidInputError, Task
+from headrace.apps.memory.changes.reading import TABLE, record_of
+from headrace.apps.memory.changes.trigger import read_query, topic_of
+from headrace.apps.memory.opening import CONSUME, RETRIES
+from headrace.events import Agent, Event, EventsContext, OnError
+
+AGENT = "memory_consumer"
+#: Messages that are handled together, and how long one waits for others while some are being handled.
+BATCH_SIZE, MAX_WAIT = 100, "5s"
+#: What the operations are called in types of events, of those that may bring something into a buffer.
+VERBS = ("Created", "Updated", "Read")
+
+
+def register_consumer(app: App, check: Task[..., Any]) -> Agent:
+    """Register the agent that reads changes of the buffer table, and enqueues `check(user_id)` for who has some.
+
+    Where it reads follows from `[memory] prefix` and `schema`. A change that is wrong is a dead letter at once.
+    """
+    memory = app.settings.memory
+    options = {"topics": (topic_of(memory.schema, memory.prefix),), "retry": RETRIES[CONSUME], "classify": _judge}
+    agent = Agent(app, AGENT, batch_size=BATCH_SIZE, max_wait=MAX_WAIT, **options)  # type: ignore[arg-type]
+    note = read_query("note_pending", memory.schema)
+
+    def is_for_us(event: Event) -> bool:
+        return record_of(event, read_snapshots=memory.read_snapshots) is not None
+
+    async def note_users(connection: Any, users: Sequence[str]) -> None:
+        fresh = [row["user_id"] for row in await connection.fetch(note, users)]
+        if fresh:
+            await check.options(connection=connection).enqueue_many(fresh)
+
+    @agent.on(*(f"{type_name(memory.prefix)}.{TABLE}.{verb}" for verb in VERBS), where=is_for_us)
+    async def consume(events: list[Event], ctx: EventsContext) -> None:
+        # In one order, so that two consumers wait for each other instead of deadlocking.
+        users = sorted({event.payload["after"]["user_id"] for event in events})
+        ctx.in_transaction(note_users, users)
+
+    return agent
+
+
+def _judge(event: Event, error: Exception) -> OnError:
+    """A wrong change stays wrong; anything else may pass."""
+    return OnError.DEAD_LETTER if isinstance(error, InvalidInputError) else OnError.RETRY
+
+
+def type_name(prefix: str) -> str:
+    """Return a prefix of topics as it stands in types of events: letters, digits and _, a letter first.
+
+    >>> type_name("memory"), type_name("eu-1"), type_name("1st")
+    ('memory', 'eu_1', 'X1st')
+    """
+    fit = prefix.replace("-", "_")
+    return (fit if fit[:1].isalpha() else f"X{fit}")[:64]
