@@ -270,6 +270,38 @@ async def test_writes_commit_with_the_note(events: Events, table: str) -> None:
     assert (await numbers(table), again.calls) == ([1, 2], 0)
 
 
+async def test_what_a_write_adds_is_stored_with_it(on: Scenario, events: Events, table: str) -> None:
+    """Jobs for what it found, say; after a failure nothing of it is left in the effect, and it is added anew."""
+    failing = Adds(table, 1, fails=True)
+    effect = Effect([job()], [row(1)], writes=[failing])
+    failing.effect = effect
+    with pytest.raises(OwnError):
+        await events.inbox.accept("agent", "m-1", effect)
+    assert (len(effect.jobs), len(effect.events), effect.signals) == (1, 1, [])
+    failing.fails = False
+    assert await events.inbox.accept_batch("agent", ["m-1"], effect) == frozenset()
+
+    assert len(await on.stores.inspect.list_jobs(limit=ALL)) == 2
+    assert await events.waiting() == [1, "added"]
+    assert await on.stores.signals.read_signal("added") == "1"
+
+
+class Adds:
+    """Writes a number, and adds to its own effect."""
+
+    def __init__(self, table: str, number: int, *, fails: bool) -> None:
+        self.table, self.number, self.fails, self.effect = table, number, fails, Effect()
+
+    async def __call__(self, connection: Any) -> None:
+        """Write within the transaction."""
+        await connection.execute(f"INSERT INTO {self.table} VALUES ($1)", self.number)
+        self.effect.jobs.append(job())
+        self.effect.events.append(row("added"))
+        self.effect.signals.append(("added", "1"))
+        if self.fails:
+            raise OwnError("mine")
+
+
 async def test_writes_commit_with_the_notes_of_all(on: Scenario, events: Events, table: str) -> None:
     """Once, and what one raises leaves nothing."""
     failing = Writes(table, 2, OwnError("mine"))

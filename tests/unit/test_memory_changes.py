@@ -14,7 +14,7 @@ from headrace import InvalidInputError
 from headrace.apps.memory.changes import no_trigger_sql, record_of, topic_of, trigger_sql
 from headrace.apps.memory.changes.consumer import type_name
 from headrace.apps.memory.data.records import Record
-from headrace.model.envelopes import EnvelopeError, decode
+from headrace.model.envelopes import decode
 from headrace.model.envelopes.reading import fit_name
 from headrace.model.event import Event, Message
 from tests.unit.memory_changes import TOPIC, bare, change, cloudevent, row, with_schema
@@ -44,7 +44,7 @@ def test_a_row_that_waits_is_a_record_in_every_form(form: Callable[[dict[str, An
 
 
 def test_the_forms_of_a_change_have_one_id() -> None:
-    """So a connector whose converter is changed repeats nothing; another position, row or operation is another change."""
+    """A connector whose converter is changed repeats nothing; another position, row or operation is another change."""
     same = {decode(form(change(row()))).id for form in FORMS}  # type: ignore[union-attr]
     others = [change(row(), lsn=1_001), change(row(2)), change(row(), op="u")]
     assert len(same) == 1
@@ -87,16 +87,10 @@ def test_a_change_that_is_read_without_saying_so_is_of_a_snapshot() -> None:
     assert read(bare(change(row(), op="c", snapshot=None))) is not None
 
 
-@pytest.mark.parametrize(
-    "value", [None, b"null", b'{"schema": null, "payload": null}'], ids=["none", "null", "payload"]
-)
+@pytest.mark.parametrize("value", [None, b'{"schema": null, "payload": null}'], ids=["none", "payload"])
 def test_tombstones_say_nothing(value: bytes | None) -> None:
     """They follow what was deleted."""
-    if value == b"null":
-        with pytest.raises(EnvelopeError):
-            decode(Message(TOPIC, '{"id": 1}', value))
-    else:
-        assert decode(Message(TOPIC, '{"id": 1}', value)) is None
+    assert decode(Message(TOPIC, '{"id": 1}', value)) is None
 
 
 TIMES = {
@@ -167,7 +161,7 @@ def test_events_of_others_under_our_names_are_wrong(payload: Any, text: str) -> 
         record_of(Event("memory.buffer_zone.Created", "buffer_zone", "1", payload, id="e"), read_snapshots=False)
 
 
-@pytest.mark.parametrize("prefix", ["memory", "eu-1", "1st", "_x", "-", "A" * 63])
+@pytest.mark.parametrize("prefix", ["memory", "eu-1", "1st", "_x", "-", "A" * 64, "7" * 64])
 def test_types_are_named_as_events_of_debezium_are(prefix: str) -> None:
     """So the handlers are found whatever the prefix."""
     assert type_name(prefix) == fit_name(prefix)

@@ -23,3 +23,15 @@ class Effect:
     signals: list[tuple[str, str]] = field(default_factory=list)
     #: The user's own writes, in their order; see `Inbox.writes`.
     writes: list[Write] = field(default_factory=list)
+
+    def split(self, said: tuple[int, int, int]) -> Effect:
+        """Take out and return what was added since so much had been said: by writes, which may run again."""
+        jobs, events, signals = said
+        added = Effect(self.jobs[jobs:], self.events[events:], self.signals[signals:])
+        del self.jobs[jobs:], self.events[events:], self.signals[signals:]
+        return added
+
+    @property
+    def said(self) -> tuple[int, int, int]:
+        """How many jobs, events and signals there are."""
+        return len(self.jobs), len(self.events), len(self.signals)

@@ -26,7 +26,8 @@ class Inbox(Protocol):
         """Note that a consumer handled a message, and store the effect, in one transaction; then hint.
 
         False, and nothing is stored, when it had been noted before. Jobs are inserted as `JobStore.insert_jobs` does,
-        signals sent as `SignalStore.send_signal` does. What a write raises passes through, and nothing is stored.
+        signals sent as `SignalStore.send_signal` does. What a write adds to the effect is stored too. What one raises
+        passes through, and nothing is stored.
         """
         ...
 

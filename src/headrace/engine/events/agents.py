@@ -136,8 +136,9 @@ class AgentContext:
     def in_transaction(self, write: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> None:
         """Let `await write(connection, …)` be called within the transaction, with its asyncpg connection.
 
-        It may be called again when the transaction meets a deadlock. What it raises is an error of the handler. Raises
-        ConfigError where the store is no database.
+        It may be called again when the transaction meets a deadlock. What it says to this context meanwhile, such as
+        `enqueue` for what it found, is stored as well; it must not ask the app, which needs a connection more. What it
+        raises is an error of the handler. Raises ConfigError where the store is no database.
         """
         if not self.can_write:
             raise ConfigError("ctx.in_transaction writes on the connection of a PostgreSQL store; this one has none")

@@ -112,7 +112,17 @@ def _alone(effect: Effect) -> dict[str, list[Any]] | None:
 
 
 async def _store(tx: Transaction, effect: Effect) -> set[str]:
-    """Store an effect and return the topics of its hints."""
+    """Store an effect, then what its writes add to it, and return the topics of the hints."""
+    said = effect.said
+    topics = await _store_said(tx, effect)
+    try:
+        await _write(tx, effect.writes)
+    finally:
+        added = effect.split(said)
+    return topics | await _store_said(tx, added)
+
+
+async def _store_said(tx: Transaction, effect: Effect) -> set[str]:
     if effect.jobs:
         await intake.insert_with(tx, effect.jobs, retrying=False)
     await event_rows.insert_with(tx, effect.events)
@@ -121,7 +131,6 @@ async def _store(tx: Transaction, effect: Effect) -> set[str]:
     for key, payload in sorted(effect.signals):
         [row] = await tx.fetch("send_signal", key=key, payload=payload, head_starts=HEAD_STARTS)
         queues |= set(row["queues"] or ())
-    await _write(tx, effect.writes)
     return {f"queue:{queue}" for queue in queues} | ({EVENTS} if effect.events else set())
 
 

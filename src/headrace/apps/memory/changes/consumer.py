@@ -35,16 +35,15 @@ def register_consumer(app: App, check: Task[..., Any]) -> Agent:
     def is_for_us(event: Event) -> bool:
         return record_of(event, read_snapshots=memory.read_snapshots) is not None
 
-    async def note_users(connection: Any, users: Sequence[str]) -> None:
-        fresh = [row["user_id"] for row in await connection.fetch(note, users)]
-        if fresh:
-            await check.options(connection=connection).enqueue_many(fresh)
+    async def note_users(connection: Any, users: Sequence[str], ctx: EventsContext) -> None:
+        for row in await connection.fetch(note, users):
+            ctx.enqueue(check, row["user_id"])
 
     @agent.on(*(f"{type_name(memory.prefix)}.{TABLE}.{verb}" for verb in VERBS), where=is_for_us)
     async def consume(events: list[Event], ctx: EventsContext) -> None:
         # In one order, so that two consumers wait for each other instead of deadlocking.
         users = sorted({event.payload["after"]["user_id"] for event in events})
-        ctx.in_transaction(note_users, users)
+        ctx.in_transaction(note_users, users, ctx)
 
     return agent
 
