@@ -90,7 +90,7 @@ def test_every_route_is_named_with_its_scope() -> None:
     "row",
     [
         *(
-            "| `{}` | {} | {}, {}, {} | {}, ".format(queue, kind, *opening.SLOTS[queue], opening.RETRIES[queue].max_attempts)
+            f"| `{queue}` | {kind} | {str(opening.SLOTS[queue])[1:-1]} | {opening.RETRIES[queue].max_attempts}, "
             for kind, queue in opening.KINDS.items()
         ),
         f"| id of a user | 1 to {intake.MOST_USER_ID} printable characters",
