@@ -212,8 +212,8 @@ EXEMPT = {
     "ControlStore.queue_states", "Admission.explain_job", "Admission.list_limits", "Admission.list_rates",
     "Limiter.levels", "ForeignIntake.after_commit", "ScheduleStore.due_schedules", "ScheduleStore.list_fires",
     "ScheduleStore.list_schedules", "ScheduleStore.fire_schedule", "move_schedule.sql", "note_fires.sql",
-    "trim_fires.sql", "Inbox.handled", "Inbox.handled_among", "Outbox.list_events", "Outbox.list_parked", "Outbox.outbox_stats",
-    "Outbox.waiting_events",
+    "trim_fires.sql", "Inbox.handled", "Inbox.handled_among", "Outbox.list_events", "Outbox.list_parked",
+    "Outbox.outbox_stats", "Outbox.waiting_events",
 }  # fmt: skip
 #: Model calls and names: no job depends on where their makers die; `test_llm_kills` kills those that make calls, and
 #: `tests/integration/test_dedupe_races.py` loses the answers to claims of names.
