@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn, Protocol
 from uuid import uuid4
 
 from headrace.app import App
@@ -27,9 +27,6 @@ from headrace.model.job import ClaimedJob, Completion, JobState
 from headrace.ports.wire import encode_completion
 from headrace.wiring.farm import compose_farm
 
-if TYPE_CHECKING:
-    from headrace.executors.celery.link import Link
-
 LOG = logging.getLogger("headrace.farm")
 
 #: How often a process looks whether the attempt that it runs still owns its job: a hint says so sooner.
@@ -41,6 +38,35 @@ BEGIN_SECONDS, RECORD_SECONDS = 20.0, 60.0
 #: What a handler needs is fetched within this.
 FETCH_SECONDS = 60.0
 _AGAIN_SECONDS = 0.5
+
+
+class Link(Protocol):
+    """How a process hears from the worker that sent a call, and tells it something. All of it are hints."""
+
+    async def hear_stops(self, on_hint: Callable[[Fence], None]) -> None:
+        """Hear of calls that are to end, until cancelled."""
+        ...
+
+    async def tell_end(self, fence: Fence) -> None:
+        """Tell that a call has ended."""
+        ...
+
+    async def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class NoLink:
+    """A link of a farm that has ways of its own to stop calls, and to bring their ends back."""
+
+    async def hear_stops(self, on_hint: Callable[[Fence], None]) -> None:
+        """Hear nothing."""
+
+    async def tell_end(self, fence: Fence) -> None:
+        """Tell nobody."""
+
+    async def close(self) -> None:
+        """Do nothing."""
 
 
 @dataclass(slots=True)
@@ -85,10 +111,8 @@ class FarmCalls:
 
     async def work(self, fence: Fence) -> None:
         """Run a call if nobody has begun it, and store its end under its fence."""
-        self.ends_at = math.inf
         try:
-            job = await self._begin(fence)
-            completion = None if job is None else await self._run(fence, job)
+            completion = await self.answer(fence)
             if completion is not None:
                 kept = {"attempt": fence.attempt, **json.loads(encode_completion(completion))}
                 await self._store(fence, ENDED, json.dumps(kept), RECORD_SECONDS)
@@ -97,8 +121,28 @@ class FarmCalls:
         except StoreUnavailableError as error:
             LOG.warning("job %s was not begun, its message will be sent again: %s", fence.job, error)
         await self.link.tell_end(fence)
+        await self.end_threads(fence)
+
+    async def answer(self, fence: Fence) -> Completion | None:
+        """Run a call if nobody has begun it; return how it ended, None when nobody waits for that.
+
+        Raises FenceLostError, and StoreUnavailableError when it was not begun.
+        """
+        self.ends_at = math.inf
+        job = await self._begin(fence)
+        return None if job is None else await self._run(fence, job)
+
+    async def end_threads(self, fence: Fence) -> None:
+        """End the process where the handler of a call goes on in its thread: nothing can stop that."""
         if await self._thread_stays():
             end_process(f"the handler of job {fence.job} goes on in its thread")
+
+    def stop(self) -> bool:
+        """End the call that runs, if one does: nothing is written for it. Return whether there was one."""
+        if self._running is None:
+            return False
+        self._stop(self._running[1])
+        return True
 
     async def _begin(self, fence: Fence) -> ClaimedJob | None:
         """Return the job if this process begins the call; a second message, or an old one, finds that it does not."""
