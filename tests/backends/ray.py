@@ -109,8 +109,13 @@ class RayCluster:
         subprocess.run(self.command("kill", "-9", *map(str, pids)), check=True)
 
     def kill_node(self, address: str) -> None:
-        """End a node with all its processes."""
-        self.kill(self.pids(f"raylet/raylet.*--node_ip_address={address} "))
+        """End a node: its processes end with the first one."""
+        self.kill(self.pids(_raylet(address)))
+        wait_until_sync(lambda: not self.lives(address))
+
+    def lives(self, address: str) -> bool:
+        """Whether a node is there."""
+        return bool(self.pids(_raylet(address)))
 
     def remove(self) -> None:
         """End everything in there, and remove its files."""
@@ -119,6 +124,10 @@ class RayCluster:
                 os.kill(self._inner, signal.SIGKILL)
         wait_until_sync(lambda: not Path(f"/proc/{self._inner}").exists())
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _raylet(address: str) -> str:
+    return f"raylet/raylet.*--node_ip_address={address} "
 
 
 def _clean() -> dict[str, str]:
