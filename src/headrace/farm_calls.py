@@ -114,14 +114,19 @@ class FarmCalls:
         try:
             completion = await self.answer(fence)
             if completion is not None:
-                kept = {"attempt": fence.attempt, **json.loads(encode_completion(completion))}
-                await self._store(fence, ENDED, json.dumps(kept), RECORD_SECONDS)
+                await self.keep_end(fence, completion)
         except FenceLostError:
             LOG.info("attempt %d of job %s does not own it any more", fence.attempt, fence.job)
         except StoreUnavailableError as error:
             LOG.warning("job %s was not begun, its message will be sent again: %s", fence.job, error)
         await self.link.tell_end(fence)
-        await self.end_threads(fence)
+        if await self.thread_stays():
+            end_process(f"the handler of job {fence.job} goes on in its thread")
+
+    async def keep_end(self, fence: Fence, completion: Completion) -> None:
+        """Store how a call ended, under its fence. Raises FenceLostError."""
+        kept = {"attempt": fence.attempt, **json.loads(encode_completion(completion))}
+        await self._store(fence, ENDED, json.dumps(kept), RECORD_SECONDS)
 
     async def answer(self, fence: Fence) -> Completion | None:
         """Run a call if nobody has begun it; return how it ended, None when nobody waits for that.
@@ -131,11 +136,6 @@ class FarmCalls:
         self.ends_at = math.inf
         job = await self._begin(fence)
         return None if job is None else await self._run(fence, job)
-
-    async def end_threads(self, fence: Fence) -> None:
-        """End the process where the handler of a call goes on in its thread: nothing can stop that."""
-        if await self._thread_stays():
-            end_process(f"the handler of job {fence.job} goes on in its thread")
 
     def stop(self) -> bool:
         """End the call that runs, if one does: nothing is written for it. Return whether there was one."""
@@ -247,7 +247,7 @@ class FarmCalls:
         self.ends_at = min(self.ends_at, time.monotonic() + STUBBORN_SECONDS)
         attempt.stop(StopReason.LEASE_LOST)
 
-    async def _thread_stays(self) -> bool:
+    async def thread_stays(self) -> bool:
         """Whether the handler goes on in its thread, which nothing can stop."""
         deadline = time.monotonic() + STUBBORN_SECONDS
         while self._apps.threads_busy and time.monotonic() < deadline:  # noqa: ASYNC110 - a thread sets no event

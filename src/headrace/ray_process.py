@@ -13,13 +13,14 @@ import logging
 import os
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from headrace.app import App
 from headrace.child import load_module, load_named
-from headrace.farm_calls import FarmCalls, NoLink, end_process
+from headrace.farm_calls import STUBBORN_SECONDS, FarmCalls, NoLink, end_process
 from headrace.model.errors import FenceLostError, HeadraceError, StoreUnavailableError
 from headrace.model.farm import Fence
 from headrace.model.luggage import Luggage
@@ -38,42 +39,40 @@ def work(luggage: str, word: str, node: str) -> bytes:
     """Run the call of a word, and return how it ended as JSON: a completion, that it was not begun, or nothing."""
     fence = Fence.parse(word)
     try:
-        _PROCESS.open(luggage, node)
+        calls = _PROCESS.open(luggage, node)
     except Exception as error:
         LOG.exception("the app cannot be opened")
         return _not_begun(f"the app cannot be opened there: {_words(error)}")
-    return _PROCESS.work(fence)
+    return _PROCESS.work(calls, fence)
 
 
 @dataclass(slots=True)
 class RayProcess:
     """This process."""
 
-    _calls: FarmCalls | None = None
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+    _opening: Future[FarmCalls] | None = None
     _failed_at: float = float("-inf")
+    #: What works on the call that runs.
+    _task: asyncio.Task[Any] | None = None
 
-    def open(self, luggage: str, node: str) -> None:
-        """Open the app, the first time. Raises what keeps it from that, which is no job's fault."""
-        if self._calls is not None:
-            return
-        pause = self._failed_at + OPEN_AGAIN_SECONDS - time.monotonic()
-        if pause > 0:
-            threading.Event().wait(pause)
-        try:
-            self._calls = self._opened(Luggage.parse(luggage), node)
-        except BaseException:
+    def open(self, luggage: str, node: str) -> FarmCalls:
+        """Return the open app; the first time it is opened. Raises what keeps it from that, which is no job's fault."""
+        if self._opening is None:
+            pause = self._failed_at + OPEN_AGAIN_SECONDS - time.monotonic()
+            if pause > 0:
+                threading.Event().wait(pause)
             self._failed_at = time.monotonic()
+            app = _load(Luggage.parse(luggage))
+            if not self._loop.is_running():
+                threading.Thread(target=self._serve, name="headrace-ray", daemon=True).start()
+            calls = FarmCalls(app, node, NoLink())
+            self._opening = asyncio.run_coroutine_threadsafe(_open(calls), self._loop)
+        try:
+            return self._opening.result()
+        except Exception:
+            self._opening, self._failed_at = None, time.monotonic()
             raise
-
-    def _opened(self, luggage: Luggage, node: str) -> FarmCalls:
-        _unpack(luggage)
-        app: App = load_named(luggage.app)
-        for module in luggage.modules:
-            load_module(module)
-        if not self._loop.is_running():
-            threading.Thread(target=self._serve, name="headrace-ray", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(_open(FarmCalls(app, node, NoLink())), self._loop).result()
 
     def _serve(self) -> None:
         try:
@@ -82,28 +81,45 @@ class RayProcess:
             # By KeyboardInterrupt or SystemExit out of a task.
             end_process("its event loop has ended")
 
-    def work(self, fence: Fence) -> bytes:
-        """Run a call to its end."""
-        assert self._calls is not None
-        working = asyncio.run_coroutine_threadsafe(_answer(self._calls, fence), self._loop)
+    def work(self, calls: FarmCalls, fence: Fence) -> bytes:
+        """Run a call to its end. KeyboardInterrupt is Ray's way to say that nobody waits for it any more."""
+        working = asyncio.run_coroutine_threadsafe(self._answer(calls, fence), self._loop)
         while not working.done():
             try:
-                self._wait(working)
+                with contextlib.suppress(TimeoutError, CancelledError):
+                    working.exception(timeout=_WATCH_SECONDS)
+                if not working.done() and calls.overdue:
+                    end_process(f"job {fence.job} heeds neither its timeout nor its end")
             except KeyboardInterrupt:
-                # By Ray: nobody waits for this call any more.
-                if not self._calls.stop():
-                    working.cancel()
-            if not working.done() and self._calls.overdue:
-                end_process(f"job {fence.job} heeds neither its timeout nor its end")
+                # Also where the loop is blocked by what is to stop.
+                calls.ends_at = min(calls.ends_at, time.monotonic() + STUBBORN_SECONDS)
+                self._loop.call_soon_threadsafe(self._stop, calls)
         if working.cancelled():
             return _STOPPED
         if (error := working.exception()) is not None:
             end_process(f"job {fence.job} can be neither begun nor ended: {error!r}")
         return working.result()
 
-    def _wait(self, working: Future[bytes]) -> None:
-        with contextlib.suppress(TimeoutError):
-            working.exception(timeout=_WATCH_SECONDS)
+    def _stop(self, calls: FarmCalls) -> None:
+        if not calls.stop() and self._task is not None:
+            self._task.cancel()
+
+    async def _answer(self, calls: FarmCalls, fence: Fence) -> bytes:
+        self._task = asyncio.current_task()
+        try:
+            completion = await calls.answer(fence)
+            if await calls.thread_stays():
+                # The process ends before Ray has its answer: that is found in the store.
+                if completion is not None:
+                    await calls.keep_end(fence, completion)
+                end_process(f"the handler of job {fence.job} goes on in its thread")
+        except FenceLostError:
+            return _STOPPED
+        except StoreUnavailableError as error:
+            return _not_begun(_words(error))
+        finally:
+            self._task = None
+        return _STOPPED if completion is None else encode_completion(completion)
 
 
 async def _open(calls: FarmCalls) -> FarmCalls:
@@ -115,15 +131,13 @@ async def _open(calls: FarmCalls) -> FarmCalls:
     return calls
 
 
-async def _answer(calls: FarmCalls, fence: Fence) -> bytes:
-    try:
-        completion = await calls.answer(fence)
-    except FenceLostError:
-        return _STOPPED
-    except StoreUnavailableError as error:
-        return _not_begun(_words(error))
-    await calls.end_threads(fence)
-    return _STOPPED if completion is None else encode_completion(completion)
+def _load(luggage: Luggage) -> App:
+    """Import the app, with the folder and the settings of the worker."""
+    _unpack(luggage)
+    app: App = load_named(luggage.app)
+    for module in luggage.modules:
+        load_module(module)
+    return app
 
 
 def _unpack(luggage: Luggage) -> None:

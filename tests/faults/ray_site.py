@@ -64,6 +64,15 @@ class RaySite(Farm):
         return process
 
 
+    def run(self, *words: str, folder: Path = ROOT) -> str:
+        """Run a command of Headrace on the first node to its end, and return what it wrote; doctor may exit with 1."""
+        assert self.cluster is not None
+        command = self.cluster.command(sys.executable, "-m", "headrace", *words, folder=folder)
+        environ = {**os.environ, **self.environment}
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout + done.stderr
+
+
 @asynccontextmanager
 async def ray_site_on(
     cluster: RayCluster, root: Path, monkeypatch: pytest.MonkeyPatch, config: str = ""

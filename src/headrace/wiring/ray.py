@@ -123,6 +123,13 @@ async def ray_nodes(settings: Settings) -> Collection[Node]:
         ) from None
 
 
+def needs_in_words(settings: Settings, queue: str) -> str:
+    """Return what a job of a queue takes, in words."""
+    from headrace.executors.ray.fitting import in_words
+
+    return in_words(settings.ray.amounts(queue))
+
+
 def unfit_queues(settings: Settings, nodes: Collection[Node], queues: Collection[str]) -> list[str]:
     """Return those queues on Ray for whose jobs no node is large enough."""
     from headrace.executors.ray.fitting import capacity, wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -20,8 +21,9 @@ from headrace.executors.ray.signing import Signer
 from headrace.executors.ray.site import RaySite
 from headrace.executors.ray.wanting import Wants
 from headrace.executors.ray.watch import Watch
-from headrace.model.errors import ExecutorLostError, HeadraceError
+from headrace.model.errors import ExecutorLostError, HeadraceError, StoreUnavailableError
 from headrace.model.farm import Fence
+from headrace.model.job import Completion
 from headrace.ports.executor import Call
 from headrace.ports.job_store import JobStore
 from headrace.ports.wire import decode_completion
@@ -85,7 +87,7 @@ class RayExecutor:
         try:
             ending = await out.ended
             if isinstance(ending, BaseException):
-                raise await self._explained(parts, out, ending)
+                return await self._explained(parts, out, ending)
             return await self._answer(parts, ending)
         except asyncio.CancelledError:
             parts.watch.stop(out)
@@ -122,18 +124,22 @@ class RayExecutor:
         await asyncio.sleep(STOPPED_SECONDS)
         raise ExecutorLostError("the attempt does not own its job any more", begun=True)
 
-    async def _explained(self, parts: _Parts, out: Out, error: BaseException) -> BaseException:
-        """Return what is to be said of a call that gave no answer."""
+    async def _explained(self, parts: _Parts, out: Out, error: BaseException) -> Completion:
+        """Return how a call ended that gave no answer, where that was kept. Raises what is to be said of it if not."""
         if isinstance(error, HeadraceError):
-            return error
+            raise error
         fate, why = fate_of(error)
         if fate is Fate.CRASHED:
-            return await self._signer.crashed(out.fence, why)
+            # A store that is away has the time of its own lease to come back.
+            with contextlib.suppress(StoreUnavailableError):
+                if (completion := await self._signer.end(out.fence)) is not None:
+                    return completion
+            raise await self._signer.crashed(out.fence, why)
         if fate is Fate.UNFIT:
             parts.sight.rest()
         elif parts.sight.here and parts.sight.here in str(error):
             parts.sight.lose("the node of this worker is gone")
-        return await self._signer.lost(out.fence, why)
+        raise await self._signer.lost(out.fence, why)
 
     def _open(self) -> _Parts:
         if self._parts is None:

@@ -33,6 +33,15 @@ def wanted(need: Amounts, nodes: Iterable[Node]) -> dict[str, float]:
     return {name: amount for name, amount in need.items() if name != "GPU" or gpus}
 
 
+def in_words(need: Amounts) -> str:
+    """Return a need in words.
+
+    >>> in_words({"CPU": 1.0, "ssd": 0.5})
+    '1 CPU, 0.5 ssd'
+    """
+    return ", ".join(f"{amount:g} {name}" for name, amount in need.items())
+
+
 def fits(need: Amounts, left: Amounts) -> int:
     """Return how often a need fits into what is left.
 

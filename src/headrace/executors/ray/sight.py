@@ -11,7 +11,7 @@ from typing import Any
 from headrace.daemon_threads import DaemonThreads
 from headrace.executors.ray.book import Book
 from headrace.executors.ray.cluster import Cluster
-from headrace.executors.ray.fitting import Amounts, Node, capacity, room, wanted
+from headrace.executors.ray.fitting import Amounts, Node, capacity, in_words, room, wanted
 
 LOG = logging.getLogger("headrace.ray")
 
@@ -106,15 +106,6 @@ class Sight:
         if not self._said:
             self._said = True
             LOG.warning("the Ray cluster does not answer, no job is sent to it: %s", first_line(error))
-
-
-def in_words(need: Amounts) -> str:
-    """Return a need in words.
-
-    >>> in_words({"CPU": 1.0, "ssd": 0.5})
-    '1 CPU, 0.5 ssd'
-    """
-    return ", ".join(f"{amount:g} {name}" for name, amount in need.items())
 
 
 def first_line(error: BaseException) -> str:

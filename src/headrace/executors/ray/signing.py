@@ -6,8 +6,10 @@ from collections.abc import Collection
 from uuid import UUID, uuid4
 
 from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, FenceLostError, StoreUnavailableError
-from headrace.model.farm import BEGUN, Begun, Fence, of_attempt
+from headrace.model.farm import BEGUN, ENDED, Begun, Fence, of_attempt
+from headrace.model.job import Completion
 from headrace.ports.job_store import JobStore
+from headrace.ports.wire import decode_completion
 
 
 class Signer:
@@ -16,6 +18,12 @@ class Signer:
     def __init__(self, jobs: JobStore) -> None:
         self._jobs = jobs
         self._id = uuid4().hex
+
+    async def end(self, fence: Fence) -> Completion | None:
+        """Return the end of a call whose process had to die before it could answer; None: it kept none."""
+        stored = await self._jobs.read_steps([(fence.job, ENDED)])
+        kept = of_attempt(stored.get((fence.job, ENDED)), fence.attempt)
+        return None if kept is None else decode_completion(kept["completion"])
 
     async def lost(self, fence: Fence, why: str) -> ExecutorLostError:
         """Return the error of a call that was lost; who began it first is found, or nobody can any more."""
