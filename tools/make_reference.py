@@ -22,6 +22,7 @@ from headrace import settings
 from headrace.cli.exits import Exit
 from headrace.cli.root import cli
 from headrace.flow_settings import CredentialSettings
+from headrace.ray_settings import RayResources
 from headrace.model.durations import format_duration
 from headrace.model.expressions.functions.listing import Function, Table
 from headrace.model.expressions.functions.table import TABLES
@@ -89,6 +90,7 @@ def configuration() -> str:
         if dataclasses.is_dataclass(section):
             parts += tables(item.name, section)
     parts.append(named_table(settings.QueueTable()))
+    parts.append(named_table(RayResources()))
     parts += [VARS, named_table(CredentialSettings())]
     parts.append(MODELS)
     return "\n".join(parts)

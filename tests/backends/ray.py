@@ -1,4 +1,4 @@
-"""A Ray cluster for tests, in namespaces of its own: it has a loopback and nothing else, and ends with its first process.
+"""A Ray cluster for tests, in namespaces of its own: they have a loopback alone, and end with their first process.
 
 Ray takes the address of the host for its own unless there is only a loopback, so nothing of it is to be seen outside.
 What runs there reaches PostgreSQL by the file of its socket.
@@ -24,7 +24,7 @@ from tests.waiting import wait_until_sync
 PORT = 26379
 #: The least that Ray takes.
 _STORE_BYTES = 80_000_000
-_RAY = str(Path(sys.executable).with_name("ray"))
+RAY = str(Path(sys.executable).with_name("ray"))
 
 
 @cache
@@ -95,7 +95,7 @@ class RayCluster:
             "--head", "--port", str(PORT), "--include-dashboard=false", "--temp-dir", str(self.root / "r"),
         ]  # fmt: skip
         self.run(
-            _RAY, "start", *role, "--node-ip-address", address, "--num-cpus", str(cpus),
+            RAY, "start", *role, "--node-ip-address", address, "--num-cpus", str(cpus),
             "--object-store-memory", str(_STORE_BYTES), "--disable-usage-stats", *options,
         )  # fmt: skip
         self.nodes.append(address)

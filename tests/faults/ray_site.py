@@ -63,7 +63,6 @@ class RaySite(Farm):
         self.processes.append(process)
         return process
 
-
     def run(self, *words: str, folder: Path = ROOT) -> str:
         """Run a command of Headrace on the first node to its end, and return what it wrote; doctor may exit with 1."""
         assert self.cluster is not None

@@ -132,3 +132,51 @@ async def test_a_job_that_kills_its_processes_is_a_poison(site: RaySite) -> None
         view = await view_of(app, job)
         assert (view.crashes, view.failures, view.attempt) == (4, 0, 5)
     assert site.counts("run") == {1: 3, 2: 1}
+
+
+@pytest.mark.slow
+async def test_the_whole_cluster_goes_away_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every process of Ray is killed: the worker stays or is started again, and the job runs on the new cluster."""
+    cluster = RayCluster()
+    try:
+        cluster.begin()
+        cluster.start_node(cpus=1)
+        async with ray_site_on(cluster, tmp_path, monkeypatch) as site, app:
+            worker = site.start_worker()
+            job = await paid_then.enqueue(1, "gate")
+            await wait_until(lambda: site.effects("hold"))
+            cluster.kill_node(cluster.nodes[0])
+            cluster.kill(cluster.pids("gcs_server"))
+            cluster.nodes.clear()
+            cluster.start_node(cpus=1)
+            await wait_until(lambda: len(site.effects("hold")) == 2 or worker.poll() is not None, 9 * TAKEOVER)
+            if worker.poll() is not None:
+                site.start_worker()
+            await wait_until(lambda: len(site.effects("hold")) == 2, 2 * TAKEOVER)
+            site.open("gate")
+            view = await until_final(app, job)
+            assert (view.state, view.failures) == (JobState.SUCCEEDED, 0)
+        assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
+    finally:
+        cluster.remove()
+
+
+@pytest.mark.slow
+async def test_the_node_of_the_worker_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker connects by way of another node of its machine; what it had sent is lost, uncharged, and runs again."""
+    cluster = RayCluster()
+    try:
+        cluster.begin()
+        cluster.start_node(cpus=1)
+        async with ray_site_on(cluster, tmp_path, monkeypatch) as site, app:
+            worker = site.start_worker()
+            job = await paid_then.enqueue(1, "gate")
+            await wait_until(lambda: site.effects("hold"))
+            cluster.start_node(cpus=1)
+            cluster.kill_node(cluster.nodes[0])
+            await wait_until(lambda: len(site.effects("hold")) == 2, 3 * TAKEOVER)
+            site.open("gate")
+            view = await until_final(app, job)
+            assert (view.state, view.failures, view.crashes, worker.poll()) == (JobState.SUCCEEDED, 0, 0, None)
+    finally:
+        cluster.remove()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from headrace.model.errors import JobFailedError
 from headrace.model.job import JobState
-from tests.backends.ray import RayCluster, why_not
+from tests.backends.ray import RAY, RayCluster, why_not
 from tests.faults.farm_tasks import (
     app,
     effect,
@@ -211,3 +212,24 @@ async def test_code_reaches_the_nodes(site: RaySite, tmp_path: Path) -> None:
     enqueued = site.run("enqueue", "shop:app", "where", "{}", "--wait", folder=folder)
     assert "/runtime_resources/working_dir_files/" in enqueued, site.logs()
     assert str(folder) not in enqueued
+
+
+WANTS = """
+import sys
+from headrace.executors.ray.cluster import Cluster, peek
+from headrace.executors.ray.site import RaySite
+cluster = Cluster(RaySite(sys.argv[1], "headrace", {}, "", ""))
+cluster.connect()
+cluster.want([{"CPU": 1.0}] * 5)
+[node] = cluster.look()
+assert [node] == peek(sys.argv[1]), node
+print(node.total["CPU"])
+cluster.disconnect()
+"""
+
+
+async def test_what_is_wanted_reaches_the_autoscaler(cluster: RayCluster) -> None:
+    """And what one sees who is no driver is what a driver sees."""
+    environ = {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    assert cluster.run(sys.executable, "-c", WANTS, cluster.address, environ=environ).strip() == "2.0"
+    await wait_until(lambda: "{'CPU': 1.0}: 5 from request_resources()" in cluster.run(RAY, "status"))

@@ -1,4 +1,4 @@
-"""From settings to farms, and to that of Celery: what sends jobs to it, what its processes work with, and who is alive there."""
+"""From settings to farms, and what there is to one of Celery: its connections, its workers, who is alive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MODULES = ("celery", "redis")
 
 
 def make_farm(app: App, settings: Settings, jobs: JobStore) -> Farm | None:
-    """Return what runs jobs on the farms that the settings name; None where no queue runs on one. Raises ConfigError."""
+    """Return what runs jobs on farms as the settings say; None where no queue runs on one. Raises ConfigError."""
     named = set(settings.executors.values())
     farms = [_make_celery_farm(settings, app.registry, jobs)] if CELERY in named else []
     if RAY in named:

@@ -135,6 +135,4 @@ def unfit_queues(settings: Settings, nodes: Collection[Node], queues: Collection
     from headrace.executors.ray.fitting import capacity, wanted
 
     found = [queue for queue in queues if settings.executor_of(queue) == RAY]
-    return sorted(
-        queue for queue in found if not capacity(wanted(settings.ray.amounts(queue), nodes), list(nodes))
-    )
+    return sorted(queue for queue in found if not capacity(wanted(settings.ray.amounts(queue), nodes), list(nodes)))

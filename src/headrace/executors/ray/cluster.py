@@ -78,11 +78,8 @@ class Cluster:
 def nodes_of(state: Any) -> list[Node]:
     """Return the nodes that the head node takes for alive."""
     free: Mapping[str, Amounts] = state.available_resources_per_node()
-    return [
-        Node(one["NodeID"], f"{one['NodeManagerAddress']}:{one['NodeManagerPort']}", one["Resources"], free[one["NodeID"]])
-        for one in state.node_table()
-        if one["Alive"] and one["NodeID"] in free
-    ]
+    alive = {one["NodeID"]: one["Resources"] for one in state.node_table() if one["Alive"]}
+    return [Node(name, total, free[name]) for name, total in alive.items() if name in free]
 
 
 def peek(address: str) -> list[Node]:

@@ -18,7 +18,6 @@ class Node:
     """A node that lives: what it has, and how much of that nobody uses."""
 
     id: str
-    address: str
     total: Amounts
     free: Amounts
 
@@ -26,7 +25,7 @@ class Node:
 def wanted(need: Amounts, nodes: Iterable[Node]) -> dict[str, float]:
     """Return what is asked for a job: shares of GPUs only where some node has one.
 
-    >>> wanted({"CPU": 1.0, "GPU": 0.5}, [Node("a", "", {"CPU": 4.0}, {})])
+    >>> wanted({"CPU": 1.0, "GPU": 0.5}, [Node("a", {"CPU": 4.0}, {})])
     {'CPU': 1.0}
     """
     gpus = any(node.total.get("GPU", 0.0) > 0 for node in nodes)
@@ -55,19 +54,21 @@ def fits(need: Amounts, left: Amounts) -> int:
 def capacity(need: Amounts, nodes: Sequence[Node]) -> int:
     """Return how many jobs the nodes could run at once if nobody else used them.
 
-    >>> capacity({"CPU": 3.0}, [Node(name, "", {"CPU": 4.0}, {}) for name in "ab"])
+    >>> capacity({"CPU": 3.0}, [Node(name, {"CPU": 4.0}, {}) for name in "ab"])
     2
     """
     return sum(fits(need, node.total) for node in nodes)
 
 
-def room(queue: str, needs: Mapping[str, Amounts], nodes: Sequence[Node], mine: Counter[str], peak: Counter[str]) -> int:
+def room(
+    queue: str, needs: Mapping[str, Amounts], nodes: Sequence[Node], mine: Counter[str], peak: Counter[str]
+) -> int:
     """Return how many more jobs of a queue fit beside `mine`, by queue, and what others use.
 
     What others use is what is used beyond `peak`: the most that was ours, by queue, around the time of the last look,
     which may or may not have seen all of it.
 
-    >>> nodes = [Node("a", "", {"CPU": 4.0}, {"CPU": 1.0}), Node("b", "", {"CPU": 4.0}, {"CPU": 4.0})]
+    >>> nodes = [Node("a", {"CPU": 4.0}, {"CPU": 1.0}), Node("b", {"CPU": 4.0}, {"CPU": 4.0})]
     >>> needs = {"llm": {"CPU": 1.0}, "big": {"CPU": 4.0}}
     >>> room("llm", needs, nodes, Counter(llm=2), Counter(llm=2)), room("big", needs, nodes, Counter(), Counter())
     (5, 1)
