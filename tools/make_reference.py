@@ -22,12 +22,12 @@ from headrace import settings
 from headrace.cli.exits import Exit
 from headrace.cli.root import cli
 from headrace.flow_settings import CredentialSettings
-from headrace.ray_settings import RayResources
 from headrace.model.durations import format_duration
 from headrace.model.expressions.functions.listing import Function, Table
 from headrace.model.expressions.functions.table import TABLES
 from headrace.nodes.base import NodeType, Shape
 from headrace.nodes.registry import MODULES, all_types
+from headrace.ray_settings import RayResources
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Written by `make reference`; change the source instead. -->\n"

@@ -83,7 +83,7 @@ class RayCluster:
         """Run a command in there to its end, and return what it wrote."""
         done = subprocess.run(
             self.command(*words), env={**_clean(), **self.environment, **(environ or {})}, cwd=self.root,
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=150, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -61,9 +61,9 @@ async def site(
         yield site
 
 
-async def test_jobs_end_there_as_they_do_here(site: RaySite) -> None:
+async def test_jobs_end_there_as_they_do_here(site: RaySite, cluster: RayCluster) -> None:
     """Results, outcomes, retries, steps, parking and events are those of any executor; a local queue stays local."""
-    site.start_worker()
+    worker = site.start_worker()
     async with app:
         assert await (await effect.enqueue(4)).result(40) == 8
         [line] = site.effects("run")
@@ -90,6 +90,9 @@ async def test_jobs_end_there_as_they_do_here(site: RaySite) -> None:
         batch = await app.submit(effect, range(100, 160))
         assert sorted([item.result async for item in batch.results()]) == [2 * number for number in range(100, 160)]
     assert set(site.counts("run").values()) == {1}
+    cluster.run("kill", "-TERM", *map(str, cluster.pids("headrace worker")))
+    await wait_until(lambda: worker.poll() is not None)
+    assert worker.returncode == 0
 
 
 async def test_large_values_and_files_go_by_reference(site: RaySite) -> None:

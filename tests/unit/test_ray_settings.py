@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from ray._private import services
 
 from headrace import App
+from headrace.cli.farm_checks import farm_findings
+from headrace.cli.finding import Status
 from headrace.model.errors import ConfigError
 from headrace.model.luggage import Luggage
 from headrace.ports.executor import Farm
@@ -185,3 +188,14 @@ def test_ray_is_imported_only_where_a_queue_runs_there() -> None:
 def test_amounts_of_nothing_are_not_asked() -> None:
     """A GPU of zero, or memory of none, is no resource."""
     assert RayResources().amounts() == {"CPU": 1.0}
+
+
+async def test_a_cluster_that_is_away_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`headrace doctor` says so within moments; without a queue that runs there it says nothing."""
+    # Which puts another address of this machine in the place of the loopback.
+    monkeypatch.setattr(services, "canonicalize_bootstrap_address", lambda address: address)
+    away = settings('[worker]\nexecutor = "ray"\n[ray]\naddress = "127.0.0.1:1"', tmp_path, **STORE)
+    [found] = await farm_findings(None, away)  # type: ignore[arg-type]
+    assert (found.status, found.check) == (Status.FAIL, "ray")
+    assert "no job of a Ray queue starts: the Ray cluster does not answer (ConnectionRefusedError)" in found.message
+    assert await farm_findings(None, Settings()) == []  # type: ignore[arg-type]

@@ -283,7 +283,7 @@ class BusUnavailableError(HeadraceError):
 
 
 class BrokerUnavailableError(HeadraceError):
-    """The broker of a Celery farm, or a Ray cluster, cannot be reached. Check `[celery]` or `[ray]`, and that it runs."""
+    """The broker of a Celery farm, or a Ray cluster, does not answer. Check `[celery]` or `[ray]`, and that it runs."""
 
     transient = True
     code = "broker_unavailable"

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.daemon_threads import DaemonThreads
 from headrace.engine.registry import Registry
 from headrace.model.errors import BrokerUnavailableError, ConfigError
 from headrace.model.luggage import Luggage
@@ -114,13 +115,17 @@ async def ray_nodes(settings: Settings) -> Collection[Node]:
     check_site(settings)
     from headrace.executors.ray.cluster import peek
 
+    threads = DaemonThreads()
     try:
         async with asyncio.timeout(_PEEK_SECONDS):
-            return await asyncio.to_thread(peek, settings.ray.address)
+            nodes: list[Node] = await threads.run(lambda: peek(settings.ray.address))
+            return nodes
     except Exception as error:
         raise BrokerUnavailableError(
             f"the Ray cluster does not answer ({type(error).__name__}); check [ray] address, and that it runs"
         ) from None
+    finally:
+        threads.end()
 
 
 def needs_in_words(settings: Settings, queue: str) -> str:

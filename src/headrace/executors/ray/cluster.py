@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -22,6 +23,8 @@ from ray.autoscaler.sdk import request_resources
 
 from headrace.executors.ray.remote import call
 
+#: A head node that does not take a connection for so long is away.
+REACH_SECONDS = 3.0
 #: Ray's names of what is asked by arguments of their own.
 _ARGUMENTS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 
@@ -40,6 +43,7 @@ class Cluster:
     def connect(self) -> None:
         """Connect, which takes a second or more. Raises what Ray does."""
         if not ray.is_initialized():
+            reach(self._site.address)
             ray.init(
                 address=self._site.address, namespace=self._site.namespace, log_to_driver=False,
                 configure_logging=False, runtime_env=dict(self._site.runtime_env) or None,
@@ -82,14 +86,22 @@ def nodes_of(state: Any) -> list[Node]:
     return [Node(name, total, free[name]) for name, total in alive.items() if name in free]
 
 
-def peek(address: str) -> list[Node]:
-    """Return the nodes of a cluster for one who runs nothing there, and so need not connect as a driver.
-
-    Raises ConnectionError where none is found, or what Ray raises.
-    """
+def reach(address: str) -> str:
+    """Return the address of the head node, which listens there. Raises OSError where it does not: Ray asks for long."""
     found = services.canonicalize_bootstrap_address(address)
     if found is None:
         raise ConnectionError("this machine is a node of no Ray cluster that runs")
+    host, _, port = found.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
+    return str(found)
+
+
+def peek(address: str) -> list[Node]:
+    """Return the nodes of a cluster for one who runs nothing there, and so need not connect as a driver.
+
+    Raises OSError where none is found, or what Ray raises.
+    """
+    found = reach(address)
     state: Any = GlobalState()  # type: ignore[no-untyped-call]
     state._initialize_global_state(
         GcsClientOptions.create(found, None, allow_cluster_id_nil=True, fetch_cluster_id_if_nil=True)

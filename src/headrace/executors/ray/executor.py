@@ -33,6 +33,8 @@ LOG = logging.getLogger("headrace.ray")
 #: A call that was stopped there, since its attempt does not own its job or is to be cancelled, is so long no matter
 #: of this worker's: it hears of that by itself.
 STOPPED_SECONDS = 15.0
+#: A cluster that is away must not keep a worker from its end.
+LEAVE_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -160,5 +162,7 @@ class RayExecutor:
         for task in parts.tasks:
             task.cancel()
         await asyncio.gather(*parts.tasks, return_exceptions=True)
-        await self._threads.run(parts.cluster.disconnect)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self._threads.run(parts.cluster.disconnect)
         self._threads.end()
