@@ -68,6 +68,9 @@ def farm_of(app: App) -> Farm | None:
 def test_every_key_is_read(tmp_path: Path) -> None:
     """From the file, and, but for tables of queues, from the environment, which wins."""
     ray = settings(WHOLE, tmp_path, HEADRACE_RAY_ADDRESS="auto", HEADRACE_RAY_ENV_VARS="A, B").ray
+    environ = {"HEADRACE_RAY_PIP": "a,b", "HEADRACE_RAY_PY_MODULES": "c", "HEADRACE_RAY_WORKING_DIR": "d"}
+    other = settings(WHOLE, tmp_path, **environ).ray
+    assert (other.pip, other.py_modules, other.working_dir) == (("a", "b"), ("c",), "d")
     assert (ray.address, ray.namespace, ray.working_dir, ray.py_modules) == ("auto", "shop", ".", (".",))
     assert (ray.pip, ray.env_vars) == (("rich==14",), ("A", "B"))
     amounts = {"CPU": 0.5, "GPU": 0.25, "memory": 2e9, "ssd": 1.0, "tpu": 0.5}

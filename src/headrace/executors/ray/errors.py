@@ -40,7 +40,7 @@ _FATES: tuple[tuple[type[BaseException], Fate, str], ...] = (
 def fate_of(error: BaseException) -> tuple[Fate, str]:
     """Return what an error of Ray says of a call, and why in words.
 
-    >>> fate_of(exceptions.WorkerCrashedError())[0], fate_of(exceptions.OwnerDiedError("00", None, None))[0]
+    >>> fate_of(exceptions.WorkerCrashedError())[0], fate_of(exceptions.OwnerDiedError("00", None, ""))[0]
     (<Fate.CRASHED: 1>, <Fate.LOST: 2>)
     """
     for kind, fate, why in _FATES:
