@@ -162,6 +162,14 @@ def test_two_farms_are_one_to_a_worker(tmp_path: Path, monkeypatch: pytest.Monke
     assert isinstance(farm, Farms)
     assert [type(farm._of(name)).__name__ for name in "ab"] == ["RayExecutor", "CeleryExecutor"]
     assert (farm.serves("a"), farm.serves("b"), farm.serves("c")) == (True, True, False)
+    asked: list[tuple[str, object]] = []
+    for name in "ab":
+        one = farm._of(name)
+        monkeypatch.setattr(one, "want", lambda queue, slots: asked.append((queue, slots)))
+        monkeypatch.setattr(one, "room", lambda queue, taken: asked.append((queue, dict(taken))) or 3)
+    farm.want("a", 2)
+    farm.want("b", 3)
+    assert (farm.room("a", {"a": 1, "b": 2}), asked) == (3, [("a", 2), ("b", 3), ("a", {"a": 1})])
 
 
 def test_what_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,10 @@ class Farms:
         farm = self._of(queue)
         return farm.room(queue, {name: count for name, count in taken.items() if farm.serves(name)})
 
+    def want(self, queue: str, slots: int) -> None:
+        """Tell a queue's farm how many of its jobs this worker would run there at once."""
+        self._of(queue).want(queue, slots)
+
     async def run(self, call: Call) -> Any:
         """Run a call there."""
         return await self._of(call.job.queue).run(call)
