@@ -1,12 +1,11 @@
 """Measure memory of many users beside the least that the provider allows.
 
-Run ``python -m benchmarks.memory [--users 1000] [--blobs 20] [--rate 1200] [--workers 2] [--ray]``. It starts a
-PostgreSQL of its own (fsync on), a scripted provider with a quota of requests in a process of its own, and workers; on a
-Ray cluster of two nodes with ``--ray``, within a network namespace. Then it inserts the blobs of all users, which fill
-their buffers, and waits until every flush is memory.
+Run ``python -m benchmarks.memory [--users 1000] [--blobs 20] [--rate 1200] [--workers 1]``. It starts a PostgreSQL of
+its own (fsync on), a scripted provider with a quota of requests in a process of its own, and workers. Then it inserts
+the blobs of all users, which fill their buffers, and waits until every flush is memory.
 
-``least`` is what the provider's quota alone would take for the calls that were made: ``calls / rate`` minutes. ``ratio``
-is the time from the first insert to the last commit beside it. The start of the processes is no part of it.
+``least`` is what the provider's quota alone would take for the calls that were made: ``calls / rate`` minutes.
+``ratio`` is the time from the first insert to the last commit beside it. The start of the processes is no part of it.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ TOWNS = ("Lyon", "Porto", "Bergen", "Graz", "Leeds", "Turin", "Ghent", "Cork")
 THINGS = ("rye bread", "green tea", "chess", "rowing", "old maps", "jazz", "gardens", "ferries")
 #: Words that make a blob long enough for twenty of them to fill a buffer.
 REST = (
-    "I tell you this because it came to my mind on the way home, and you said that small things are welcome here. It was a "
-    "long day, and the train was late again, but the evening was quiet and I read for a while before I went to bed."
+    "I tell you this because it came to my mind on the way home, and you said that small things are welcome here. It "
+    "was a long day, and the train was late again, but the evening was quiet and I read for a while before going to bed."
 )
 PATIENCE = 900.0
 
@@ -46,7 +45,8 @@ def blobs_of(user: int, count: int) -> Iterator[dict[str, Any]]:
     """Yield what a user says, the same each time."""
     chance = random.Random(user)
     for number in range(count):
-        fact = f"I like {chance.choice(THINGS)}." if number else f"My name is User{user}. I live in {chance.choice(TOWNS)}."
+        first = f"My name is User{user}. I live in {chance.choice(TOWNS)}."
+        fact = f"I like {chance.choice(THINGS)}." if number else first
         yield {
             "user_id": f"user-{user}", "blob_id": UUID(int=user * 1_000 + number + 1),
             "data": {"messages": [{"role": "user", "content": f"{fact} {REST} ({user}/{number})"}]},

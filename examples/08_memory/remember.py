@@ -60,7 +60,7 @@ async def show(memory: Memory, user: str) -> None:
         print(f"{entry.topic}/{entry.sub_topic}: {entry.content} (version {entry.version})")
     for event in reversed(await memory.events(user)):
         print(event.event_tip)
-    print(await memory.context(user, budget=40))
+    print(await memory.context(user, budget=90))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from headrace.model.errors import ConfigError
 from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE
 from headrace.model.webhook import QUEUE as WEBHOOKS_QUEUE
+from headrace.ray_settings import RAY
 
 LOCAL, CELERY = "local", "celery"
 #: Queues of the engine's own jobs: they have nothing to run elsewhere.
@@ -30,8 +31,8 @@ class CelerySettings:
 def check_celery(celery: CelerySettings, executors: Mapping[str, str]) -> None:
     """Raise ConfigError for what does not fit; `executors` by the keys that name them."""
     for name, executor in executors.items():
-        if executor not in (LOCAL, CELERY):
-            raise ConfigError(f'{name} must be "{LOCAL}" or "{CELERY}", got {executor!r}')
+        if executor not in (LOCAL, CELERY, RAY):
+            raise ConfigError(f'{name} must be "{LOCAL}", "{CELERY}" or "{RAY}", got {executor!r}')
     if not _PREFIX.fullmatch(celery.queue_prefix):
         rule = "must be 1 to 64 of A-Z a-z 0-9 _ . - and begin with a letter or digit"
         raise ConfigError(f"celery.queue_prefix {rule}, got {celery.queue_prefix!r}")

@@ -30,17 +30,26 @@ _PR_SET_PDEATHSIG = 1
 MAIN_MODULE = "__headrace_main__"
 
 
-def load_target(target: str) -> Task[Any, Any]:
-    """Import what `TaskDef.target` names and return the task."""
+def load_named(target: str) -> Any:
+    """Import what "module:qualname" or "/path.py:qualname" names and return it."""
     module_name, _, qualname = target.rpartition(":")
-    path = Path(module_name)
-    if path.suffix == ".py":
-        module = sys.modules.get(MAIN_MODULE) or _run_file(path)
-    else:
-        module = importlib.import_module(module_name)
-    found: Any = module
+    found: Any = load_module(module_name)
     for part in qualname.split("."):
         found = getattr(found, part)
+    return found
+
+
+def load_module(name: str) -> Any:
+    """Import a module, or the script at "/path.py"."""
+    path = Path(name)
+    if path.suffix == ".py":
+        return sys.modules.get(MAIN_MODULE) or _run_file(path)
+    return importlib.import_module(name)
+
+
+def load_target(target: str) -> Task[Any, Any]:
+    """Import what `TaskDef.target` names and return the task."""
+    found = load_named(target)
     if not isinstance(found, Task):
         raise TypeError(f"{target} is not a task; a task must keep its name in its module to run in a child process")
     return found

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn, Protocol
 from uuid import uuid4
 
 from headrace.app import App
@@ -27,9 +27,6 @@ from headrace.model.job import ClaimedJob, Completion, JobState
 from headrace.ports.wire import encode_completion
 from headrace.wiring.farm import compose_farm
 
-if TYPE_CHECKING:
-    from headrace.executors.celery.link import Link
-
 LOG = logging.getLogger("headrace.farm")
 
 #: How often a process looks whether the attempt that it runs still owns its job: a hint says so sooner.
@@ -41,6 +38,35 @@ BEGIN_SECONDS, RECORD_SECONDS = 20.0, 60.0
 #: What a handler needs is fetched within this.
 FETCH_SECONDS = 60.0
 _AGAIN_SECONDS = 0.5
+
+
+class Link(Protocol):
+    """How a process hears from the worker that sent a call, and tells it something. All of it are hints."""
+
+    async def hear_stops(self, on_hint: Callable[[Fence], None]) -> None:
+        """Hear of calls that are to end, until cancelled."""
+        ...
+
+    async def tell_end(self, fence: Fence) -> None:
+        """Tell that a call has ended."""
+        ...
+
+    async def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class NoLink:
+    """A link of a farm that has ways of its own to stop calls, and to bring their ends back."""
+
+    async def hear_stops(self, on_hint: Callable[[Fence], None]) -> None:
+        """Hear nothing."""
+
+    async def tell_end(self, fence: Fence) -> None:
+        """Tell nobody."""
+
+    async def close(self) -> None:
+        """Do nothing."""
 
 
 @dataclass(slots=True)
@@ -85,20 +111,38 @@ class FarmCalls:
 
     async def work(self, fence: Fence) -> None:
         """Run a call if nobody has begun it, and store its end under its fence."""
-        self.ends_at = math.inf
         try:
-            job = await self._begin(fence)
-            completion = None if job is None else await self._run(fence, job)
+            completion = await self.answer(fence)
             if completion is not None:
-                kept = {"attempt": fence.attempt, **json.loads(encode_completion(completion))}
-                await self._store(fence, ENDED, json.dumps(kept), RECORD_SECONDS)
+                await self.keep_end(fence, completion)
         except FenceLostError:
             LOG.info("attempt %d of job %s does not own it any more", fence.attempt, fence.job)
         except StoreUnavailableError as error:
             LOG.warning("job %s was not begun, its message will be sent again: %s", fence.job, error)
         await self.link.tell_end(fence)
-        if await self._thread_stays():
+        if await self.thread_stays():
             end_process(f"the handler of job {fence.job} goes on in its thread")
+
+    async def keep_end(self, fence: Fence, completion: Completion) -> None:
+        """Store how a call ended, under its fence. Raises FenceLostError."""
+        kept = {"attempt": fence.attempt, **json.loads(encode_completion(completion))}
+        await self._store(fence, ENDED, json.dumps(kept), RECORD_SECONDS)
+
+    async def answer(self, fence: Fence) -> Completion | None:
+        """Run a call if nobody has begun it; return how it ended, None when nobody waits for that.
+
+        Raises FenceLostError, and StoreUnavailableError when it was not begun.
+        """
+        self.ends_at = math.inf
+        job = await self._begin(fence)
+        return None if job is None else await self._run(fence, job)
+
+    def stop(self) -> bool:
+        """End the call that runs, if one does: nothing is written for it. Return whether there was one."""
+        if self._running is None:
+            return False
+        self._stop(self._running[1])
+        return True
 
     async def _begin(self, fence: Fence) -> ClaimedJob | None:
         """Return the job if this process begins the call; a second message, or an old one, finds that it does not."""
@@ -203,7 +247,7 @@ class FarmCalls:
         self.ends_at = min(self.ends_at, time.monotonic() + STUBBORN_SECONDS)
         attempt.stop(StopReason.LEASE_LOST)
 
-    async def _thread_stays(self) -> bool:
+    async def thread_stays(self) -> bool:
         """Whether the handler goes on in its thread, which nothing can stop."""
         deadline = time.monotonic() + STUBBORN_SECONDS
         while self._apps.threads_busy and time.monotonic() < deadline:  # noqa: ASYNC110 - a thread sets no event

@@ -35,6 +35,7 @@ from headrace.model_pools import Written, share_pools
 from headrace.model_rules import check_models
 from headrace.model_settings import ModelSettings
 from headrace.papers_settings import PaperSettings
+from headrace.ray_settings import RayResources, RaySettings, check_ray
 from headrace.report_settings import ReportSettings
 from headrace.service_settings import ServiceSettings, check_service
 from headrace.webhook_settings import WebhookSettings, check_webhooks
@@ -96,7 +97,8 @@ class WorkerSettings:
 
     #: worker processes under `headrace worker`; a supervisor restarts dead ones
     count: int = 1
-    #: where handlers run: "local", in the worker, or "celery", on the farm of `[celery]`; `[queues.NAME]` may differ
+    #: where handlers run: "local", in the worker, "celery", on the farm of `[celery]`, or "ray", on the cluster of
+    #: `[ray]`; `[queues.NAME]` may differ
     executor: str = LOCAL
     #: jobs running at once per process and queue, unless given per queue
     concurrency: int = 10
@@ -190,7 +192,7 @@ class QueueTable:
     grow_above: int | None = None
     #: unused slots go while fewer jobs than these could start, for each worker; unless given, 100
     shrink_below: int | None = None
-    #: where its handlers run, "local" or "celery"; unless given, as `[worker] executor` says
+    #: where its handlers run, "local", "celery" or "ray"; unless given, as `[worker] executor` says
     executor: str | None = None
 
     def options(self) -> dict[str, Any]:
@@ -215,6 +217,7 @@ class Settings:
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     limits: LimitsSettings = LimitsSettings()
     celery: CelerySettings = field(default_factory=CelerySettings)
+    ray: RaySettings = field(default_factory=RaySettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     flows: FlowSettings = field(default_factory=FlowSettings)
     events: EventSettings = field(default_factory=EventSettings)
@@ -399,6 +402,10 @@ def _credential_tables(document: Any) -> dict[str, CredentialSettings]:
     return _named_tables(lambda _: CredentialSettings(), document, "flows.credentials", any_name=True)
 
 
+def _resource_tables(document: Any) -> dict[str, RayResources]:
+    return _named_tables(lambda _: RayResources(), document, "ray.resources")
+
+
 def _variables(document: Any) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         raise ConfigError(f"{FILE_NAME}: flows.vars must be a table, write [flows.vars]")
@@ -411,6 +418,7 @@ _NAMED_TABLES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("", "models"): dict,
     ("flows", "credentials"): _credential_tables,
     ("flows", "vars"): _variables,
+    ("ray", "resources"): _resource_tables,
 }
 
 
@@ -529,6 +537,7 @@ def _check_rules(settings: Settings) -> None:
     check_details(settings.details)
     check_memory(settings.memory)
     check_celery(settings.celery, settings.executors)
+    check_ray(settings.ray)
     endpoint = settings.telemetry.endpoint
     rule = "must be a URL such as http://127.0.0.1:4318"
     _require(not endpoint or endpoint.startswith(("http://", "https://")), "telemetry.endpoint", rule, repr(endpoint))

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,8 @@ def test_what_is_inserted_becomes_memory_by_itself(example: Place, monkeypatch: 
             found = example.json("memory", "flushes", "--user", user)["flushes"]
             return [one for one in found if one["state"] == "done"]
 
-        wait_until_sync(done, message=f"the flush of {user}")
+        # The sweep begins with the next minute.
+        wait_until_sync(done, timedelta(seconds=90), message=f"the flush of {user}")
         assert done()[0]["reason"] == reason
     figures = example.json("memory", "figures")
     assert figures["kinds"]["process"]["pool_size"] == started["queues"]["memory_process"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -185,6 +186,17 @@ async def test_a_lone_crash_counts_as_a_crash_not_as_a_failure(on: Scenario) -> 
     assert (view.state, view.crashes, view.failures) == (JobState.READY, 1, 0)
     [record] = await on.stores.inspect.get_attempts(job.id)
     assert (record.outcome, record.error) == ("crashed", ERROR)
+
+
+async def test_an_attempt_that_was_lost_elsewhere_costs_nothing_and_leaves_a_record(on: Scenario) -> None:
+    """One that ends with an error and is not charged: it raises neither failures nor crashes, and is to be seen."""
+    session, job = await on.start()
+    await on.end(session, job, state=JobState.SCHEDULED, error=ERROR, delay=timedelta(hours=1))
+
+    view = await on.job(job.id)
+    assert (view.state, view.crashes, view.failures) == (JobState.SCHEDULED, 0, 0)
+    [record] = await on.stores.inspect.get_attempts(job.id)
+    assert (record.outcome, record.error) == ("lost", ERROR)
 
 
 async def test_the_third_crash_alone_is_poison(on: Scenario) -> None:

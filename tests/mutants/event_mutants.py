@@ -75,6 +75,16 @@ HANDLED = (
         (f"{C}/test_inbox.py::test_a_message_is_handled_once_by_each_consumer",),
     ),
     Mutant(
+        "one effect of a message", "one of several messages is noted again",
+        (sql("note_all_handled", "DO NOTHING", "DO UPDATE SET handled_at = excluded.handled_at"),),
+        (f"{C}/test_inbox.py::test_one_that_was_handled_before_keeps_all_from_being_stored",),
+    ),
+    Mutant(
+        "one effect of a message", "what a write added before a failure is stored twice",
+        (Edit(f"{STORE}/inbox.py", "        added = effect.split(said)\n", "        added = Effect()\n"),),
+        (f"{C}/test_inbox.py::test_what_a_write_adds_is_stored_with_it",),
+    ),
+    Mutant(
         "one effect of a message", "events are stored whether their message was noted or not",
         (sql("accept_events", "FROM noted", "FROM (SELECT count(*) FROM noted) AS n"),),
         (f"{C}/test_inbox.py::test_a_message_is_handled_once_by_each_consumer",),

@@ -57,8 +57,8 @@ def test_a_queue_says_where_it_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[queues.llm]\nexecutor = "ray"', 'queues.llm.executor must be "local" or "celery"'),
-        ('[worker]\nexecutor = "cellery"', 'worker.executor must be "local" or "celery"'),
+        ('[queues.llm]\nexecutor = "rays"', 'queues.llm.executor must be "local", "celery" or "ray"'),
+        ('[worker]\nexecutor = "cellery"', 'worker.executor must be "local", "celery" or "ray"'),
         (
             '[celery]\nbroker_url = "amqp://guest:secret@host"',
             r"celery.broker_url must begin with redis:// or rediss://$",
@@ -75,7 +75,7 @@ def test_wrong_settings_name_key_and_fix(text: str, message: str, tmp_path: Path
 
 def farm_of(app: App) -> Farm | None:
     """Return the farm of an app, with a store that nobody asks."""
-    return make_farm(app.settings, app.registry, None)  # type: ignore[arg-type]
+    return make_farm(app, app.settings, None)  # type: ignore[arg-type]
 
 
 def test_a_farm_needs_a_store_and_jobs_that_it_can_take(tmp_path: Path) -> None:

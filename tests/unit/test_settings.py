@@ -32,6 +32,7 @@ def keys(table: Any = None, section: str = "") -> Iterator[tuple[str, str, Any]]
 NAMING = {("", "queues"), ("", "models"), ("llm", "escalate_to")}
 NAMING |= {("service", "hosts"), ("flows", "allow_targets"), ("flows", "credentials"), ("flows", "vars")}
 NAMING |= {("webhooks", "secrets"), ("webhooks", "allow_targets")}
+NAMING |= {("ray", "resources"), ("ray", "py_modules"), ("ray", "pip"), ("ray", "env_vars")}
 #: But the one that needs a key of another table: see test_settings_events.py.
 KEYS = [one for one in keys() if one[:2] != ("events", "bus")]
 
@@ -50,6 +51,7 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("limits", "url"): "redis://limits",
     ("worker", "executor"): "celery",
     ("celery", "broker_url"): "redis://broker",
+    ("ray", "address"): "10.0.0.1:6379",
     ("scheduler.hybrid", "default_mode"): "node_level",
     ("scheduler.distributed", "priority_strategy"): "by_node_type",
     ("blob_storage", "type"): "memory",

@@ -76,7 +76,8 @@ def explain(job_id: UUID, as_json: bool) -> None:
     """Say the one reason why a job is not running, or what became of it.
 
     The reason comes from the predicate by which workers take jobs: waiting for its time, behind other jobs, a full
-    cap, a rate limit and when it frees, an open breaker, a paused queue, no worker, no Celery worker.
+    cap, a rate limit and when it frees, an open breaker, a paused queue, no worker, no Celery worker, no node of a Ray
+    cluster that is large enough.
 
     \b
     Example:

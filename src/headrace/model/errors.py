@@ -29,7 +29,7 @@ HeadraceError
 ├── HandleExpiredError          what a paused piece of work waited for did not come in time
 ├── HandleCancelledError        a paused piece of work is not to go on
 ├── BusUnavailableError         the message bus cannot be reached (transient)
-├── BrokerUnavailableError      the broker of a Celery farm cannot be reached (transient)
+├── BrokerUnavailableError      a Celery farm's broker, or a Ray cluster, cannot be reached (transient)
 ├── BlobStoreError              the storage of large values cannot answer (transient), or lost one
 ├── ResultTimeoutError          the awaited job did not end in time
 └── ProviderError               see model/provider_errors.py
@@ -283,7 +283,7 @@ class BusUnavailableError(HeadraceError):
 
 
 class BrokerUnavailableError(HeadraceError):
-    """The broker of the Celery farm cannot be reached. Check `[celery] broker_url`, and that the server runs."""
+    """The broker of a Celery farm, or a Ray cluster, does not answer. Check `[celery]` or `[ray]`, and that it runs."""
 
     transient = True
     code = "broker_unavailable"

@@ -231,9 +231,9 @@ class CancelAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One ended attempt of a job, kept for those that failed or crashed and for the one that ended it.
+    """One ended attempt of a job, kept for those that failed, crashed or were lost and for the one that ended it.
 
-    `outcome` is `failed` or `crashed`, or the final state of the job.
+    `outcome` is `failed`, `crashed` or `lost` (with the farm that ran it; uncharged), or the final state of the job.
     """
 
     attempt: int

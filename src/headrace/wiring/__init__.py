@@ -277,7 +277,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         resources=resources,
         runs=RunParts(app.runtime.means, app.start_by_name),
         emission=app.emission,
-        farm=make_farm(settings, app.registry, stores.jobs),
+        farm=make_farm(app, settings, stores.jobs),
     )
     shift = ShiftOptions(
         queues=slots,

@@ -1,4 +1,4 @@
-"""From settings to a Celery farm: what sends jobs to it, what its processes work with, and who is alive there."""
+"""From settings to farms, and what there is to one of Celery: its connections, its workers, who is alive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from headrace.celery_settings import CELERY
+from headrace.celery_settings import CELERY, LOCAL
 from headrace.engine.attempt import Proceed, compose
 from headrace.engine.middleware.breaker import BreakerMiddleware
 from headrace.engine.middleware.park import park
@@ -20,7 +20,10 @@ from headrace.model.errors import ConfigError
 from headrace.model.farm import FarmWorker
 from headrace.ports.executor import Executor, Farm
 from headrace.ports.job_store import JobStore
+from headrace.ray_settings import RAY
 from headrace.settings import Settings
+from headrace.wiring.farms import Farms
+from headrace.wiring.ray import make_ray_farm
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -31,10 +34,16 @@ if TYPE_CHECKING:
 _MODULES = ("celery", "redis")
 
 
-def make_farm(settings: Settings, registry: Registry, jobs: JobStore) -> Farm | None:
-    """Return what runs jobs on the farm that the settings name; None where no queue runs there. Raises ConfigError."""
-    if CELERY not in settings.executors.values():
-        return None
+def make_farm(app: App, settings: Settings, jobs: JobStore) -> Farm | None:
+    """Return what runs jobs on farms as the settings say; None where no queue runs on one. Raises ConfigError."""
+    named = set(settings.executors.values())
+    farms = [_make_celery_farm(settings, app.registry, jobs)] if CELERY in named else []
+    if RAY in named:
+        farms.append(make_ray_farm(app, settings, jobs))
+    return farms[0] if len(farms) == 1 else Farms(farms) if farms else None
+
+
+def _make_celery_farm(settings: Settings, registry: Registry, jobs: JobStore) -> Farm:
     site = celery_site(settings)
     for task in registry:
         if task.gather is not None and settings.executor_of(task.spec.queue) == CELERY:
@@ -48,6 +57,11 @@ def make_farm(settings: Settings, registry: Registry, jobs: JobStore) -> Farm | 
     return CeleryExecutor(
         site, jobs, lambda queue: settings.executor_of(queue) == CELERY, longest=_longest(settings, registry)
     )
+
+
+def farms_out(settings: Settings, queue: str) -> bool:
+    """Whether the jobs of a queue run on a farm."""
+    return settings.executor_of(queue) != LOCAL
 
 
 def farm_queues(app: App) -> list[str]:

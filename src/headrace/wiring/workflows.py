@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from headrace.celery_settings import CELERY
 from headrace.clock import SystemClock
 from headrace.engine.loops.blob_sweeper import BlobSweeper
 from headrace.engine.loops.leadership import Leadership
@@ -24,6 +23,7 @@ from headrace.ports.run_board import RunBoard
 from headrace.ports.stores import Stores
 from headrace.runtime import Runtime
 from headrace.settings import Settings
+from headrace.wiring.farm import farms_out
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -86,7 +86,7 @@ def make_run_service(app: App) -> RunService:
             return False
         rule = registry.queue_rules.get(task.spec.queue)
         gated = task.spec.gate is not None or (rule is not None and bool(rule.declared))
-        farmed = app.settings.executor_of(task.spec.queue) == CELERY
+        farmed = farms_out(app.settings, task.spec.queue)
         return gated or farmed or task.spec.at_most_once or task.gather is not None
 
     return RunService(app.runtime.means, spec_of, levels, alone)

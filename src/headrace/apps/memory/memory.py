@@ -24,6 +24,7 @@ from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
 from headrace.apps.memory.data.profiles import ProfileChange, Slot
 from headrace.apps.memory.graph import memory as pipeline
 from headrace.apps.memory.intake import new_blob, new_chat, parse_messages, parse_user_id
+from headrace.apps.memory.keys import keyed_id
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.means import terms as writing_terms
 from headrace.apps.memory.opening import app
@@ -92,9 +93,10 @@ class Memory:
     ) -> Submitted:
         """Put messages into the buffer and flush it, as one run: consume, buffer, and a wait for each of its flushes.
 
-        `key`: idempotency key; with it give `blob_id`, too, where the call is repeated by another process.
+        `key`: idempotency key: the same messages again under it are the same run. `blob_id`: else made of user and key.
         """
-        said, blob = [dict(one) for one in _as_json(parse_messages(messages))], blob_id or uuid7()
+        said = [dict(one) for one in _as_json(parse_messages(messages))]
+        blob = blob_id or (uuid7() if key is None else keyed_id(user_id, key))
         run = await app.start(
             pipeline, user=parse_user_id(user_id), messages=said, blob_id=str(blob), key=key, user_id=user_id
         )

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.engine.attempt import Attempt, Failed, Proceed, asked, describe
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, HeadraceError
-from headrace.model.outcome import Retry
+from headrace.model.outcome import Retry, Snooze
 
 #: When a job runs again whose farm was lost: it has another one, or none, and then it waits to be claimed.
 AGAIN = timedelta(seconds=1)
@@ -37,7 +37,8 @@ class RetryMiddleware:
             if attempt.task.spec.at_most_once and error.begun:
                 return Failed(describe(error), None)
             attempt.context.log.warning("runs again: %s", error)
-            return Failed(describe(error), AGAIN, charged=False)
+            # One that nobody began leaves no record: there may be many until somebody does.
+            return Failed(describe(error), AGAIN, charged=False) if error.begun else Snooze(AGAIN)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:

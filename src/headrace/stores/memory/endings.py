@@ -54,8 +54,9 @@ def _complete(state: State, job: Job, done: Completion) -> None:
     elif job.lone_crashes >= MAX_LONE_CRASHES:
         state.finish(job, JobState.FAILED, error=POISON, usage=done.usage)
     else:
-        if done.charged or done.lone_crash:
-            state.record_attempt(job, "crashed" if done.lone_crash else "failed", done.error)
+        if done.charged or done.lone_crash or done.error is not None:
+            outcome = "crashed" if done.lone_crash else "failed" if done.charged else "lost"
+            state.record_attempt(job, outcome, done.error)
         _go_back(state, job, done)
 
 

@@ -138,7 +138,7 @@ CREATE TABLE {schema}.attempts (
   session uuid,
   started_at timestamptz,
   finished_at timestamptz NOT NULL,
-  outcome text NOT NULL,                       -- failed (charged) | crashed
+  outcome text NOT NULL,                       -- failed (charged) | crashed | lost (elsewhere)
   error json,
   CONSTRAINT attempts_pkey PRIMARY KEY (job_id, attempt)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);

@@ -11,8 +11,9 @@ from typing import Any
 
 from headrace import App, InvalidInputError, Task
 from headrace.apps.memory.changes.reading import TABLE, record_of
-from headrace.apps.memory.changes.trigger import read_query, topic_of
+from headrace.apps.memory.changes.trigger import topic_of
 from headrace.apps.memory.opening import CONSUME, RETRIES
+from headrace.apps.memory.tables import MemoryTables
 from headrace.events import Agent, Event, EventsContext, OnError
 
 AGENT = "memory_consumer"
@@ -30,14 +31,14 @@ def register_consumer(app: App, check: Task[..., Any]) -> Agent:
     memory = app.settings.memory
     options = {"topics": (topic_of(memory.schema, memory.prefix),), "retry": RETRIES[CONSUME], "classify": _judge}
     agent = Agent(app, AGENT, batch_size=memory.consume_batch_size, max_wait=MAX_WAIT, **options)  # type: ignore[arg-type]
-    note = read_query("note_pending", memory.schema)
+    tables = MemoryTables(app)
 
     def is_for_us(event: Event) -> bool:
         return record_of(event, read_snapshots=memory.read_snapshots) is not None
 
     async def note_users(connection: Any, users: Sequence[str], ctx: EventsContext) -> None:
-        for row in await connection.fetch(note, users):
-            ctx.enqueue(check, row["user_id"])
+        for user_id in await tables.on(connection).note_checks(users):
+            ctx.enqueue(check, user_id)
 
     @agent.on(*(f"{type_name(memory.prefix)}.{TABLE}.{verb}" for verb in VERBS), where=is_for_us)
     async def consume(events: list[Event], ctx: EventsContext) -> None:

@@ -37,11 +37,6 @@ def no_trigger_sql(schema: str) -> str:
     return _filled("no_trigger.sql", schema, {})
 
 
-def read_query(name: str, schema: str) -> str:
-    """Return the statement `queries/NAME.sql` for a schema. Raises InvalidInputError."""
-    return _filled(f"queries/{name}.sql", schema, {})
-
-
 def _filled(path: str, schema: str, names: dict[str, str]) -> str:
     text = (files(__package__) / path).read_text("utf-8")
     for name, value in {"schema": _quoted("schema", schema), **names}.items():

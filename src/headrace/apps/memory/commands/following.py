@@ -14,7 +14,6 @@ from headrace import RunCancelledError, RunFailedError
 from headrace.apps.flows.commands.telling import tell
 from headrace.apps.memory.data.flushes import Flush, FlushState
 from headrace.apps.memory.documents import document_of
-from headrace.apps.memory.keys import keyed_id
 
 if TYPE_CHECKING:
     from headrace import Run
@@ -30,8 +29,7 @@ INTERRUPTED = "\nInterrupted. Nothing is lost: `headrace memory run` goes on wit
 
 async def submitted(memory: Memory, user_id: str, said: list[Any], key: str | None, *, quiet: bool) -> dict[str, Any]:
     """Submit messages, wait for what becomes of them, and return that."""
-    blob = None if key is None else keyed_id(user_id, key)
-    given = await memory.submit(user_id, said, key=None if key is None else f"{user_id}/{key}", blob_id=blob)
+    given = await memory.submit(user_id, said, key=None if key is None else f"{user_id}/{key}")
     if not quiet:
         tell(f"run {given.run.id}", err=True)
     failed = await _follow(given.run, quiet=quiet)

@@ -60,7 +60,7 @@ async def _tell_of_changes(statements: Statements, *, before: str) -> None:
     if memory.source == TRIGGER:
         now = made = _changes().trigger_sql(memory.schema, store, memory.prefix)
     else:
-        now, made = "", _changes().no_trigger_sql(memory.schema, store, memory.prefix) if before else ""
+        now, made = "", _changes().no_trigger_sql(memory.schema) if before else ""
     # Not each time: a trigger that is made waits for all writers of its table, and they for it.
     if before != now:
         await statements.run_script(made)

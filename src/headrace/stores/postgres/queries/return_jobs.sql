@@ -1,7 +1,8 @@
 -- End attempts without ending their jobs, each under its fence: scheduled after a delay, or ready again without one. A
 -- job whose cancel was requested is cancelled instead; the third crash alone without progress fails it. A released job
--- keeps its place, so that workers that stop do not send the oldest jobs to the back. Only failures and crashes leave
--- a record: jobs that snooze, or that no worker knows, would write without end.
+-- keeps its place, so that workers that stop do not send the oldest jobs to the back. Only failures, crashes
+-- and attempts that were lost elsewhere leave a record: jobs that snooze, or that no worker knows, would write without
+-- end.
 -- Locks: the job rows in id order, before anything is written. Index: primary key (for the fence see finish_jobs).
 WITH held AS MATERIALIZED (
   SELECT j.*, d.error, d.usage, d.delay, d.charged, d.lone, d.released,
@@ -31,8 +32,8 @@ WITH held AS MATERIALIZED (
 ), noted AS (
   INSERT INTO {schema}.attempts (job_id, attempt, session, started_at, finished_at, outcome, error)
   SELECT id, attempt, session, started_at, now,
-    CASE WHEN lone THEN 'crashed' ELSE 'failed' END, error
-  FROM judged WHERE verdict IN ('ready', 'scheduled') AND (lone OR charged)
+    CASE WHEN lone THEN 'crashed' WHEN charged THEN 'failed' ELSE 'lost' END, error
+  FROM judged WHERE verdict IN ('ready', 'scheduled') AND (lone OR charged OR error IS NOT NULL)
   ON CONFLICT (job_id, attempt) DO NOTHING
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING judged AS v WHERE j.id = v.id AND v.verdict IN ('failed', 'cancelled')

@@ -43,8 +43,8 @@ local function send_back(id, job, ending)
     return
   end
   local key = job_key(id)
-  if ending.charged or ending.lone then
-    record_attempt(id, job, ending.lone and 'crashed' or 'failed', ending.error)
+  if ending.charged or ending.lone or ending.error then
+    record_attempt(id, job, ending.lone and 'crashed' or ending.charged and 'failed' or 'lost', ending.error)
     call('HSET', key, 'failures', plus(job.failures, ending.charged), 'crashes', plus(job.crashes, ending.lone))
   end
   if alone ~= tonumber(job.lone_crashes or 0) then

@@ -1,0 +1,143 @@
+"""From settings to a Ray cluster: what sends jobs to it, what goes along, and which nodes are alive."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Collection, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.daemon_threads import DaemonThreads
+from headrace.engine.registry import Registry
+from headrace.model.errors import BrokerUnavailableError, ConfigError
+from headrace.model.luggage import Luggage
+from headrace.ports.executor import Farm
+from headrace.ports.job_store import JobStore
+from headrace.ray_settings import RAY
+from headrace.settings import Settings
+
+if TYPE_CHECKING:
+    from headrace.app import App
+    from headrace.executors.ray.fitting import Node
+
+#: Whose `work` Ray's processes call.
+_ENTRY = "headrace.ray_process"
+_OURS = "HEADRACE_"
+#: A cluster that does not answer for so long is away.
+_PEEK_SECONDS = 10.0
+
+
+def make_ray_farm(app: App, settings: Settings, jobs: JobStore) -> Farm:
+    """Return what runs jobs on the cluster that the settings name. Raises ConfigError."""
+    check_site(settings)
+    _check_tasks(settings, app.registry)
+    from headrace.executors.ray.executor import RayExecutor
+    from headrace.executors.ray.site import RaySite
+
+    ray, luggage = settings.ray, _pack(app, settings)
+    site = RaySite(ray.address, ray.namespace, _runtime_env(settings), _ENTRY, luggage.text)
+    return RayExecutor(site, jobs, lambda queue: settings.executor_of(queue) == RAY, ray.amounts)
+
+
+def check_site(settings: Settings) -> None:
+    """Raise ConfigError where there can be no cluster."""
+    if settings.queue.type == "memory" or not settings.queue.enable_persistence:
+        raise ConfigError(
+            'executor = "ray" needs a store that other processes reach: use PostgreSQL or Redis, not memory'
+        )
+    if find_spec("ray") is None:
+        raise ConfigError("the Ray cluster needs ray: pip install 'headrace[ray]'")
+    folders = {"ray.working_dir": [settings.ray.working_dir], "ray.py_modules": settings.ray.py_modules}
+    for name, paths in folders.items():
+        for path in paths:
+            if path and "://" not in path and not Path(path).is_dir():
+                raise ConfigError(f"{name} must be a folder, or the URI of a package, and there is none at {path!r}")
+
+
+def _check_tasks(settings: Settings, registry: Registry) -> None:
+    for task in registry:
+        queue = task.spec.queue
+        if settings.executor_of(queue) != RAY:
+            continue
+        local = f'write executor = "local" into [queues.{queue}]'
+        if task.gather is not None:
+            raise ConfigError(
+                f"task {task.name!r} takes jobs together (batch_size) and cannot run on Ray, which takes one at a "
+                f"time; {local}, or give the task a queue of its own"
+            )
+        if not task.importable:
+            raise ConfigError(
+                f"task {task.name!r} cannot run on Ray, as no other process finds it: move it to the top level of a "
+                f"module, or {local}"
+            )
+
+
+def _pack(app: App, settings: Settings) -> Luggage:
+    """Return what each call brings along: a node may know nothing of this worker."""
+    modules = {task.target.rpartition(":")[0] for task in app.registry if settings.executor_of(task.spec.queue) == RAY}
+    named = {*settings.ray.env_vars, *(name for name in os.environ if name.startswith(_OURS))}
+    environ = {name: os.environ[name] for name in sorted(named) if name in os.environ}
+    # What Ray has copied to a node is worked in there.
+    folder = "" if settings.ray.working_dir else str(Path.cwd())
+    return Luggage(_place_of(app), tuple(sorted(modules)), environ, folder)
+
+
+def _place_of(app: App) -> str:
+    """Return where another process finds the app. Raises ConfigError."""
+    for name, module in sorted(sys.modules.items(), key=lambda item: item[0] == "__main__"):
+        for attribute, value in list(getattr(module, "__dict__", {}).items()):
+            if value is app and not attribute.startswith("__"):
+                return f"{_place(name, module)}:{attribute}"
+    raise ConfigError('executor = "ray" needs an app that other processes find: write `app = App()` into a module')
+
+
+def _place(name: str, module: Any) -> str:
+    if name != "__main__":
+        return name
+    if (spec := getattr(module, "__spec__", None)) is not None:
+        return str(spec.name)
+    if file := getattr(module, "__file__", None):
+        return str(Path(file).resolve())
+    raise ConfigError('executor = "ray" needs an app that other processes find: write it into a file')
+
+
+def _runtime_env(settings: Settings) -> Mapping[str, Any]:
+    ray = settings.ray
+    given = {"working_dir": ray.working_dir, "py_modules": list(ray.py_modules), "pip": list(ray.pip)}
+    return {name: value for name, value in given.items() if value}
+
+
+async def ray_nodes(settings: Settings) -> Collection[Node]:
+    """Return the nodes of the cluster that are alive. Raises ConfigError, BrokerUnavailableError."""
+    check_site(settings)
+    from headrace.executors.ray.cluster import peek
+
+    threads = DaemonThreads()
+    try:
+        async with asyncio.timeout(_PEEK_SECONDS):
+            nodes: list[Node] = await threads.run(lambda: peek(settings.ray.address))
+            return nodes
+    except Exception as error:
+        raise BrokerUnavailableError(
+            f"the Ray cluster does not answer ({type(error).__name__}); check [ray] address, and that it runs"
+        ) from None
+    finally:
+        threads.end()
+
+
+def needs_in_words(settings: Settings, queue: str) -> str:
+    """Return what a job of a queue takes, in words."""
+    from headrace.executors.ray.fitting import in_words
+
+    return in_words(settings.ray.amounts(queue))
+
+
+def unfit_queues(settings: Settings, nodes: Collection[Node], queues: Collection[str]) -> list[str]:
+    """Return those queues on Ray for whose jobs no node is large enough."""
+    from headrace.executors.ray.fitting import capacity, wanted
+
+    found = [queue for queue in queues if settings.executor_of(queue) == RAY]
+    return sorted(queue for queue in found if not capacity(wanted(settings.ray.amounts(queue), nodes), list(nodes)))
