@@ -29,8 +29,12 @@ async def start_run(flush: Flush, priority: int) -> Run:
 
 
 def run_key(flush: Flush) -> str:
-    """Return the key of a flush's run: made of user and blobs, and of how often it was taken up again."""
-    return str(flush.id) if not flush.round else f"{flush.id}/{flush.round}"
+    """Return the key of a flush's run: made of user and blobs, and of how often it was taken up again.
+
+    And of when the flush was made: a user who was forgotten may say the same again.
+    """
+    made = flush.created_at.astimezone(UTC)
+    return f"{flush.id}/{made:%Y%m%dT%H%M%S.%f}/{flush.round}"
 
 
 async def priority_at(flush: Flush, kind: str) -> int:
