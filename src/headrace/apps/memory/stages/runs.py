@@ -18,8 +18,12 @@ SIGNAL = "memory-flush-"
 
 async def start_run(flush: Flush, priority: int) -> Run:
     """Start the run of a flush, or return the one that was started."""
+    # Late, as it is made of the stages; and needed where these run by themselves: on a cluster, or, after their workers
+    # died, in a process of their own.
+    from headrace.apps.memory.graph import memory_flush
+
     return await app.start(
-        WORKFLOW,
+        memory_flush,
         flush_id=str(flush.id),
         user=flush.user_id,
         key=run_key(flush),
