@@ -40,7 +40,11 @@ def ray() -> None:
     help="CPUs that each node offers.  [default: an even share of this machine's]",
 )  # fmt: skip
 @click.option(
-    "--object-store-memory", "store", metavar="SIZE", default="", show_default=False,
+    "--object-store-memory",
+    "store",
+    metavar="SIZE",
+    default="",
+    show_default=False,
     help='Object store of each node, such as "512MB".  [default: 256MB]',
 )
 @click.option(
@@ -149,7 +153,11 @@ def _figures(settings: Settings) -> dict[str, Any]:
     except (BrokerUnavailableError, ConfigError) as error:
         return {"fault": str(error)}
     free = [node.free.get("CPU", 0.0) for node in nodes]
-    return {"nodes_alive": len(nodes), "cpus": sum(node.total.get("CPU", 0.0) for node in nodes), "cpus_free": sum(free)}
+    return {
+        "nodes_alive": len(nodes),
+        "cpus": sum(node.total.get("CPU", 0.0) for node in nodes),
+        "cpus_free": sum(free),
+    }
 
 
 def _nodes_words(state: LocalState) -> str:

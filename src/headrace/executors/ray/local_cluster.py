@@ -148,7 +148,10 @@ class LocalCluster:
 def why_not(folder: Path) -> str:
     """Return the reason that logs give, at last those of Ray's own processes."""
     logs = [*sorted(folder.glob("start-*.log")), *sorted(folder.glob("session_2*/logs/*.err"))]
-    logs += [*sorted(folder.glob("session_2*/logs/gcs_server.out")), *sorted(folder.glob("session_2*/logs/raylet*.out"))]
+    logs += [
+        *sorted(folder.glob("session_2*/logs/gcs_server.out")),
+        *sorted(folder.glob("session_2*/logs/raylet*.out")),
+    ]
     lines = [line.strip() for log in logs for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     telling = [line for line in lines if any(word in line for word in ("Error", " E ", " C ", " F "))]
     chosen = (telling or [line for line in lines if line] or ["its logs are empty"])[:3]

@@ -61,6 +61,6 @@ def _pids(group: int) -> list[int]:
     if sys.platform == "linux":
         everyone = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     else:
-        listed = subprocess.run(["/bin/ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True)  # noqa: S603
+        listed = subprocess.run(["/bin/ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True)
         everyone = [int(word) for word in listed.stdout.split()]
     return [pid for pid in everyone if _group_of(pid) == group]
