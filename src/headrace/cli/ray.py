@@ -152,12 +152,9 @@ def _figures(settings: Settings) -> dict[str, Any]:
         nodes = asyncio.run(ray_nodes(settings))
     except (BrokerUnavailableError, ConfigError) as error:
         return {"fault": str(error)}
-    free = [node.free.get("CPU", 0.0) for node in nodes]
-    return {
-        "nodes_alive": len(nodes),
-        "cpus": sum(node.total.get("CPU", 0.0) for node in nodes),
-        "cpus_free": sum(free),
-    }
+    cpus = sum(node.total.get("CPU", 0.0) for node in nodes)
+    free = sum(node.free.get("CPU", 0.0) for node in nodes)
+    return {"nodes_alive": len(nodes), "cpus": cpus, "cpus_free": free}
 
 
 def _nodes_words(state: LocalState) -> str:

@@ -1,4 +1,4 @@
-"""Starts the processes of one node on this machine's loopback, and ends: `python -m headrace.executors.ray.node_process`.
+"""Starts the processes of one node on the loopback, and ends: `python -m headrace.executors.ray.node_process`.
 
 It reads a JSON document from its standard input. `ray start` refuses a second node on a loopback address, so the node
 is made as Ray's own command does it.
