@@ -14,7 +14,7 @@ from headrace.hosting.processes import ProcessId
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.settings import Settings
 from headrace.wiring import ray_local
-from headrace.wiring.ray_local import read_nodes, start_local
+from headrace.wiring.ray_local import Asked, read_nodes, start_local
 
 MACHINE = Machine(cpus=4, free_bytes=10_000_000_000)
 
@@ -77,7 +77,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: 
     """As this interpreter would find no Ray."""
     monkeypatch.setattr(ray_local, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'headrace\[ray\]'"):
-        start_local(Settings(directory=tmp_path), nodes=1, cpus=None, store="", port=None, file=None)
+        start_local(Settings(directory=tmp_path), Asked(), None)
 
 
 def test_a_file_of_another_boot_counts_for_nothing(tmp_path: Path) -> None:

@@ -70,9 +70,9 @@ def up(  # noqa: PLR0913 - click hands over one per option
     """
     _refuse_both(ctx, file)
     from headrace.settings import load_settings
-    from headrace.wiring.ray_local import start_local
+    from headrace.wiring.ray_local import Asked, start_local
 
-    state, started = start_local(load_settings(), nodes=nodes, cpus=num_cpus, store=store, port=port, file=file)
+    state, started = start_local(load_settings(), Asked(nodes, num_cpus, store, file), port)
     if as_json:
         print_json({"started": started, **_document(state)})
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,9 +46,19 @@ def local_cluster(settings: Settings) -> LocalCluster:
     return LocalCluster(settings.directory)
 
 
-def start_local(
-    settings: Settings, *, nodes: int, cpus: int | None, store: str, port: int | None, file: Path | None
-) -> tuple[LocalState, bool]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a local cluster: its nodes, or a file that says them."""
+
+    nodes: int = 1
+    #: of each node; None: an even share
+    cpus: int | None = None
+    #: object store of each node, such as "512MB"; empty: as usual
+    store: str = ""
+    file: Path | None = None
+
+
+def start_local(settings: Settings, asked: Asked, port: int | None) -> tuple[LocalState, bool]:
     """Start a local cluster, and return it, and whether it was started now.
 
     Raises ConfigError, InvalidInputError, BrokerUnavailableError.
@@ -59,10 +70,11 @@ def start_local(
     cluster = local_cluster(settings)
     if (running := cluster.state()) is not None:
         return running, False
-    store_bytes = parse_size("--object-store-memory", store) or None
     machine = this_machine()
-    sizes = even_plan(nodes, cpus, store_bytes, machine) if file is None else cut(read_nodes(file), machine)
-    return cluster.up(sizes, port), True
+    if asked.file is not None:
+        return cluster.up(cut(read_nodes(asked.file), machine), port), True
+    store_bytes = parse_size("--object-store-memory", asked.store) or None
+    return cluster.up(even_plan(asked.nodes, asked.cpus, store_bytes, machine), port), True
 
 
 def this_machine() -> Machine:

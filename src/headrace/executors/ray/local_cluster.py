@@ -25,7 +25,7 @@ from headrace.executors.ray.local_state import (
     token_file,
     write_state,
 )
-from headrace.executors.ray.process_groups import ProcessGroup
+from headrace.executors.ray.process_groups import ProcessGroup, stop_groups
 from headrace.hosting.locks import FileLock, wait_until
 from headrace.hosting.ports import candidate_ports
 from headrace.hosting.processes import identify
@@ -35,7 +35,9 @@ from headrace.model.errors import BrokerUnavailableError, InvalidInputError
 PORT = 26_379
 START_SECONDS = 60.0
 #: How long the processes of a node have to end by themselves.
-STOP_SECONDS = 5.0
+STOP_SECONDS = 3.0
+#: Of those who may know why a node does not start, who knows best first.
+_LOGS = ("start-*.log", *(f"session_2*/logs/{name}" for name in ("*.err", "gcs_server.out", "raylet*.out")))
 _STARTER = [sys.executable, "-m", "headrace.executors.ray.node_process"]
 #: Ray takes the address of the host in place of 127.0.0.1, and listens everywhere, unless it is told that this machine
 #: is for no cluster of several machines; the variable is named after the systems on which that is so anyway.
@@ -101,9 +103,7 @@ class LocalCluster:
     def _clear_away(self) -> LocalState | None:
         state = read_state(self._directory)
         if state is not None:
-            # The head node last: the others take their leave of it.
-            for node in reversed(state.nodes):
-                node.group.stop(within=STOP_SECONDS)
+            stop_groups([node.group for node in state.nodes], within=STOP_SECONDS)
             shutil.rmtree(state.folder, ignore_errors=True)
         remove_state(self._directory)
         return state
@@ -147,11 +147,7 @@ class LocalCluster:
 
 def why_not(folder: Path) -> str:
     """Return the reason that logs give, at last those of Ray's own processes."""
-    logs = [*sorted(folder.glob("start-*.log")), *sorted(folder.glob("session_2*/logs/*.err"))]
-    logs += [
-        *sorted(folder.glob("session_2*/logs/gcs_server.out")),
-        *sorted(folder.glob("session_2*/logs/raylet*.out")),
-    ]
+    logs = [log for pattern in _LOGS for log in sorted(folder.glob(pattern))]
     lines = [line.strip() for log in logs for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     telling = [line for line in lines if any(word in line for word in ("Error", " E ", " C ", " F "))]
     chosen = (telling or [line for line in lines if line] or ["its logs are empty"])[:3]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,22 +33,23 @@ class ProcessGroup:
         """Return those of the members who still run."""
         return [one for one in self.members if one.is_alive()]
 
-    def is_alive(self) -> bool:
-        """Whether one of them still runs."""
-        return bool(self.living())
 
-    def stop(self, *, within: float) -> None:
-        """End all of it: in order, and what has not ended `within` seconds at once."""
-        mine = self.seen() if any(_group_of(one.pid) == self.id for one in self.living()) else self
-        everyone = ProcessGroup(self.id, tuple({*self.living(), *mine.living()}))
-        everyone._send(signal.SIGTERM)
-        if not wait_until(lambda: not everyone.is_alive(), time.monotonic() + within, seconds=_LOOK_SECONDS):
-            everyone._send(signal.SIGKILL)
-            wait_until(lambda: not everyone.is_alive(), time.monotonic() + within, seconds=_LOOK_SECONDS)
-
-    def _send(self, number: signal.Signals) -> None:
-        for one in self.living():
+def stop_groups(groups: Sequence[ProcessGroup], *, within: float) -> None:
+    """End all of them: in order, and what has not ended `within` seconds at once."""
+    everyone = {one for group in groups for one in (*group.living(), *_joined_since(group))}
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for one in everyone:
             one.send(number)
+        deadline = time.monotonic() + within
+        if wait_until(lambda: not any(one.is_alive() for one in everyone), deadline, seconds=_LOOK_SECONDS):
+            return
+
+
+def _joined_since(group: ProcessGroup) -> tuple[ProcessId, ...]:
+    """Return who is in a group now, while one who was seen in it shows that its number is still its own."""
+    if any(_group_of(one.pid) == group.id for one in group.living()):
+        return group.seen().members
+    return ()
 
 
 def _group_of(pid: int) -> int | None:
