@@ -55,6 +55,7 @@ from headrace.model.priority import Priority
 from headrace.tasks import Task
 
 if TYPE_CHECKING:
+    from headrace.caches import Cache
     from headrace.canvas import (
         Canvas,
         Reference,
@@ -116,6 +117,7 @@ __all__ = [
     "BudgetUsedUpError",
     "BudgetView",
     "BusUnavailableError",
+    "Cache",
     "Cancel",
     "Canvas",
     "ClosePolicy",
@@ -219,6 +221,7 @@ _LATE = {
     "ResumeHandle": "headrace.resume_handles",
     "Resumed": "headrace.engine.events.waiting",
     "new_token": "headrace.model.resume_handle",
+    "Cache": "headrace.caches",
     "Canvas": "headrace.canvas",
     "Reference": "headrace.canvas",
     "Signature": "headrace.canvas",

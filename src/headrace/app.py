@@ -38,6 +38,7 @@ from headrace.workflow_verbs import WorkflowVerbs
 
 if TYPE_CHECKING:
     from headrace.budgets import Budgets
+    from headrace.caches import Cache
     from headrace.canvas import Workflow
     from headrace.dead_letters import DeadLetters
     from headrace.engine.events.host import EventHost
@@ -523,6 +524,18 @@ class App(WorkflowVerbs, EventVerbs, WebhookVerbs, DatabaseVerbs):
         from headrace.budgets import Budgets
 
         return Budgets(lambda: self.runtime)
+
+    def cache(
+        self, name: str, *, entries: int = 10_000, bytes: int = 1 << 30, ttl: float | str | timedelta = "1h"
+    ) -> Cache:
+        """Return a cache: values by key, at most so many `entries` and `bytes`, each good for `ttl`, at most 30 days.
+
+        All who name it give it the same bounds. Raises InvalidInputError; its verbs raise ConfigError for other bounds.
+        """
+        from headrace.caches import Cache
+        from headrace.model.cache import CacheBounds
+
+        return Cache(self, name, CacheBounds(entries, bytes, parse_duration(ttl, field="ttl")))
 
     def names(self, scope: str, rule: Rule | Scorer | None = None) -> NameBook:
         """Return the book of names of a scope: each name is given once, over all processes, and none like another.

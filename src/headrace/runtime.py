@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.engine.batches import Batches
+from headrace.engine.caching.caches import Caches
 from headrace.engine.client import Client
 from headrace.engine.feeds.hub import FeedHub
 from headrace.engine.following.growing import Growing
@@ -39,6 +40,8 @@ class Runtime:
     close_others: Any
     #: The buckets of rate limits: in a server beside the store, or the store's own.
     limiter: Limiter
+    #: What is made again when it is gone, by name.
+    caches: Caches
     #: While it is entered, jobs that wait for a quota of models leave their slots.
     jobs_leave: Callable[[], AbstractContextManager[None]] = nullcontext
     #: What is declared of queues, by name; what is declared later counts at once.
@@ -71,4 +74,5 @@ class Runtime:
         await self.feeds.close()
         await self.waiters.close()
         await self.intake.close()
+        await self.caches.close()
         await self.close_others()

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PUBLIC = [
     *("App", "Backoff", "BadOutputError", "Batch", "BatchItem", "BlobStoreError", "Breaker", "BreakerOpenError"),
     *("BrokerUnavailableError", "Budget", "BudgetUsedUpError", "BudgetView"),
-    *("BusUnavailableError", "Cancel", "Canvas", "ClosePolicy", "Completion", "ConfigError"),
+    *("BusUnavailableError", "Cache", "Cancel", "Canvas", "ClosePolicy", "Completion", "ConfigError"),
     *("ConflictError", "Context", "ContextTooLongError", "DeadRequest", "Done", "DrainStoppedError", "ErrorClass"),
     *("ExecutorCrashedError", "ExecutorLostError"),
     *("Extraction", "Fail", "Feed", "FeedEntry", "FenceLostError", "Forecast", "GatherContext"),

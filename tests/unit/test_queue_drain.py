@@ -58,7 +58,9 @@ async def app() -> AsyncIterator[App]:
 @asynccontextmanager
 async def elsewhere(app: App) -> AsyncIterator[Runtime]:
     """Another process on the same stores, as far as enqueueing is concerned."""
-    other = Runtime(app.settings, app.runtime.stores, llm=None, means=None, limiter=None, close_others=None)
+    other = Runtime(
+        app.settings, app.runtime.stores, llm=None, means=None, limiter=None, caches=None, close_others=None
+    )
     yield other
     await other.intake.close()
 

@@ -128,7 +128,15 @@ def _twin(app: App) -> Any:
         """Leave the store to the other app."""
 
     own = app.runtime
-    return Runtime(own.settings, own.stores, llm=own.llm, means=own.means, close_others=close, limiter=own.limiter)
+    return Runtime(
+        own.settings,
+        own.stores,
+        llm=own.llm,
+        means=own.means,
+        close_others=close,
+        limiter=own.limiter,
+        caches=own.caches,
+    )
 
 
 async def test_results_that_are_too_large_are_left_out() -> None:

@@ -45,6 +45,7 @@ from headrace.ports.stores import Stores
 from headrace.runtime import Runtime
 from headrace.settings import Settings
 from headrace.wiring.blobs import open_blobs
+from headrace.wiring.caches import open_caches
 from headrace.wiring.farm import make_farm
 from headrace.wiring.workflows import open_means, run_loops
 
@@ -87,7 +88,7 @@ async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | N
     gateway = _LazyGateway(settings, stores, limiter, stack)
     return Runtime(
         settings, stores, llm=gateway.llm, means=open_means(settings, stores, blobs, stack),
-        jobs_leave=gateway.jobs_leave, close_others=stack.aclose, limiter=limiter,
+        jobs_leave=gateway.jobs_leave, close_others=stack.aclose, limiter=limiter, caches=open_caches(settings),
         queue_rules={} if queue_rules is None else queue_rules,
     )  # fmt: skip
 
