@@ -40,7 +40,7 @@ def make_ray_farm(app: App, settings: Settings, jobs: JobStore) -> Farm:
     from headrace.executors.ray.executor import RayExecutor
     from headrace.executors.ray.site import RaySite
 
-    ray, luggage = settings.ray, _pack(app, settings)
+    ray, luggage = settings.ray, pack(app, settings)
     site = RaySite(address, ray.namespace, _runtime_env(settings), _ENTRY, luggage.text)
     return RayExecutor(site, jobs, lambda queue: settings.executor_of(queue) == RAY, ray.amounts)
 
@@ -78,7 +78,7 @@ def _check_tasks(settings: Settings, registry: Registry) -> None:
             )
 
 
-def _pack(app: App, settings: Settings) -> Luggage:
+def pack(app: App, settings: Settings) -> Luggage:
     """Return what each call brings along: a node may know nothing of this worker."""
     modules = {task.target.rpartition(":")[0] for task in app.registry if settings.executor_of(task.spec.queue) == RAY}
     named = {*settings.ray.env_vars, *(name for name in os.environ if name.startswith(_OURS))}
