@@ -94,6 +94,18 @@ def test_a_cluster_comes_up_on_loopback_alone_and_goes_by_itself(place: Place, t
     shown = place.document(one, "ray", "status")
     assert (shown["state"], shown["nodes_alive"], shown["cpus"]) == ("running", 2, 2.0)
 
+    figures = "import asyncio; from headrace.settings import load_settings; from headrace.wiring.ray_figures import *; "
+    figures += "print(asyncio.run(ray_figures(load_settings())))"
+    environ = {**place.environment(one), "HEADRACE_WORKER_EXECUTOR": "ray"}
+    told = subprocess.run(
+        place.cluster.command(sys.executable, "-c", figures, folder=one), env=environ, capture_output=True, text=True,
+        timeout=60, check=True,
+    ).stdout  # fmt: skip
+    assert "headrace_ray_up 1\n" in told
+    assert "headrace_ray_nodes 2\n" in told
+    assert 'headrace_ray_resource{resource="CPU",state="total"} 2\n' in told
+    assert 'headrace_ray_resource{resource="object_store_memory",state="free"} 160000000\n' in told
+
     again = place.document(one, "ray", "up")
     assert (again["started"], again["node_sizes"]) == (False, shown["node_sizes"])
     stranger = "import ray; ray.init(address='127.0.0.1:26379', log_to_driver=False)"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.executors.ray.fitting import Node
 from headrace.executors.ray.local_plan import LEAST_STORE_BYTES, Machine, cut, even_plan
 from headrace.executors.ray.local_state import LocalNode, LocalState, NodeSize, read_state, token_file, write_state
 from headrace.executors.ray.process_groups import ProcessGroup
@@ -14,6 +15,7 @@ from headrace.hosting.processes import ProcessId
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.settings import Settings
 from headrace.wiring import ray_local
+from headrace.wiring.ray_figures import expose_ray
 from headrace.wiring.ray_local import Asked, read_nodes, start_local
 
 MACHINE = Machine(cpus=4, free_bytes=10_000_000_000)
@@ -94,6 +96,23 @@ def test_a_file_of_another_boot_counts_for_nothing(tmp_path: Path) -> None:
     file.write_text("{")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_state(tmp_path)
+
+
+def test_figures_of_a_cluster() -> None:
+    """Sums over its nodes; one that does not answer has no others."""
+    nodes = [
+        Node("a", "", {"CPU": 2.0, "memory": 5_000_000_000.0}, {"CPU": 0.5, "memory": 4_000_000_000.0}),
+        Node("b", "", {"CPU": 1.0, "GPU": 1.0}, {"CPU": 1.0}),
+    ]
+    told = expose_ray(nodes)
+    for line in (
+        "headrace_ray_up 1", "headrace_ray_nodes 2", 'headrace_ray_resource{resource="CPU",state="total"} 3',
+        'headrace_ray_resource{resource="CPU",state="free"} 1.5',
+        'headrace_ray_resource{resource="GPU",state="free"} 0',
+        'headrace_ray_resource{resource="memory",state="total"} 5000000000',
+    ):  # fmt: skip
+        assert f"\n{line}\n" in told
+    assert [line for line in expose_ray(None).splitlines() if not line.startswith("#")] == ["headrace_ray_up 0"]
 
 
 def test_a_token_is_made_once(tmp_path: Path) -> None:

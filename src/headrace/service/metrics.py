@@ -1,4 +1,4 @@
-"""`/metrics`: figures of queues, outbox, workers, models, details and requests, as Prometheus reads them."""
+"""`/metrics`: figures of queues, outbox, workers, models, details, Ray and requests, as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from headrace.engine.slot_exposition import expose_slots
 from headrace.engine.worker_queries import list_workers
 from headrace.service.document import PROBLEM
 from headrace.service.served import Served
+from headrace.wiring.ray_figures import ray_figures
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -56,5 +57,9 @@ async def _details(app: App) -> str:
     return "" if desk_of(app) is None else await expose_details(app)
 
 
+async def _ray(app: App) -> str:
+    return await ray_figures(app.settings)
+
+
 #: What is written, in this order; each is asked for its text when somebody reads.
-PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models, _details)
+PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models, _details, _ray)
