@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -31,6 +32,8 @@ CPUS = 2
 STORE_BYTES = 200_000_000
 BURSTS, BURST_PAUSE = 5, 2.0
 ROUNDS, WAYS = 3, 4
+#: How Ray names the processes that run calls.
+_CALLED = (b"ray::IDLE", b"ray::work", b"ray::Worker", b"ray::Async")
 INSIDE = "HEADRACE_BENCH_INSIDE"
 
 
@@ -58,11 +61,11 @@ def ways() -> Iterator[Callable[[], Way]]:
     import ray
 
     def work() -> None:
-        time.sleep(CALL_SECONDS)
+        threading.Event().wait(CALL_SECONDS)
 
     class Worker:
         def work(self) -> None:
-            time.sleep(CALL_SECONDS)
+            threading.Event().wait(CALL_SECONDS)
 
     class AsyncWorker:
         async def work(self) -> None:
@@ -116,6 +119,12 @@ async def bursty(send: Callable[[], Any], size: int) -> tuple[list[float], float
     return latencies, busy
 
 
+async def _load(load: str, send: Callable[[], Any], options: argparse.Namespace) -> tuple[list[float], float]:
+    if load == "steady":
+        return await steady(send, options.rate, options.seconds)
+    return await bursty(send, options.burst)
+
+
 async def _latency(ref: Any, due: float) -> float:
     await ref
     return time.perf_counter() - due
@@ -133,13 +142,9 @@ def worker_memory() -> float:
     total = 0
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
-            if (
-                (folder / "cmdline")
-                .read_bytes()
-                .startswith((b"ray::IDLE", b"ray::work", b"ray::Worker", b"ray::Async"))
-            ):
-                [line] = [one for one in (folder / "smaps_rollup").read_text().splitlines() if one.startswith("Pss:")]
-                total += int(line.split()[1])
+            if (folder / "cmdline").read_bytes().startswith(_CALLED):
+                lines = (folder / "smaps_rollup").read_text().splitlines()
+                total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
     return total / 1000
 
 
@@ -170,12 +175,7 @@ def one_way(address: str, number: int, options: argparse.Namespace) -> list[dict
         for load in ("steady", "bursty"):
             found = []
             for _ in range(ROUNDS):
-                run = (
-                    steady(way.send, options.rate, options.seconds)
-                    if load == "steady"
-                    else bursty(way.send, options.burst)
-                )
-                found.append(figures(*asyncio.run(run)))
+                found.append(figures(*asyncio.run(_load(load, way.send, options))))
             middle = {name: sorted(getattr(one, name) for one in found)[ROUNDS // 2] for name in Figures.__slots__}
             rows.append({"way": way.name, "load": load, "first_ms": way.first_ms, **middle})
         return rows

@@ -48,6 +48,18 @@ class Place:
         document: dict[str, Any] = json.loads(self.headrace(directory, *words, "--json", code=code))
         return document
 
+    def figures(self, directory: Path) -> str:
+        """Return what Prometheus would read of the cluster."""
+        code = (
+            "import asyncio; from headrace.settings import load_settings; from headrace.wiring.ray_figures import *\n"
+        )
+        code += "print(asyncio.run(ray_figures(load_settings())))"
+        environ = {**self.environment(directory), "HEADRACE_WORKER_EXECUTOR": "ray"}
+        command = self.cluster.command(sys.executable, "-c", code, folder=directory)
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def environment(self, directory: Path) -> dict[str, str]:
         """Return what a command is run with: nothing that leads to a cluster."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "HEADRACE_"))}
@@ -94,18 +106,6 @@ def test_a_cluster_comes_up_on_loopback_alone_and_goes_by_itself(place: Place, t
     shown = place.document(one, "ray", "status")
     assert (shown["state"], shown["nodes_alive"], shown["cpus"]) == ("running", 2, 2.0)
 
-    figures = "import asyncio; from headrace.settings import load_settings; from headrace.wiring.ray_figures import *; "
-    figures += "print(asyncio.run(ray_figures(load_settings())))"
-    environ = {**place.environment(one), "HEADRACE_WORKER_EXECUTOR": "ray"}
-    told = subprocess.run(
-        place.cluster.command(sys.executable, "-c", figures, folder=one), env=environ, capture_output=True, text=True,
-        timeout=60, check=True,
-    ).stdout  # fmt: skip
-    assert "headrace_ray_up 1\n" in told
-    assert "headrace_ray_nodes 2\n" in told
-    assert 'headrace_ray_resource{resource="CPU",state="total"} 2\n' in told
-    assert 'headrace_ray_resource{resource="object_store_memory",state="free"} 160000000\n' in told
-
     again = place.document(one, "ray", "up")
     assert (again["started"], again["node_sizes"]) == (False, shown["node_sizes"])
     stranger = "import ray; ray.init(address='127.0.0.1:26379', log_to_driver=False)"
@@ -129,9 +129,14 @@ def test_a_cluster_comes_up_on_loopback_alone_and_goes_by_itself(place: Place, t
 
 
 def test_what_is_lost_is_told_and_comes_back(place: Place, tmp_path: Path) -> None:
-    """A lost node, then a lost head node, whose remains the next `up` clears away."""
+    """Figures are those of the cluster. A lost node, then a lost head node, whose remains the next `up` clears away."""
     one = folder(tmp_path, "one")
     first = place.document(one, "ray", "up", "--nodes", "2", "--num-cpus", "1", "--object-store-memory", "80MB")
+    told = place.figures(one)
+    assert "headrace_ray_up 1\n" in told
+    assert "headrace_ray_nodes 2\n" in told
+    assert 'headrace_ray_resource{resource="CPU",state="total"} 2\n' in told
+    assert 'headrace_ray_resource{resource="object_store_memory",state="free"} 160000000\n' in told
     raylets = set(place.cluster.pids("raylet/raylet"))
     head, node = ([pid for pid in one["pids"] if pid in raylets] for one in first["node_sizes"])
     place.cluster.kill(node)
@@ -140,6 +145,7 @@ def test_what_is_lost_is_told_and_comes_back(place: Place, tmp_path: Path) -> No
     assert [one["alive"] for one in shown["node_sizes"]] == [True, False]
     place.cluster.kill(head)
     assert place.document(one, "ray", "status", code=1) == {"state": "stopped"}
+    assert "headrace_ray_up 0\n" in place.figures(one)
     second = place.document(one, "ray", "up", "--num-cpus", "1", "--object-store-memory", "80MB")
     assert (second["started"], second["address"]) == (True, first["address"])
     former = {pid for one in first["node_sizes"] for pid in one["pids"]}

@@ -101,8 +101,8 @@ def test_a_file_of_another_boot_counts_for_nothing(tmp_path: Path) -> None:
 def test_figures_of_a_cluster() -> None:
     """Sums over its nodes; one that does not answer has no others."""
     nodes = [
-        Node("a", "", {"CPU": 2.0, "memory": 5_000_000_000.0}, {"CPU": 0.5, "memory": 4_000_000_000.0}),
-        Node("b", "", {"CPU": 1.0, "GPU": 1.0}, {"CPU": 1.0}),
+        Node("a", {"CPU": 2.0, "memory": 5_000_000_000.0}, {"CPU": 0.5, "memory": 4_000_000_000.0}),
+        Node("b", {"CPU": 1.0, "GPU": 1.0}, {"CPU": 1.0}),
     ]
     told = expose_ray(nodes)
     for line in (
