@@ -173,9 +173,7 @@ def one_way(address: str, number: int, options: argparse.Namespace) -> list[dict
         way = list(ways())[number]()
         rows = []
         for load in ("steady", "bursty"):
-            found = []
-            for _ in range(ROUNDS):
-                found.append(figures(*asyncio.run(_load(load, way.send, options))))
+            found = [figures(*asyncio.run(_load(load, way.send, options))) for _ in range(ROUNDS)]
             middle = {name: sorted(getattr(one, name) for one in found)[ROUNDS // 2] for name in Figures.__slots__}
             rows.append({"way": way.name, "load": load, "first_ms": way.first_ms, **middle})
         return rows

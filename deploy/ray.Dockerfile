@@ -3,4 +3,4 @@ ARG VARIANT=
 FROM rayproject/ray:2.60.0-py311${VARIANT}
 RUN pip install --no-cache-dir 'headrace[kafka,memory,ray]'
 # Your application, for example:
-# COPY --chown=ray:users shop /home/ray/shop
+# COPY --chown=ray:users shop ./shop
