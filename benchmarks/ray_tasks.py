@@ -155,7 +155,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         cluster = LocalCluster(Path(folder))
         for number in range(WAYS):
-            state = cluster.up([NodeSize(CPUS, STORE_BYTES)], None)
+            state, _ = cluster.up([NodeSize(CPUS, STORE_BYTES)], None)
             try:
                 join(state)
                 rows += one_way(state.address, number, options)

@@ -59,7 +59,7 @@ def test_a_file_of_a_large_cluster_is_cut_to_this_machine(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ray: [", "no YAML that can be read"),
+        ("ray: [", "cannot be read as YAML"),
         ("ray: {}", "no table ray.cluster"),
         ("ray: {cluster: {head: {}}}", "ray.cluster has head_node, worker_nodes, got 'head'"),
         ("ray: {cluster: {head_node: {resources: {cpu: 0}}}}", "head_node.resources.cpu must be a whole number"),

@@ -31,7 +31,7 @@ def ray() -> None:
 
 @ray.command()
 @click.option(
-    "--config", "file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    "--config", "file", metavar="FILE", type=click.Path(path_type=Path),
     help="Start the nodes of `ray.cluster` in this YAML file, cut to what this machine has.",
 )  # fmt: skip
 @click.option("--nodes", metavar="N", type=WholeType("nodes", 1, 8), default=1, help="Nodes, the head node included.")

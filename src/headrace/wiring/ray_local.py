@@ -72,9 +72,9 @@ def start_local(settings: Settings, asked: Asked, port: int | None) -> tuple[Loc
         return running, False
     machine = this_machine()
     if asked.file is not None:
-        return cluster.up(cut(read_nodes(asked.file), machine), port), True
+        return cluster.up(cut(read_nodes(asked.file), machine), port)
     store_bytes = parse_size("--object-store-memory", asked.store) or None
-    return cluster.up(even_plan(asked.nodes, asked.cpus, store_bytes, machine), port), True
+    return cluster.up(even_plan(asked.nodes, asked.cpus, store_bytes, machine), port)
 
 
 def this_machine() -> Machine:
@@ -96,7 +96,7 @@ def read_nodes(file: Path) -> list[NodeSize]:
     try:
         said = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{file} is no YAML that can be read: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from None
     ray = said.get("ray") if isinstance(said, dict) else None
     if not isinstance(ray, dict) or not isinstance(ray.get("cluster"), dict):
         raise ConfigError(f"{file} has no table ray.cluster, which says what its nodes have")

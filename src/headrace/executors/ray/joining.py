@@ -11,6 +11,8 @@ from headrace.executors.ray.local_state import LocalState
 
 def join(state: LocalState) -> None:
     """Set this process up for it: Ray looks at its environment when it is imported."""
+    # It would count more than the file; it is that of another cluster.
+    os.environ.pop("RAY_AUTH_TOKEN", None)
     environ = driver_environment(state)
     if all(os.environ.get(name) == value for name, value in environ.items()):
         return

@@ -63,13 +63,15 @@ class LocalCluster:
         state = read_state(self._directory)
         return state if state is not None and state.is_running else None
 
-    def up(self, sizes: Sequence[NodeSize], port: int | None) -> LocalState:
-        """Start a node of each size, the first as head, and return what runs then.
+    def up(self, sizes: Sequence[NodeSize], port: int | None) -> tuple[LocalState, bool]:
+        """Start a node of each size, the first as head; return what runs then, and whether it was started now.
 
         Raises InvalidInputError for a port that is taken, BrokerUnavailableError with the reason when Ray does not
         start; nothing of it is left then.
         """
         with self._locked():
+            if (running := self.state()) is not None:
+                return running, False
             self._clear_away()
             folder = Path(tempfile.mkdtemp(prefix="hrray-", dir=_short_folder()))
             address = f"127.0.0.1:{_free_port(port)}"
@@ -82,7 +84,7 @@ class LocalCluster:
                 self._clear_away()
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
-            return state
+            return state, True
 
     def down(self) -> LocalState | None:
         """Stop what `up` has started, and return what that was; None where there was nothing."""
