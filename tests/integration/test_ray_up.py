@@ -130,7 +130,7 @@ def test_a_cluster_comes_up_on_loopback_alone_and_goes_by_itself(place: Place, t
 
 
 def test_what_is_lost_is_told_and_comes_back(place: Place, tmp_path: Path) -> None:
-    """Figures are those of the cluster. A lost node, then a lost head node, whose remains one of two `up` clears away."""
+    """Figures are those of the cluster. A lost node, then a lost head node, whose remains the next `up` clears away."""
     one = folder(tmp_path, "one")
     first = place.document(one, "ray", "up", "--nodes", "2", "--num-cpus", "1", "--object-store-memory", "80MB")
     told = place.figures(one)
