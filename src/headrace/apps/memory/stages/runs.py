@@ -18,14 +18,11 @@ SIGNAL = "memory-flush-"
 
 async def start_run(flush: Flush, priority: int) -> Run:
     """Start the run of a flush, or return the one that was started."""
-    return await app.start(
-        WORKFLOW,
-        flush_id=str(flush.id),
-        user=flush.user_id,
-        key=run_key(flush),
-        user_id=flush.user_id,
-        priority=priority,
-    )
+    # Late, for its parts are made of this module; and here, for a process of a cluster imports a task's module alone.
+    from headrace.apps.memory.graph import memory_flush
+
+    user, key = flush.user_id, run_key(flush)
+    return await app.start(memory_flush, flush_id=str(flush.id), user=user, key=key, user_id=user, priority=priority)
 
 
 def run_key(flush: Flush) -> str:
