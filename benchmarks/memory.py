@@ -36,7 +36,7 @@ THINGS = ("rye bread", "green tea", "chess", "rowing", "old maps", "jazz", "gard
 #: Words that make a blob long enough for twenty of them to fill a buffer.
 REST = (
     "I tell you this because it came to my mind on the way home, and you said that small things are welcome here. It "
-    "was a long day, and the train was late again, but the evening was quiet and I read for a while before going to bed."
+    "was a long day, and the train was late again, but the evening was quiet, and I read a while before going to bed."
 )
 PATIENCE = 900.0
 

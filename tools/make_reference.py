@@ -27,6 +27,7 @@ from headrace.model.expressions.functions.listing import Function, Table
 from headrace.model.expressions.functions.table import TABLES
 from headrace.nodes.base import NodeType, Shape
 from headrace.nodes.registry import MODULES, all_types
+from headrace.queue_settings import QueueTable
 from headrace.ray_settings import RayResources
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -89,7 +90,7 @@ def configuration() -> str:
         section = getattr(root, item.name)
         if dataclasses.is_dataclass(section):
             parts += tables(item.name, section)
-    parts.append(named_table(settings.QueueTable()))
+    parts.append(named_table(QueueTable()))
     parts.append(named_table(RayResources()))
     parts += [VARS, named_table(CredentialSettings())]
     parts.append(MODELS)

@@ -63,7 +63,7 @@ class RayProcess:
             if pause > 0:
                 threading.Event().wait(pause)
             self._failed_at = time.monotonic()
-            app = _load(Luggage.parse(luggage))
+            app = load_packed(Luggage.parse(luggage))
             if not self._loop.is_running():
                 threading.Thread(target=self._serve, name="headrace-ray", daemon=True).start()
             calls = FarmCalls(app, node, NoLink())
@@ -131,7 +131,7 @@ async def _open(calls: FarmCalls) -> FarmCalls:
     return calls
 
 
-def _load(luggage: Luggage) -> App:
+def load_packed(luggage: Luggage) -> App:
     """Import the app, with the folder and the settings of the worker."""
     _unpack(luggage)
     app: App = load_named(luggage.app)

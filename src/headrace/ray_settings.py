@@ -64,6 +64,8 @@ class RaySettings:
     pip: tuple[str, ...] = ()
     #: environment variables that go along to the nodes beside those of Headrace, such as OPENAI_API_KEY
     env_vars: tuple[str, ...] = ()
+    #: true: workers leave the app's agents to one actor of the cluster, which takes half a processor
+    agents: bool = False
     #: what the jobs of a queue take, by its name; one processor unless given
     resources: Mapping[str, RayResources] = field(default_factory=dict)
 

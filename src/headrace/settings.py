@@ -35,6 +35,7 @@ from headrace.model_pools import Written, share_pools
 from headrace.model_rules import check_models
 from headrace.model_settings import ModelSettings
 from headrace.papers_settings import PaperSettings
+from headrace.queue_settings import LimitsSettings, QueueTable
 from headrace.ray_settings import RayResources, RaySettings, check_ray
 from headrace.report_settings import ReportSettings
 from headrace.service_settings import ServiceSettings, check_service
@@ -153,55 +154,6 @@ class RecoverySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsSettings:
-    """`[limits]`: where rate limits are counted."""
-
-    #: a Redis server, redis://…, that counts rate limits beside the store; empty: the store does
-    url: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueTable:
-    """`[queues.NAME]`: one queue; it wins over `app.queue(…)`, and HEADRACE_QUEUES, JSON by their names, over it."""
-
-    #: how many of its jobs run at once over all workers
-    concurrency: int | None = None
-    #: how many of its jobs start per time over all workers, such as "30/m"
-    rate_limit: str | None = None
-    #: how many may start at once after a pause; unless given, one second's worth, at least 1
-    burst: float | None = None
-    #: whose share jobs without a fair key use: "key" (one together) or "batch" (each batch its own)
-    fair: str | None = None
-    #: how many of its jobs may wait
-    max_waiting: int | None = None
-    #: what an enqueue into the full queue does: "refuse" (unless given) or "wait"
-    on_full: str | None = None
-    #: how long it waits for room; unless given, 60 s
-    wait_timeout: timedelta | None = None
-    #: from how many ready jobs on its backlog is an alarm
-    alarm_size: int | None = None
-    #: from which age of the oldest ready job on its backlog is an alarm
-    alarm_age: timedelta | None = None
-    #: most slots of a worker for it: they grow and shrink with the jobs that could start; unless given, they are fixed
-    max_slots: int | None = None
-    #: fewest slots; unless given, 1
-    min_slots: int | None = None
-    #: slots to begin with; unless given, as many as a worker would have otherwise, within the bounds
-    start_slots: int | None = None
-    #: slots grow by half while more jobs than these could start, for each worker; unless given, 1000
-    grow_above: int | None = None
-    #: unused slots go while fewer jobs than these could start, for each worker; unless given, 100
-    shrink_below: int | None = None
-    #: where its handlers run, "local", "celery" or "ray"; unless given, as `[worker] executor` says
-    executor: str | None = None
-
-    def options(self) -> dict[str, Any]:
-        """Return what is given, as `QueueRule.parse` takes it."""
-        given = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "executor"}
-        return {name: value for name, value in given.items() if value is not None}
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings."""
 
@@ -215,7 +167,7 @@ class Settings:
     llm: ModelSettings = field(default_factory=ModelSettings)
     #: further models by their names, `[llm.models.NAME]`
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
-    limits: LimitsSettings = LimitsSettings()
+    limits: LimitsSettings = field(default_factory=LimitsSettings)
     celery: CelerySettings = field(default_factory=CelerySettings)
     ray: RaySettings = field(default_factory=RaySettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

@@ -210,8 +210,9 @@ EXEMPT = {
     "JobStore.claimed_jobs", "JobStore.load_steps", "JobStore.read_steps", "JobStore.running_job",
     "SessionStore.sessions_on", "MemoStore.load_answer",
     "ControlStore.queue_states", "Admission.eligible_jobs", "Admission.explain_job", "Admission.list_limits",
-    "Admission.list_rates", "Limiter.levels", "ForeignIntake.after_commit", "ScheduleStore.due_schedules", "ScheduleStore.list_fires",
-    "ScheduleStore.list_schedules", "ScheduleStore.fire_schedule", "move_schedule.sql", "note_fires.sql",
+    "Admission.list_rates", "Limiter.levels", "ForeignIntake.after_commit", "ScheduleStore.due_schedules",
+    "ScheduleStore.list_fires", "ScheduleStore.list_schedules", "ScheduleStore.fire_schedule", "move_schedule.sql",
+    "note_fires.sql",
     "trim_fires.sql", "Inbox.handled", "Inbox.handled_among", "Outbox.list_events", "Outbox.list_parked",
     "Outbox.outbox_stats", "Outbox.waiting_events",
 }  # fmt: skip

@@ -80,10 +80,11 @@ async def run(line: MemoryLine, *, users: int, each: int, kills: int, seed: int)
 
 
 async def _kill(line: MemoryLine, report: Report, most: int, chance: Random) -> None:
+    # Two of three in the middle of a call, the others anywhere.
     while report.kills < most:
         await asyncio.sleep(chance.uniform(*PAUSE_SECONDS))
         busy = await at_work(line)
-        if not busy:
+        if not busy or (report.kills % 3 < 2 and not line.provider.stats().in_flight):
             continue
         report.in_flight += kill(line, chance.choice(busy))
         line.start()

@@ -29,14 +29,14 @@ async def kept_undisturbed(folder: Path, users: int, each: int, seed: int) -> di
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_kills_at_random_moments_leave_no_trace(tmp_path: Path, seed: int) -> None:
-    """40 users, 3 processes, 12 kills: the same is remembered; only what was under way at a kill is paid twice."""
+    """40 users, 3 processes, 9 kills: the same is remembered; only what was under way at a kill is paid twice."""
     wanted = await kept_undisturbed(tmp_path, 40, 6, seed)
-    async with memory_line(tmp_path, model=("--latency", "0.3")) as line:
-        report = await run(line, users=40, each=6, kills=12, seed=seed)
+    async with memory_line(tmp_path, model=("--latency", "0.6")) as line:
+        report = await run(line, users=40, each=6, kills=9, seed=seed)
         print(json.dumps(describe(report)))
         assert report.clean, describe(report)
         assert await line.kept() == wanted
-        assert report.kills >= 6
+        assert report.kills >= 6 and report.in_flight
 
 
 async def test_a_kill_at_each_boundary_is_paid_once(tmp_path: Path) -> None:

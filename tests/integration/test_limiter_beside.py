@@ -20,7 +20,7 @@ import pytest
 from headrace import App, Limit
 from headrace.model.errors import HeadraceError, LimitTimeoutError, NotFoundError
 from headrace.model.limits import Rate
-from headrace.settings import LimitsSettings
+from headrace.queue_settings import LimitsSettings
 from headrace.stores.redis import RedisSite, create_namespace, open_redis_limiter
 from tests.backends.redis import stores_on
 from tests.backends.valkey import ValkeyServer

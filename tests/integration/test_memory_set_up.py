@@ -1,4 +1,4 @@
-"""Making the tables of memory tells the database who speaks of changes: the trigger, Debezium, and again the trigger."""
+"""Making the tables of memory tells the database who speaks of changes: the trigger, or Debezium."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from headrace import App, chain, map_, wait_signal
 from headrace.engine.workflows.boards import run_status, stored_status
 from headrace.model.ids import uuid7
 from headrace.model.run import NodeState, RunChange, RunState, RunStatus
-from headrace.settings import LimitsSettings, QueueSettings, Settings
+from headrace.queue_settings import LimitsSettings
+from headrace.settings import QueueSettings, Settings
 from headrace.stores.redis import make_run_board
 from headrace.stores.redis.run_board import RedisRunBoard
 from headrace.wiring import migrate

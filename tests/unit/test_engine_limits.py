@@ -15,7 +15,8 @@ from headrace.model.admission import LimitsView
 from headrace.model.errors import InvalidInputError, LimitTimeoutError, NotFoundError
 from headrace.model.fairness import jain_index
 from headrace.model.limits import Declared, Gate
-from headrace.settings import LimitsSettings, QueueTable, Settings
+from headrace.queue_settings import LimitsSettings, QueueTable
+from headrace.settings import Settings
 from tests.unit.engine_app import QUICK, quick_app, run_one, until_final
 from tests.waiting import wait_until
 

@@ -28,7 +28,8 @@ from headrace.apps.memory.config import (
     to_environment,
 )
 from headrace.memory_settings import MemorySettings
-from headrace.settings import QueueTable, Settings, load_settings
+from headrace.queue_settings import QueueTable
+from headrace.settings import Settings, load_settings
 
 #: Every key, each with another value than the usual one.
 TOML = """

@@ -177,14 +177,14 @@ def test_what_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("SHOP_KEY", "secret")
     monkeypatch.setenv("HEADRACE_URL", STORE["HEADRACE_URL"])
     read = settings(WHOLE, tmp_path)
-    luggage = wiring._pack(app, read)
+    luggage = wiring.pack(app, read)
     assert luggage.app == f"{__name__}:app"
     assert luggage.modules == (__name__,)
     assert (luggage.environ["SHOP_KEY"], luggage.environ["HEADRACE_URL"]) == ("secret", STORE["HEADRACE_URL"])
     assert "PATH" not in luggage.environ
     assert "secret" not in repr(luggage)
     assert Luggage.parse(luggage.text) == luggage
-    assert (luggage.folder, wiring._pack(app, Settings()).folder) == ("", str(Path.cwd()))
+    assert (luggage.folder, wiring.pack(app, Settings()).folder) == ("", str(Path.cwd()))
     assert wiring._runtime_env(read) == {"working_dir": ".", "py_modules": ["."], "pip": ["rich==14"]}
     assert wiring._runtime_env(Settings()) == {}
 

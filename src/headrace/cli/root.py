@@ -29,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "worker": Entry("headrace.cli.worker:worker", "Work the jobs of an app until SIGTERM or Ctrl-C."),
     "celery": Entry("headrace.cli.celery:celery", "Run workers of a Celery farm, and see who is alive there."),
+    "ray": Entry("headrace.cli.ray:ray", "Start, stop and look at a Ray cluster of this machine, for development."),
     "dev": Entry("headrace.cli.worker:dev", "Work the jobs of an app and show what happens to each, for development."),
     "serve": Entry("headrace.cli.serve:serve", "Serve an app over HTTP: jobs, batches, runs, webhooks, events."),
     "token": Entry("headrace.cli.token:token", "Tokens of the HTTP service: make them, list them, revoke them."),

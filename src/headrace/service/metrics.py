@@ -1,4 +1,4 @@
-"""`/metrics`: figures of queues, outbox, workers, models, applications and requests, as Prometheus reads them."""
+"""`/metrics`: figures of queues, outbox, workers, models, applications, Ray and requests, as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from headrace.engine.slot_exposition import expose_slots
 from headrace.engine.worker_queries import list_workers
 from headrace.service.document import PROBLEM
 from headrace.service.served import Served
+from headrace.wiring.ray_figures import ray_figures
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -61,5 +62,9 @@ async def _memory(app: App) -> str:
     return await expose_memory(app)
 
 
+async def _ray(app: App) -> str:
+    return await ray_figures(app.settings)
+
+
 #: What is written, in this order; each is asked for its text when somebody reads.
-PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models, _details, _memory)
+PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models, _details, _memory, _ray)

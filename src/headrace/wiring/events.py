@@ -29,6 +29,7 @@ from headrace.ports.handle_cache import HandleCache
 from headrace.ports.stores import EventStores
 from headrace.ports.waker import Waker
 from headrace.settings import Settings
+from headrace.wiring.ray_agents import keeps_agents, make_agents_loop
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -48,17 +49,19 @@ def make_event_host(
     Raises ConfigError where agents are to work and the store has no outbox.
     """
     runtime, settings = app.runtime, app.settings
+    # A process that was told its part runs them itself, and so does the actor.
+    keeps = parts is None and bool(app.agents) and keeps_agents(settings)
     parts = parts or _parts_of_worker(settings)
     agents = [app.agents[own] for own in (app.agents if parts.agents is None else parts.agents)]
     if runtime.stores.events is None:
-        if agents or parts.callback_at_once:
+        if agents or keeps or parts.callback_at_once:
             raise ConfigError(NO_OUTBOX)
         parts = EventParts()
     maker = _Maker(app, telemetry or Telemetry(), resources)
     return EventHost(
         runtime.stores.notifier,
         [maker.agent(agent) for agent in agents] + ([maker.callback] if parts.callback_at_once else []),
-        maker.wake_loops() if parts.callback else [],
+        [*(maker.wake_loops() if parts.callback else []), *([make_agents_loop(app)] if keeps else [])],
         relay=maker.relay() if parts.relay else None,
         callback=maker.watched_callback() if parts.callback and not parts.callback_at_once else None,
         close=maker.stack.aclose,
@@ -67,7 +70,8 @@ def make_event_host(
 
 def _parts_of_worker(settings: Settings) -> EventParts:
     worker = settings.worker
-    return EventParts(worker.relay_enabled, None if worker.agents_enabled else (), worker.callback_enabled)
+    here = worker.agents_enabled and not settings.ray.agents
+    return EventParts(worker.relay_enabled, None if here else (), worker.callback_enabled)
 
 
 def open_bus(settings: Settings, stores: EventStores, notifier: Any) -> Bus:

@@ -18,6 +18,7 @@ from headrace.ports.executor import Farm
 from headrace.ports.job_store import JobStore
 from headrace.ray_settings import RAY
 from headrace.settings import Settings
+from headrace.wiring.ray_local import cluster_address
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -34,11 +35,13 @@ def make_ray_farm(app: App, settings: Settings, jobs: JobStore) -> Farm:
     """Return what runs jobs on the cluster that the settings name. Raises ConfigError."""
     check_site(settings)
     _check_tasks(settings, app.registry)
+    # Before Ray is imported.
+    address = cluster_address(settings)
     from headrace.executors.ray.executor import RayExecutor
     from headrace.executors.ray.site import RaySite
 
-    ray, luggage = settings.ray, _pack(app, settings)
-    site = RaySite(ray.address, ray.namespace, _runtime_env(settings), _ENTRY, luggage.text)
+    ray, luggage = settings.ray, pack(app, settings)
+    site = RaySite(address, ray.namespace, _runtime_env(settings), _ENTRY, luggage.text)
     return RayExecutor(site, jobs, lambda queue: settings.executor_of(queue) == RAY, ray.amounts)
 
 
@@ -75,7 +78,7 @@ def _check_tasks(settings: Settings, registry: Registry) -> None:
             )
 
 
-def _pack(app: App, settings: Settings) -> Luggage:
+def pack(app: App, settings: Settings) -> Luggage:
     """Return what each call brings along: a node may know nothing of this worker."""
     modules = {task.target.rpartition(":")[0] for task in app.registry if settings.executor_of(task.spec.queue) == RAY}
     named = {*settings.ray.env_vars, *(name for name in os.environ if name.startswith(_OURS))}
@@ -113,12 +116,13 @@ def _runtime_env(settings: Settings) -> Mapping[str, Any]:
 async def ray_nodes(settings: Settings) -> Collection[Node]:
     """Return the nodes of the cluster that are alive. Raises ConfigError, BrokerUnavailableError."""
     check_site(settings)
+    address = cluster_address(settings)
     from headrace.executors.ray.cluster import peek
 
     threads = DaemonThreads()
     try:
         async with asyncio.timeout(_PEEK_SECONDS):
-            nodes: list[Node] = await threads.run(lambda: peek(settings.ray.address))
+            nodes: list[Node] = await threads.run(lambda: peek(address))
             return nodes
     except Exception as error:
         raise BrokerUnavailableError(

@@ -18,18 +18,12 @@ SIGNAL = "memory-flush-"
 
 async def start_run(flush: Flush, priority: int) -> Run:
     """Start the run of a flush, or return the one that was started."""
-    # Late, as it is made of the stages; and needed where these run by themselves: on a cluster, or, after their workers
-    # died, in a process of their own.
+    # Late, for its parts are made of this module; and here, for a process of a cluster, or one in which a job
+    # runs alone since its workers died, imports a task's module alone.
     from headrace.apps.memory.graph import memory_flush
 
-    return await app.start(
-        memory_flush,
-        flush_id=str(flush.id),
-        user=flush.user_id,
-        key=run_key(flush),
-        user_id=flush.user_id,
-        priority=priority,
-    )
+    user, key = flush.user_id, run_key(flush)
+    return await app.start(memory_flush, flush_id=str(flush.id), user=user, key=key, user_id=user, priority=priority)
 
 
 def run_key(flush: Flush) -> str:
