@@ -175,6 +175,21 @@ def test_what_keeps_it_from_starting_is_told(place: Place, tmp_path: Path) -> No
     assert place.document(other, "ray", "status", code=1) == {"state": "stopped"}
 
 
+def test_a_process_that_others_can_reach_is_found(place: Place) -> None:
+    """By what the kernel says, of both families; what is on loopback, and what others listen on, counts for nothing."""
+    code = (
+        "import os, socket; from headrace.executors.ray.listening import open_to_others as find\n"
+        f"made = [socket.create_server(('127.0.0.1', 4001)), socket.create_server(('{OUTSIDE}', 4002)),"
+        " socket.create_server(('::1', 4003), family=socket.AF_INET6),"
+        " socket.create_server(('::', 4004), family=socket.AF_INET6)]\n"
+        "print(find([os.getpid()]), find([1]))"
+    )
+    told = subprocess.run(
+        place.cluster.command(sys.executable, "-c", code), capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+    assert told == f"['{OUTSIDE} port 4002', ':: port 4004'] []\n"
+
+
 @dataclass
 class LocalSite(RaySite):
     """A place whose workers are told nothing of the cluster but the app's directory."""
