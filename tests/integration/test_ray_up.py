@@ -127,6 +127,8 @@ def test_a_cluster_comes_up_on_loopback_alone_and_goes_by_itself(place: Place, t
     assert not Path(shown["folder"]).exists()
     assert place.document(other, "ray", "status")["state"] == "running"
     assert place.document(one, "ray", "down")["stopped"] is False
+    assert place.document(other, "ray", "down")["stopped"] is True
+    assert not place.cluster.pids("gcs_server|raylet")
 
 
 def test_what_is_lost_is_told_and_comes_back(place: Place, tmp_path: Path) -> None:
