@@ -23,9 +23,9 @@ async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any
     # First: what comes into the buffer from here on leads to another check.
     told = await TABLES.take_check(user_id)
     buffer = await TABLES.buffer(user_id)
-    why = reason_of(buffer, reason, settings().buffer_tokens)
+    terms = settings()
+    why = reason_of(buffer, reason, terms.buffer_tokens, idle_since=datetime.now(UTC) - terms.idle_flush)
     if why is not None:
-        terms = settings()
         await TABLES.make_flushes(user_id, why, most_tokens=terms.most_tokens, full=terms.buffer_tokens)
     started = await start_next(user_id)
     return {
@@ -38,10 +38,14 @@ async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any
     }
 
 
-def reason_of(buffer: Buffer, given: str | None, full: int) -> Reason | None:
-    """Return why a buffer is flushed now; None: it is not."""
+def reason_of(buffer: Buffer, given: str | None, full: int, *, idle_since: datetime) -> Reason | None:
+    """Return why a buffer is flushed now; None: it is not.
+
+    What was idle when the look was asked for, and got something since, is not idle.
+    """
     if not buffer.rows:
         return None
-    if given is not None:
+    is_busy = buffer.newest_at is not None and buffer.newest_at > idle_since
+    if given is not None and not (given == Reason.IDLE and is_busy):
         return Reason(given)
     return Reason.FULL if buffer.tokens > full else None

@@ -37,9 +37,10 @@ async def process_flush(flush_id: str, user_id: str, ctx: Context) -> Any:
         async with held(begun):
             await _write(begun, ctx)
     except LostFlushError:
-        raise
+        # Nothing was written. Whoever is still asked to do this job takes the flush up again, with what is paid.
+        return Snooze(TURN)
     except Exception as error:
-        await give_up(begun, error, ctx)
+        await give_up(begun, error, ctx, PROCESS)
         raise
     return output(user_id, flush_id, len(begun.flush.blob_ids))
 
@@ -69,10 +70,11 @@ async def profile_step(ctx: Context, name: str, user_id: str) -> list[Slot]:
     return [Slot(*values) for values in await ctx.step(name, read)]
 
 
-async def give_up(flush: Held, error: Exception, ctx: Context) -> None:
-    """At the last try: the flush has failed, and holds up no other one of its user."""
-    if ctx.last_try:
-        await TABLES.fail_flush(flush.flush.id, f"{type(error).__name__}: {error}")
+async def give_up(flush: Held, error: Exception, ctx: Context, queue: str) -> None:
+    """At the last try, or where another would not help: the flush has failed, and holds up no other of its user."""
+    is_over = ctx.last_try or RETRIES[queue].decide(error, failures=1, random=0.0) is None
+    text = f"{type(error).__name__}: {error}"
+    if is_over and await TABLES.fail_flush(flush.flush.id, text, fence=flush.fence):
         await start_next(flush.flush.user_id)
         await tell_end(flush.flush.id, error=str(error))
 

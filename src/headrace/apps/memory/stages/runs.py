@@ -18,7 +18,8 @@ SIGNAL = "memory-flush-"
 
 async def start_run(flush: Flush, priority: int) -> Run:
     """Start the run of a flush, or return the one that was started."""
-    # Late, for its parts are made of this module; and here, for a process of a cluster imports a task's module alone.
+    # Late, for its parts are made of this module; and here, for a process of a cluster, or one in which a job
+    # runs alone since its workers died, imports a task's module alone.
     from headrace.apps.memory.graph import memory_flush
 
     user, key = flush.user_id, run_key(flush)
@@ -26,8 +27,12 @@ async def start_run(flush: Flush, priority: int) -> Run:
 
 
 def run_key(flush: Flush) -> str:
-    """Return the key of a flush's run: made of user and blobs, and of how often it was taken up again."""
-    return str(flush.id) if not flush.round else f"{flush.id}/{flush.round}"
+    """Return the key of a flush's run: made of user and blobs, and of how often it was taken up again.
+
+    And of when the flush was made: a user who was forgotten may say the same again.
+    """
+    made = flush.created_at.astimezone(UTC)
+    return f"{flush.id}/{made:%Y%m%dT%H%M%S.%f}/{flush.round}"
 
 
 async def priority_at(flush: Flush, kind: str) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace import ConflictError, Context, Snooze
-from headrace.apps.memory.data.flushes import Held
+from headrace.apps.memory.data.flushes import FlushState, Held
 from headrace.apps.memory.errors import LostFlushError
 from headrace.apps.memory.means import TABLES, settings, terms
 from headrace.apps.memory.opening import RETRIES, STORAGE, app
@@ -35,12 +35,13 @@ async def store_flush(processed: dict[str, Any], ctx: Context) -> Any:
             async with held(begun):
                 await _commit(begun, ctx)
         except LostFlushError:
-            raise
+            return Snooze(TURN)
         except Exception as error:
-            await give_up(begun, error, ctx)
+            await give_up(begun, error, ctx, STORAGE)
             raise
     await _go_on(processed["user_id"])
-    await tell_end(flush_id)
+    has_failed = isinstance(begun, Ended) and begun.state is FlushState.FAILED
+    await tell_end(flush_id, error="the flush has failed" if has_failed else None)
     return output(processed["user_id"], str(flush_id), processed["processed_count"])
 
 

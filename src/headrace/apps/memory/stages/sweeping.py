@@ -12,7 +12,7 @@ from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.runs import WORKFLOW, run_key
-from headrace.apps.memory.stages.turns import gather, start_next
+from headrace.apps.memory.stages.turns import end_lost_batch, gather, start_next
 from headrace.apps.memory.stages.watching import look_around
 
 LOG = logging.getLogger("headrace.memory")
@@ -54,11 +54,7 @@ async def sweep_once() -> int:
 
 async def _end_batches() -> int:
     """Let flushes ask for themselves whose batch's job is gone."""
-    stale = await TABLES.stale_batches(OVERLOOKED, MOST)
-    for batch_id in stale:
-        for user_id in await TABLES.end_batch(batch_id):
-            await start_next(user_id)
-    return len(stale)
+    return sum([await end_lost_batch(batch_id) for batch_id in await TABLES.stale_batches(OVERLOOKED, MOST)])
 
 
 async def _take_up() -> int:

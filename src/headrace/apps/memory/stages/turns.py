@@ -87,11 +87,26 @@ async def gather() -> int:
 
 
 async def _make_batch(group: Sequence[UUID], urgency: float) -> bool:
-    """Make a batch of those that are still free, and its job. One whose job was never made is found by the sweep."""
-    batch = await TABLES.make_batch(group)
-    if batch is not None:
-        await summarise_together.options(priority=priority_of(urgency), key=str(batch)).enqueue(str(batch))
+    """Make a batch of those that are still free, and its job, in one transaction."""
+    async with app.database() as connection, app.transaction(connection):
+        batch = await TABLES.on(connection).make_batch(group)
+        if batch is not None:
+            options = {"priority": priority_of(urgency), "key": str(batch), "connection": connection}
+            await summarise_together.options(**options).enqueue(str(batch))
     return batch is not None
+
+
+async def end_lost_batch(batch_id: UUID) -> bool:
+    """Let the flushes of a batch ask for themselves if its job has ended without it; it may as well wait for a quota.
+
+    Where its job is not known any more, it is made again.
+    """
+    job = await summarise_together.options(key=str(batch_id)).enqueue(str(batch_id))
+    if not (await job.status()).final:
+        return False
+    for user_id in await TABLES.end_batch(batch_id):
+        await start_next(user_id)
+    return True
 
 
 def _candidate(one: WaitingFlush) -> Candidate:

@@ -58,10 +58,13 @@ class HoldingVerbs(Verbs):
         row = await self._statements.fetch_one("find_flush", flush_id=flush_id)
         return FlushResult.from_json(json.loads(row["result"])) if row is not None and row["result"] else None
 
-    async def fail_flush(self, flush_id: UUID, error: str) -> bool:
-        """End a flush as failed, so that it holds up no other; False: it had ended before."""
+    async def fail_flush(self, flush_id: UUID, error: str, *, fence: int | None = None) -> bool:
+        """End a flush as failed, so that it holds up no other; False: it had ended before.
+
+        `fence`: that of a holder, who cannot fail what is another's by now; without it whoever holds it has lost it.
+        """
         text = storable(error)[:_MOST_ERROR]
-        return bool(await self._statements.fetch("fail_flush", flush_id=flush_id, error=text))
+        return bool(await self._statements.fetch("fail_flush", flush_id=flush_id, error=text, fence=fence))
 
     async def release_expired(self, limit: int) -> list[UUID]:
         """Let flushes wait again whose lease has ended, and return their ids. Their rows stay bound to them."""

@@ -1,0 +1,189 @@
+"""What memories elsewhere get wrong, each as a test: flushes that double, hang, vanish, or hold up the others."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
+from headrace.apps.memory.means import TABLES
+from headrace.apps.memory.memory import Memory
+from headrace.apps.memory.samples.model import answer
+from headrace.apps.memory.stages.checking import check_buffer
+from headrace.apps.memory.stages.sweeping import sweep_once
+from headrace.apps.memory.tables.values import NewBlob
+from headrace.model.calls import CallState
+from headrace.model_settings import ModelSettings
+from headrace.testing.provider import ChatRequest, Latency, ScriptedProvider
+from tests.unit.memory_world import settings_of, settled
+from tests.waiting import wait_until
+
+LONG_AGO = datetime(2026, 5, 1, tzinfo=UTC)
+SOON = timedelta(seconds=12)
+
+
+@dataclass
+class World:
+    """Memory with somebody who works, and a model."""
+
+    memory: Memory
+    provider: ScriptedProvider
+
+    async def say(self, user_id: str, text: str, *, tokens: int = 80, id: UUID | None = None) -> UUID:
+        """Let a user say something, that fills a buffer by itself unless it has fewer tokens."""
+        data = {"messages": [{"role": "user", "content": text}]}
+        [stored] = await TABLES.insert_blobs([NewBlob(user_id, "chat", data, tokens, id or uuid4(), LONG_AGO)])
+        return stored
+
+    async def ended(self, flush: Flush, patience: timedelta = SOON) -> Flush:
+        """Wait until a flush has ended."""
+
+        async def look() -> Flush | None:
+            found = await TABLES.find_flush(flush.id)
+            assert found is not None
+            return found if found.state in (FlushState.DONE, FlushState.FAILED) else None
+
+        found = await wait_until(look, patience, message="a flush to end")
+        assert found is not None
+        return found
+
+    async def execute(self, sql: str, *values: Any) -> Any:
+        """Run a statement of the test's own and return its rows; {s} is the schema of the tables."""
+        schema = self.memory.app.settings.memory.schema
+        async with self.memory.app.database() as connection:
+            return await connection.fetch(sql.replace("{s}", f'"{schema}"'), *values)
+
+
+@asynccontextmanager
+async def at_work(
+    folder: Path, *, says: Callable[[ChatRequest], Any] = answer, latency: float = 0.0, **memory: Any
+) -> AsyncIterator[World]:
+    """Run memory in this process; `says`: what the model answers."""
+    usual = {"buffer_tokens": 64, "lease": timedelta(seconds=5), "batch_window": timedelta(0)}
+    async with ScriptedProvider(answer=says, latency=Latency(timedelta(seconds=latency))) as provider:
+        llm = ModelSettings(model=provider.model, base_url=provider.base_url, api_key=provider.api_key)
+        with settled(settings_of(folder, llm, **{**usual, **memory})) as app:
+            async with app.worker():
+                yield World(Memory(), provider)
+
+
+async def test_who_lost_a_flush_takes_it_up_again(tmp_path: Path) -> None:
+    """A lease that ended while nobody else took the flush: the work goes on at once, and no answer is bought twice."""
+    async with at_work(tmp_path, latency=1.0) as world:
+        await world.say("ada", "I live in Lyon.")
+        [flush] = await world.memory.flush("ada")
+        await wait_until(lambda: world.provider.count() >= 2)
+        await world.execute("UPDATE {s}.flushes SET lease_until = now() - interval '1 second'")
+        assert await TABLES.release_expired(10) == [flush.id]
+        assert (await world.ended(flush)).state is FlushState.DONE
+        assert [slot.content for slot in await world.memory.profile("ada")] == ["Lyon"]
+        assert len(await world.memory.events("ada")) == 1
+
+
+async def test_an_error_that_stays_ends_a_flush_at_once_and_the_next_goes_on(tmp_path: Path) -> None:
+    """It is failed, not in processing for ever; the next one is worked on; later it is tried again, and stands."""
+    broken = [True]
+
+    def says(request: ChatRequest) -> Any:
+        return {"unexpected": True} if broken[0] and "Lyon" in request.text else answer(request)
+
+    async with at_work(tmp_path, says=says, retry_failed_after=timedelta(milliseconds=1)) as world:
+        await world.say("ada", "I live in Lyon.")
+        await world.say("ada", "I like Assam.")
+        first, second = await world.memory.flush("ada")
+        assert (await world.ended(first)).state is FlushState.FAILED
+        assert (await world.ended(second)).state is FlushState.DONE
+        assert [slot.content for slot in await world.memory.profile("ada")] == ["Assam"]
+        broken.clear()
+        broken.append(False)
+        await sweep_once()
+
+        async def done() -> bool:
+            found = await TABLES.find_flush(first.id)
+            return found is not None and found.state is FlushState.DONE
+
+        await wait_until(done, SOON, message="the failed flush to be done")
+        assert [slot.content for slot in await world.memory.profile("ada")] == ["Lyon", "Assam"]
+        assert len(await world.memory.events("ada")) == 2
+
+
+async def test_a_late_failure_does_not_end_what_another_works_on(tmp_path: Path) -> None:
+    """Who has lost a flush cannot fail it either."""
+    async with at_work(tmp_path) as world:
+        await world.say("ada", "I live in Lyon.")
+        [flush] = await TABLES.make_flushes("ada", Reason.EXPLICIT, most_tokens=1_000)
+        late = await TABLES.begin_flush(flush.id, SOON)
+        held = await TABLES.begin_flush(flush.id, SOON)
+        assert not await TABLES.fail_flush(flush.id, "too late", fence=late.fence)  # type: ignore[union-attr]
+        assert await TABLES.fail_flush(flush.id, "no answer", fence=held.fence)  # type: ignore[union-attr]
+
+
+async def test_who_was_forgotten_may_say_the_same_again(tmp_path: Path) -> None:
+    """The same blobs of a user who was deleted meanwhile are a flush of their own."""
+    async with at_work(tmp_path) as world:
+        blob = await world.say("ada", "I live in Lyon.")
+        [flush] = await world.memory.flush("ada")
+        await world.ended(flush)
+        await world.memory.delete_user("ada")
+        assert await world.memory.profile("ada") == []
+        await world.say("ada", "I live in Lyon.", id=blob)
+        [again] = await world.memory.flush("ada")
+        assert again.id == flush.id
+        assert (await world.ended(again)).state is FlushState.DONE
+        assert [slot.content for slot in await world.memory.profile("ada")] == ["Lyon"]
+
+
+async def test_a_user_who_is_deleted_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
+    """Neither a profile nor a run that hangs; who comes after is not held up."""
+    async with at_work(tmp_path, latency=0.5) as world:
+        await world.say("ada", "I live in Lyon.")
+        await world.memory.flush("ada")
+        await wait_until(lambda: world.provider.count() >= 2)
+        await world.memory.delete_user("ada")
+
+        async def over() -> bool:
+            runs = await world.memory.app.runtime.stores.inspect.list_jobs(task="memory.store_flush")
+            return bool(runs) and all(job.state.final for job in runs)
+
+        await wait_until(over, SOON, message="the run to end")
+        for table in ("users", "user_profiles", "user_events", "flushes", "buffer_zone", "general_blobs"):
+            assert await world.execute(f"SELECT 1 FROM {{s}}.{table}") == [], table
+
+
+async def test_a_buffer_into_which_something_came_meanwhile_is_not_idle(tmp_path: Path) -> None:
+    """A look that comes late sees what is so then, not what was."""
+    async with at_work(tmp_path, idle_flush=timedelta(hours=1)) as world:
+        await world.say("ada", "I live in Lyon.", tokens=5)
+        await (await check_buffer.enqueue("ada", Reason.IDLE.value)).result(10)
+        assert (await world.memory.buffer("ada")).rows == 1
+        await world.execute("UPDATE {s}.buffer_zone SET updated_at = now() - interval '2 hours'")
+        assert await sweep_once() == 1
+        [flush] = await wait_until(lambda: world.memory.flushes("ada"), SOON)
+        assert flush.reason is Reason.IDLE
+        assert (await world.ended(flush)).state is FlushState.DONE
+
+
+async def test_a_call_that_waits_long_for_its_turn_is_still_shared(tmp_path: Path) -> None:
+    """Flushes of a batch do not ask for themselves as long as its job is there, however long that takes."""
+    async with at_work(tmp_path) as world:
+        await world.memory.app.pause("memory_process", reason="quota used up")
+        for name in ("ada", "ben", "cleo"):
+            await world.say(name, f"My name is {name}.")
+            await world.memory.check(name)
+        await wait_until(lambda: world.execute("SELECT 1 FROM {s}.batches"), SOON)
+        await world.execute("UPDATE {s}.batches SET created_at = now() - interval '1 hour'")
+        await world.execute("UPDATE {s}.flushes SET looked_at = now() - interval '1 hour'")
+        await sweep_once()
+        await world.memory.app.resume("memory_process")
+
+        async def done() -> bool:
+            return len(await world.memory.flushes(state="done")) == 3
+
+        await wait_until(done, SOON, message="three flushes to be done")
+        assert world.provider.count("Task: shared ") >= 1
+        assert world.provider.count("Task: summary ") == 0
