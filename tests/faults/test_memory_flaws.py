@@ -17,7 +17,6 @@ from headrace.apps.memory.samples.model import answer
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.sweeping import sweep_once
 from headrace.apps.memory.tables.values import NewBlob
-from headrace.model.calls import CallState
 from headrace.model_settings import ModelSettings
 from headrace.testing.provider import ChatRequest, Latency, ScriptedProvider
 from tests.unit.memory_world import settings_of, settled
