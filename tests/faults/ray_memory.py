@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -95,7 +96,8 @@ class MemorySite:
         """End what was started."""
         for process in self.processes:
             if process.poll() is None:
-                process.kill()
+                # `nsenter` has the process within as its child, in the same group.
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait(10)
 
 
@@ -203,7 +205,7 @@ def calls_of(log: Path) -> list[Call]:
 
 
 def paid_twice(calls: list[Call], kills: list[float], around: float = 2.0) -> list[Call]:
-    """Return calls that were made again although the first one was not under way at a kill, nor ended just before it."""
+    """Return calls that were made again although the first was not under way at a kill, nor ended just before it."""
     first: dict[str, Call] = {}
     wrong = []
     for call in calls:
