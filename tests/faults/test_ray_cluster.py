@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
@@ -78,6 +79,11 @@ async def test_a_killed_process_costs_no_step(site: RaySite, cluster: RayCluster
         view = await until_final(app, job)
         assert (view.state, view.failures, view.crashes, view.attempt) == (JobState.SUCCEEDED, 0, 1, 2)
         assert await kinds(job) == ["executor_crashed"]
+        # What Ray says of it is a record as any other; but for its core, which writes by itself.
+        [said] = await wait_until(lambda: [line for line in site.logs().splitlines() if "A worker died" in line])
+        assert (json.loads(said)["logger"], json.loads(said)["level"]) == ("ray", "warning")
+    foreign = [line for line in site.logs().splitlines() if not line.startswith("{")]
+    assert [line for line in foreign if ".cc:" not in line] == []
     assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
 
 
@@ -104,22 +110,26 @@ async def test_a_killed_node_costs_no_step(site: RaySite, cluster: RayCluster) -
 
 
 async def test_a_killed_driver_costs_no_step(site: RaySite, cluster: RayCluster) -> None:
-    """kill -9 of the worker: another one runs its job, and Ray ends what it had sent."""
+    """kill -9 of the worker: another one runs its job, uncharged, and Ray ends what it had sent."""
     site.start_worker()
     async with app:
         job = await paid_then.enqueue(1, "gate")
-        [line] = await wait_until(lambda: site.effects("hold"))
+        once_only = await once.enqueue(2, "gate")
+        await wait_until(lambda: len(site.effects("hold")) == 2)
+        [line] = site.effects("hold", 1)
         cluster.kill(cluster.pids("headrace worker"))
         killed = time.monotonic()
         site.start_worker()
-        await wait_until(lambda: len(site.effects("hold")) == 2, TAKEOVER)
+        with pytest.raises(JobFailedError, match="executor_lost"):
+            await once_only.result(TAKEOVER.total_seconds())
+        await wait_until(lambda: len(site.effects("hold", 1)) == 2, TAKEOVER)
         assert time.monotonic() - killed < TAKEOVER.total_seconds()
         await wait_until(lambda: line["pid"] not in cluster.pids("ray::"))
         site.open("gate")
         view = await until_final(app, job)
-        assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 1)
-        assert await kinds(job) == ["worker_lost"]
-    assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
+        assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 0)
+        assert await kinds(job) == ["executor_lost"]
+    assert (site.counts("paid"), site.counts("done"), len(site.effects("hold", 2))) == ({1: 1}, {1: 1}, 1)
 
 
 @pytest.mark.slow
@@ -139,26 +149,25 @@ async def test_a_job_that_kills_its_processes_is_a_poison(site: RaySite) -> None
 
 @pytest.mark.slow
 async def test_the_whole_cluster_goes_away_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every process of Ray is killed: the worker stays or is started again, and the job runs on the new cluster."""
+    """Every process of Ray is killed, which ends its drivers: the supervisor starts others, and the job runs again."""
     cluster = RayCluster()
     try:
         cluster.begin()
         cluster.start_node(cpus=1)
         async with ray_site_on(cluster, tmp_path, monkeypatch) as site, app:
-            worker = site.start_worker()
+            supervisor = site.start("worker", "--json", "--processes", "2")
             job = await paid_then.enqueue(1, "gate")
             await wait_until(lambda: site.effects("hold"))
             cluster.kill_node(cluster.nodes[0])
             cluster.kill(cluster.pids("gcs_server"))
             cluster.nodes.clear()
+            await wait_until(lambda: "the next one starts in" in site.logs(), 9 * TAKEOVER)
             cluster.start_node(cpus=1)
-            await wait_until(lambda: len(site.effects("hold")) == 2 or worker.poll() is not None, 9 * TAKEOVER)
-            if worker.poll() is not None:
-                site.start_worker()
-            await wait_until(lambda: len(site.effects("hold")) == 2, 2 * TAKEOVER)
+            await wait_until(lambda: len(site.effects("hold")) == 2, 3 * TAKEOVER)
             site.open("gate")
             view = await until_final(app, job)
-            assert (view.state, view.failures) == (JobState.SUCCEEDED, 0)
+            assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 0)
+            assert supervisor.poll() is None
         assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
     finally:
         cluster.remove()

@@ -91,5 +91,24 @@ async def test_agents_in_an_actor_lose_nothing_when_it_is_killed(site: RaySite) 
         assert "does not end in order" not in site.logs()
 
 
+async def test_another_worker_keeps_the_agents_when_the_first_dies(site: RaySite) -> None:
+    """The actor ends with the driver that has made it, and is made anew."""
+    site.start("worker", "--json", app=APP)
+    cluster = site.cluster
+    assert cluster is not None
+    async with app:
+        await app.emit(TYPE, {"number": 0}, aggregate_id="n-0")
+        await wait_until(lambda: _true(site.counts("counted") == {0: 1}), LONG)
+        [first] = cluster.pids("headrace worker")
+        site.start("worker", "--json", app=APP)
+        await wait_until(lambda: _true(site.logs().count("connected to the Ray cluster") == 2), LONG)
+        cluster.kill([first])
+        for number in range(1, 20):
+            await app.emit(TYPE, {"number": number}, aggregate_id=f"n-{number}")
+        await wait_until(lambda: _true(len(site.counts("counted")) == 20), LONG)
+        assert set(site.counts("counted").values()) == {1}
+        assert len({line["pid"] for line in site.effects("handled")}) == 2
+
+
 async def _true(value: bool) -> bool:
     return value

@@ -127,3 +127,24 @@ def commands(folder: Path, llm: ModelSettings = NOWHERE, **given: Any) -> Iterat
     """Run commands on schemas of their own."""
     with settled(settings_of(folder, llm, **given)):
         yield Commands()
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """Let the app be a user of the database who may use the tables of the store, and not those of memory."""
+    settings, name = app.settings, f"reader_{new_schema_name()}"
+    store = f'"{settings.queue.schema}"'
+    grants = f"""CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA {store} TO {name};
+        GRANT ALL ON ALL TABLES IN SCHEMA {store} TO {name}; GRANT ALL ON ALL SEQUENCES IN SCHEMA {store} TO {name}"""
+    url = shared_server().dsn.replace("://headrace@", f"://{name}@")
+    _in_thread(_execute(grants))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(app.__dict__, "settings", replace(settings, queue=replace(settings.queue, url=url)))
+        yield
+    _in_thread(_execute(f"DROP OWNED BY {name}; DROP ROLE {name}"))
+
+
+async def _execute(statements: str) -> None:
+    connection = await asyncpg.connect(shared_server().dsn)
+    await connection.execute(statements)
+    await connection.close()

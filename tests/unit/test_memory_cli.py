@@ -10,7 +10,7 @@ import pytest
 
 from headrace.model_settings import ModelSettings
 from headrace.testing.provider import ProviderProcess
-from tests.unit.memory_world import ADA, WEI, Commands, commands
+from tests.unit.memory_world import ADA, WEI, Commands, commands, without_rights
 
 ANSWER = "headrace.apps.memory.samples.model:answer"
 
@@ -109,3 +109,11 @@ def test_what_users_wrote_is_shown_plainly(memory: Commands) -> None:
     memory.text("profile", "ada", "--set", "note/x=red \x1b[31m \u202e now")
     for shown in (memory.text("profile", "ada"), memory.text("context", "ada")):
         assert "\x1b" not in shown and "\u202e" not in shown and "red" in shown
+
+
+def test_what_the_database_refuses_is_told(memory: Commands) -> None:
+    """A user of the store who may not use the tables hears so, with the code of what is not allowed."""
+    memory.text("set-up")
+    with without_rights():
+        code, word, told = memory.refusal("profile", "ada")
+    assert (code, word) == (4, "not_allowed") and "grant the missing right" in told

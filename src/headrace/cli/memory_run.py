@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.apps.memory.commands.opening import carry_out
 from headrace.cli.logs import LEVELS, log_to_stderr
 from headrace.cli.output import json_option
 from headrace.cli.values import DurationType, QueueType
 from headrace.model.durations import format_duration
 
 if TYPE_CHECKING:
-    from headrace.apps.memory.memory import Memory
+    from headrace.settings import Settings
 
 LOG = logging.getLogger("headrace.memory")
 APP = "headrace.apps.memory.worker:app"
@@ -68,7 +67,6 @@ def run(  # noqa: PLR0913 - click hands over one per option
         # A line per job is for --log-level debug.
         logging.getLogger("headrace.jobs").setLevel(logging.WARNING)
     set_environment(config, executor)
-    carry_out(_begin)
     return _work(slots, grace, as_json=as_json)
 
 
@@ -83,9 +81,7 @@ def set_environment(config: Path | None, executor: str | None) -> None:
         os.environ["HEADRACE_WORKER_EXECUTOR"] = executor
 
 
-async def _begin(memory: Memory) -> None:
-    await memory.set_up()
-    settings = memory.app.settings
+def _tell(settings: Settings) -> None:
     given = settings.memory
     LOG.info(
         "memory in schema %s; changes by %s; flushed above %d tokens, or idle for %s; executor %s; model %s",
@@ -95,11 +91,12 @@ async def _begin(memory: Memory) -> None:
 
 
 def _work(slots: dict[str, int | None], grace: timedelta | None, *, as_json: bool) -> int:
-    # Late: what is declared there is by the settings.
+    # Late: what is declared there is by the settings. The worker makes the tables when it starts.
     from headrace.apps.memory.slots import slots_of
     from headrace.apps.memory.worker import app
     from headrace.cli.working import WorkOptions, run_worker
 
+    _tell(app.settings)
     usual = slots_of(app)
     chosen = {queue: count or usual.get(queue) for queue, count in slots.items()} or dict(usual)
     return run_worker(WorkOptions(APP, chosen, None, grace, as_json))

@@ -53,11 +53,9 @@ def makes_memory(app: App) -> bool:
 async def served_memory(app: Served) -> AsyncIterator[Any]:
     """Lend memory of the app that is served, and tell what the store has not."""
     from headrace.apps.memory.memory import Memory
-    from headrace.apps.memory.problems import told
 
     try:
-        with told():
-            yield Memory()
+        yield Memory()
     except ConfigError as error:
         raise RequestError(501, error.code, str(error)) from None
     except NotAllowedError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError
 
 LOG = logging.getLogger("headrace.ray")
 
@@ -58,7 +58,8 @@ class AgentsKeeper:
             self._actor, self._driver = self._find(driver), driver
         try:
             ray.get(self._actor.owner.remote(), timeout=ANSWER_SECONDS)
-        except GetTimeoutError:
+        except (GetTimeoutError, ActorUnavailableError):
+            # Kept: Ray begins it again, and would end it with the last who knows of it.
             LOG.info("the actor of the agents does not answer yet: it begins, or no node has room for it")
         except RayActorError as error:
             self._actor = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,8 @@ START_SECONDS = 60.0
 STOP_SECONDS = 3.0
 #: Of those who may know why a node does not start, who knows best first.
 _LOGS = ("start-*.log", *(f"session_2*/logs/{name}" for name in ("*.err", "gcs_server.out", "raylet*.out")))
+_TELLING = re.compile(r"Error|Failed|Too many|open files|denied|in use| [ECF] ")
+_STACK = re.compile(r"raise |File |/|\*\*\*|\[symbolize|\[[-0-9 :,]+ W ")
 _STARTER = [sys.executable, "-m", "headrace.executors.ray.node_process"]
 #: Ray takes the address of the host in place of 127.0.0.1, and listens everywhere, unless it is told that this machine
 #: is for no cluster of several machines; the variable is named after the systems on which that is so anyway.
@@ -73,8 +76,8 @@ class LocalCluster:
             if (running := self.state()) is not None:
                 return running, False
             self._clear_away()
-            folder = Path(tempfile.mkdtemp(prefix="hrray-", dir=_short_folder()))
             address = f"127.0.0.1:{_free_port(port)}"
+            folder = Path(tempfile.mkdtemp(prefix="hrray-", dir=_short_folder()))
             state = LocalState(address, folder, token_file(self._directory), "")
             try:
                 for number, size in enumerate(sizes):
@@ -151,8 +154,9 @@ def why_not(folder: Path) -> str:
     """Return the reason that logs give, at last those of Ray's own processes."""
     logs = [log for pattern in _LOGS for log in sorted(folder.glob(pattern))]
     lines = [line.strip() for log in logs for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
-    telling = [line for line in lines if any(word in line for word in ("Error", " E ", " C ", " F "))]
-    chosen = (telling or [line for line in lines if line] or ["its logs are empty"])[:3]
+    # Warnings, and what a crash leaves of its stack, say little to a reader.
+    telling = [line for line in lines if _TELLING.search(line) and not _STACK.match(line)]
+    chosen = list(dict.fromkeys(telling or [line for line in lines if line] or ["its logs are empty"]))[:3]
     return "; ".join(line[:300] for line in chosen)
 
 

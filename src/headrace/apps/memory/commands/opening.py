@@ -35,22 +35,18 @@ def carry_out(work: Callable[[Memory], Awaitable[T]], *, makes: bool = False, wo
 async def opened(*, makes: bool = False, works: bool = False) -> AsyncIterator[Memory]:
     """Open memory. Raises ConfigError, NotAllowedError, StoreUnavailableError."""
     from headrace.apps.memory.memory import Memory
-    from headrace.apps.memory.problems import told
 
     memory = Memory()
-    with told():
-        if not works:
-            async with memory.app:
-                if makes:
-                    await memory.set_up()
-                yield memory
-            return
+    if works:
         # What failed is in what the command tells.
         logging.getLogger("headrace.jobs").setLevel(logging.ERROR)
-        async with memory.app:
-            await memory.set_up()
-        async with _worker():
+        async with _worker():  # which makes the tables, too
             yield memory
+        return
+    async with memory.app:
+        if makes:
+            await memory.set_up()
+        yield memory
 
 
 def _worker() -> AbstractAsyncContextManager[Any]:

@@ -24,8 +24,8 @@ async def start_run(flush: Flush, priority: int) -> Run:
     from headrace.apps.memory.graph import memory_flush
 
     user, key = flush.user_id, run_key(flush)
-    given = {"flush_id": str(flush.id), "user": user, "told": key}
-    return await app.start(memory_flush, key=key, user_id=user, priority=priority, **given)
+    given = (str(flush.id), user, key)
+    return await app.start(memory_flush, *given, key=key, user_id=user, priority=priority)
 
 
 def run_key(flush: Flush) -> str:
