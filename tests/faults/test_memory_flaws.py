@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
+from headrace.apps.memory.data.profiles import ProfileChange
 from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.memory import Memory
 from headrace.apps.memory.samples.model import answer
@@ -32,11 +33,14 @@ class World:
 
     memory: Memory
     provider: ScriptedProvider
+    said: int = 0
 
     async def say(self, user_id: str, text: str, *, tokens: int = 80, id: UUID | None = None) -> UUID:
         """Let a user say something, that fills a buffer by itself unless it has fewer tokens."""
         data = {"messages": [{"role": "user", "content": text}]}
-        [stored] = await TABLES.insert_blobs([NewBlob(user_id, "chat", data, tokens, id or uuid4(), LONG_AGO)])
+        self.said += 1
+        at = LONG_AGO + timedelta(seconds=self.said)
+        [stored] = await TABLES.insert_blobs([NewBlob(user_id, "chat", data, tokens, id or uuid4(), at)])
         return stored
 
     async def ended(self, flush: Flush, patience: timedelta = SOON) -> Flush:
@@ -186,3 +190,41 @@ async def test_a_call_that_waits_long_for_its_turn_is_still_shared(tmp_path: Pat
         await wait_until(done, SOON, message="three flushes to be done")
         assert world.provider.count("Task: shared ") >= 1
         assert world.provider.count("Task: summary ") == 0
+
+
+async def test_a_profile_that_somebody_changes_meanwhile_is_merged_again(tmp_path: Path) -> None:
+    """Event, profile and rows are stored together or not at all; an answer that no longer fits is not stored."""
+    async with at_work(tmp_path) as world:
+        await world.say("ada", "I like Assam.")
+        [flush] = await world.memory.flush("ada")
+        await world.ended(flush)
+        await world.memory.app.pause("memory_storage", reason="to look at it")
+        await world.say("ada", "I like mint.")
+        [flush] = await world.memory.flush("ada")
+
+        async def made() -> bool:
+            return await TABLES.load_result(flush.id) is not None
+
+        await wait_until(made, SOON, message="the answers")
+        [slot] = await world.memory.profile("ada")
+        change = ProfileChange("update", slot.topic, slot.sub_topic, "rye bread", slot.version)
+        await world.memory.change_profile("ada", [change])
+        await world.memory.app.resume("memory_storage")
+        assert (await world.ended(flush)).state is FlushState.DONE
+        [slot] = await world.memory.profile("ada")
+        assert (slot.content, slot.version) == ("rye bread; mint", 3)
+        assert len(await world.memory.events("ada")) == 2
+
+
+async def test_a_buffer_beyond_what_a_flush_takes_is_split_and_all_of_it_is_remembered(tmp_path: Path) -> None:
+    """In the order of time; the newest stands, and nothing is dropped."""
+    async with at_work(tmp_path, most_tokens=100) as world:
+        for number in range(7):
+            await world.say("ada", f"I live in Lyon{number}. I like Assam{number}.", tokens=60)
+        unfinished = await world.memory.flush("ada")
+        assert [flush.number for flush in unfinished] == list(range(1, 8))
+        await world.ended(unfinished[-1], timedelta(seconds=30))
+        found = {slot.sub_topic: slot.content for slot in await world.memory.profile("ada")}
+        likes = "; ".join(f"Assam{number}" for number in range(7))
+        assert found == {"city": "Lyon6", "likes": likes}
+        assert len(await world.memory.events("ada")) == 7

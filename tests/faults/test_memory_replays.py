@@ -117,7 +117,7 @@ async def troubled(folder: Path, **given: Any) -> AsyncIterator[MemoryLine]:
 
 
 def assert_same(found: Kept, wanted: Kept) -> None:
-    """Compare all that is remembered, and see that there is something: several full flushes of each user."""
+    """Compare all that is remembered, and see that there is something: several flushes of each user."""
     for name, rows in wanted.items():
         assert found[name] == rows, name
     assert {state for *_, state in wanted["flushes"]} == {"done"}

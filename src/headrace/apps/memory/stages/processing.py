@@ -13,6 +13,7 @@ from headrace.apps.memory.errors import LostFlushError
 from headrace.apps.memory.means import TABLES, settings, terms
 from headrace.apps.memory.opening import PROCESS, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS
+from headrace.apps.memory.stages.endings import is_last
 from headrace.apps.memory.stages.holding import held
 from headrace.apps.memory.stages.runs import tell_end
 from headrace.apps.memory.stages.summaries import Summaries
@@ -72,9 +73,8 @@ async def profile_step(ctx: Context, name: str, user_id: str) -> list[Slot]:
 
 async def give_up(flush: Held, error: Exception, ctx: Context, queue: str) -> None:
     """At the last try, or where another would not help: the flush has failed, and holds up no other of its user."""
-    is_over = ctx.last_try or RETRIES[queue].decide(error, failures=1, random=0.0) is None
     text = f"{type(error).__name__}: {error}"
-    if is_over and await TABLES.fail_flush(flush.flush.id, text, fence=flush.fence):
+    if is_last(error, ctx, queue) and await TABLES.fail_flush(flush.flush.id, text, fence=flush.fence):
         await start_next(flush.flush.user_id)
         await tell_end(flush.flush.id, error=str(error))
 
