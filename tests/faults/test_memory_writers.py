@@ -33,7 +33,7 @@ def writers(line: MemoryLine, *numbers: int) -> subprocess.Popen[bytes]:
 
 
 async def test_eight_who_write_for_a_user_never_double_a_flush(tmp_path: Path) -> None:
-    """Inserts, looks and explicit flushes at once, by 8 in 4 processes, for the same users, and 2 processes that make memory of it."""
+    """Inserts, looks and explicit flushes at once, by 8 in 4 processes, for the same users; 2 processes work on it."""
     async with memory_line(tmp_path) as line:
         for _ in range(2):
             line.start()
