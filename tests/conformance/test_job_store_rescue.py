@@ -8,7 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from headrace.model.job import JobState
+from headrace.model.farm import BEGUN, Begun
+from headrace.model.job import ClaimedJob, JobState
 from headrace.model.limits import Gate
 from headrace.model.stats import Rescued, Retention
 from tests.conformance.scenario import DAY, LEASE, SECOND, Scenario
@@ -19,6 +20,12 @@ GATE = Gate(caps=("task:work",), fair_key="a")
 async def rescue(on: Scenario, limit: int = 100) -> Rescued:
     """Sweep once."""
     return await on.stores.jobs.rescue_jobs(limit=limit)
+
+
+async def begin(on: Scenario, session: UUID, job: ClaimedJob) -> None:
+    """Sign that a process of a farm has begun an attempt."""
+    sign = Begun("farm", 7, 1.5, uuid4().hex, job.attempt)
+    await on.stores.jobs.save_step(job.id, attempt=job.attempt, session=session, name=BEGUN, value=sign.text)
 
 
 async def test_jobs_of_a_live_session_are_left_alone(on: Scenario) -> None:
@@ -73,6 +80,83 @@ async def test_crashes_alone_never_end_a_job(on: Scenario) -> None:
 
     view = await on.job(job_id)
     assert (view.state, view.crashes, view.failures, view.attempt) == (JobState.READY, 5, 0, 5)
+
+
+async def test_what_a_farm_had_begun_did_not_crash_with_its_worker(on: Scenario) -> None:
+    """An attempt that runs on a farm is lost to it, `executor_lost`, and not counted; one beside it that is not is."""
+    session = await on.worker()
+    await on.enqueue(2)
+    there, here = await on.claim(session)
+    await begin(on, session, there)
+    await on.stores.jobs.save_step(here.id, attempt=1, session=session, name="own", value='{"attempt": 1}')
+    on.clock.advance(LEASE)
+
+    assert sorted((await rescue(on)).released) == sorted([there.id, here.id])
+    ends = []
+    for job in (there, here):
+        view = await on.job(job.id)
+        [record] = await on.stores.inspect.get_attempts(job.id)
+        assert record.error is not None
+        assert (view.state, view.failures, record.session, record.finished_at) == (
+            JobState.READY, 0, session, on.clock.now(),
+        )  # fmt: skip
+        ends.append((view.crashes, record.outcome, record.error.kind))
+    assert ends == [(0, "lost", "executor_lost"), (1, "crashed", "worker_lost")]
+
+
+async def test_only_the_attempt_that_a_farm_had_begun_counts(on: Scenario) -> None:
+    """The sign of an attempt before says nothing of one that the farm has not begun: its worker crashed."""
+    session, job = await on.start()
+    await begin(on, session, job)
+    await on.end(session, job, state=JobState.READY)
+    await on.claim(session)
+    on.clock.advance(LEASE)
+    await rescue(on)
+
+    assert (await on.job(job.id)).crashes == 1
+    [record] = await on.stores.inspect.get_attempts(job.id)
+    assert record.error is not None
+    assert (record.attempt, record.error.kind) == (2, "worker_lost")
+
+
+async def test_a_job_on_a_farm_is_not_charged_for_its_workers(on: Scenario) -> None:
+    """However often the worker dies that had sent it: its failures and crashes stay what they were, and it runs."""
+    [job_id] = await on.enqueue()
+    for _ in range(5):
+        session = await on.worker()
+        [job] = await on.claim(session)
+        await begin(on, session, job)
+        on.clock.advance(LEASE)
+        await rescue(on)
+
+    view = await on.job(job_id)
+    assert (view.state, view.crashes, view.failures, view.attempt) == (JobState.READY, 0, 0, 5)
+
+
+async def test_an_at_most_once_job_that_a_farm_had_begun_fails_with_its_worker(on: Scenario) -> None:
+    """Its handler may have run: it fails with kind `executor_lost`, no crash is counted, and it never runs again."""
+    session, job = await on.start(at_most_once=True)
+    await begin(on, session, job)
+    on.clock.advance(LEASE)
+
+    assert (await rescue(on)).failed == (job.id,)
+    view = await on.job(job.id)
+    assert view.error is not None
+    assert (view.state, view.error.kind, view.crashes, view.failures) == (JobState.FAILED, "executor_lost", 0, 0)
+    assert await on.claim(await on.worker()) == []
+
+
+async def test_a_cancel_request_outlives_the_worker_that_had_sent_the_job(on: Scenario) -> None:
+    """A job on a farm whose cancel was requested is cancelled in place of running again."""
+    session, job = await on.start()
+    await begin(on, session, job)
+    await on.stores.control.cancel_job(job.id)
+    on.clock.advance(LEASE)
+    await rescue(on)
+
+    view = await on.job(job.id)
+    assert view.error is not None
+    assert (view.state, view.error.kind, view.crashes) == (JobState.CANCELLED, "executor_lost", 0)
 
 
 async def test_a_closed_session_returns_its_jobs_at_once(on: Scenario) -> None:

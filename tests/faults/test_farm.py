@@ -195,11 +195,13 @@ async def test_a_killed_worker_costs_no_step(farm: Farm) -> None:
         farm.kill(victim)
         farm.start_worker()
         await wait_until(lambda: len(farm.effects("hold")) == 2, TAKEOVER)
+        [attempt] = await app.runtime.stores.inspect.get_attempts(job.id)
+        assert (attempt.outcome, attempt.error.kind if attempt.error else "") == ("lost", "executor_lost")
         # The first one has lost its job, and its process is free again.
         assert await (await effect.enqueue(5)).result(20) == 10
         farm.open("gate")
         view = await until_final(app, job)
-        assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 1)
+        assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 0)
     assert (farm.counts("paid"), farm.counts("done")) == ({1: 1}, {1: 1})
 
 

@@ -104,22 +104,26 @@ async def test_a_killed_node_costs_no_step(site: RaySite, cluster: RayCluster) -
 
 
 async def test_a_killed_driver_costs_no_step(site: RaySite, cluster: RayCluster) -> None:
-    """kill -9 of the worker: another one runs its job, and Ray ends what it had sent."""
+    """kill -9 of the worker: another one runs its job, uncharged, and Ray ends what it had sent."""
     site.start_worker()
     async with app:
         job = await paid_then.enqueue(1, "gate")
-        [line] = await wait_until(lambda: site.effects("hold"))
+        once_only = await once.enqueue(2, "gate")
+        await wait_until(lambda: len(site.effects("hold")) == 2)
+        [line] = site.effects("hold", 1)
         cluster.kill(cluster.pids("headrace worker"))
         killed = time.monotonic()
         site.start_worker()
-        await wait_until(lambda: len(site.effects("hold")) == 2, TAKEOVER)
+        with pytest.raises(JobFailedError, match="executor_lost"):
+            await once_only.result(TAKEOVER.total_seconds())
+        await wait_until(lambda: len(site.effects("hold", 1)) == 2, TAKEOVER)
         assert time.monotonic() - killed < TAKEOVER.total_seconds()
         await wait_until(lambda: line["pid"] not in cluster.pids("ray::"))
         site.open("gate")
         view = await until_final(app, job)
-        assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 1)
-        assert await kinds(job) == ["worker_lost"]
-    assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
+        assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 0)
+        assert await kinds(job) == ["executor_lost"]
+    assert (site.counts("paid"), site.counts("done"), len(site.effects("hold", 2))) == ({1: 1}, {1: 1}, 1)
 
 
 @pytest.mark.slow

@@ -152,6 +152,25 @@ PERIODIC = {
 }
 
 
+STEPS = """INSERT INTO "{schema}".steps (job_id, name, value, created_at)
+  SELECT gen_random_uuid(), 'headrace:begun', '{{}}', now()
+  FROM generate_series(1, 20000)"""
+
+
+async def test_a_rescue_finds_steps_by_their_key() -> None:
+    """What a farm had begun is one step of each lost job, found by its key, also in a plan made before there were any."""
+    async with database(fresh=True) as opened:
+        connection = await opened.connect()
+        plans = [await plan(opened, "rescue_jobs", connection)]
+        await connection.execute(STEPS.format(schema=opened.schema))
+        await connection.execute(f'ANALYZE "{opened.schema}".steps')
+        plans.append(await plan(opened, "rescue_jobs", connection))
+        await connection.close()
+    for text in plans:
+        assert "Scan using steps_pkey on steps" in text, text
+        assert "Scan on steps" not in text, text
+
+
 async def test_nothing_that_runs_again_and_again_scans_the_big_tables() -> None:
     """Sweeps read ranges of pages, read models shares of them, all else goes by an index: no scan of a big table."""
     async with database(fresh=True) as opened:

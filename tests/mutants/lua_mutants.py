@@ -96,6 +96,16 @@ SESSIONS = (
         at("job_store_rescue", "test_only_the_dead_are_rescued"),
     ),
     Mutant(
+        "session expiry", "a rescue takes the death of a worker for a crash on its farm",
+        (lua("rescue_jobs", "if farmed(id, job) then", "if false then"),),
+        at("job_store_rescue", "test_what_a_farm_had_begun_did_not_crash_with_its_worker"),
+    ),
+    Mutant(
+        "session expiry", "a rescue goes by what a farm had begun before",
+        (lua("rescue_jobs", " and tostring(cjson.decode(begun).attempt) == job.attempt", ""),),
+        at("job_store_rescue", "test_only_the_attempt_that_a_farm_had_begun_counts"),
+    ),
+    Mutant(
         "session expiry", "a rescue waits for sessions to go missing",
         (lua("rescue_jobs", "not alive(session)", "not call('ZSCORE', ROOT .. 'sessions', session)"),),
         at("job_store_rescue", "test_an_expired_session_returns_its_jobs"),

@@ -131,6 +131,21 @@ SESSIONS = (
         (f"{C}/test_job_store_rescue.py::test_only_the_dead_are_rescued",),
     ),
     Mutant(
+        "session expiry", "a rescue takes the death of a worker for a crash on its farm",
+        (sql("rescue_jobs", "= j.attempt::text, false)", "IS NULL AND false, false)"),),
+        (f"{C}/test_job_store_rescue.py::test_what_a_farm_had_begun_did_not_crash_with_its_worker",),
+    ),
+    Mutant(
+        "session expiry", "a rescue goes by what a farm had begun before",
+        (sql("rescue_jobs", "= j.attempt::text, false)", "IS NOT NULL, false)"),),
+        (f"{C}/test_job_store_rescue.py::test_only_the_attempt_that_a_farm_had_begun_counts",),
+    ),
+    Mutant(
+        "session expiry", "a rescue goes by any step",
+        (sql("rescue_jobs", " AND s.name = %(begun)s::text", " AND %(begun)s::text > ''"),),
+        (f"{C}/test_job_store_rescue.py::test_what_a_farm_had_begun_did_not_crash_with_its_worker",),
+    ),
+    Mutant(
         "session expiry", "a rescue waits for sessions to go missing",
         (sql("rescue_jobs", f"WHERE s.id = j.session AND s.expires_at > {NOW}", "WHERE s.id = j.session"),),
         (f"{C}/test_job_store_rescue.py::test_an_expired_session_returns_its_jobs",),

@@ -86,7 +86,8 @@ class JobStore(Protocol):
         """Take back running jobs of sessions that are missing or expired.
 
         They become ready again with one more crash; at-most-once jobs fail with kind `worker_lost`, jobs whose
-        cancel was requested are cancelled.
+        cancel was requested are cancelled. An attempt that a farm had begun, by its step `farm.BEGUN`, did not run in
+        the process that died: of that one no crash is counted, and the kind is `executor_lost`.
         """
         ...
 

@@ -11,7 +11,8 @@ from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
-from headrace.model.crashes import MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
+from headrace.model.crashes import EXECUTOR_LOST, MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
+from headrace.model.farm import BEGUN, of_attempt
 from headrace.model.job import Completion, JobError, JobState
 from headrace.model.stats import Rescued
 from headrace.stores.memory.effects import apply_effects
@@ -101,16 +102,18 @@ class Sweep:
 
 
 def rescue_jobs(state: State, *, limit: int) -> Rescued:
-    """Take back running jobs whose session is missing or has expired."""
+    """Take back running jobs whose session is missing or has expired; no crash of those that a farm had begun."""
     sweep = Sweep()
     for job in _running(state, lambda job: not state.alive(job.session), limit):
-        job.crashes += 1
+        begun = of_attempt(state.steps.get(job.id, {}).get(BEGUN), job.attempt) is not None
+        error = EXECUTOR_LOST if begun else WORKER_LOST
+        job.crashes += not begun
         if job.cancel_requested:
-            sweep.end(state, job, JobState.CANCELLED, WORKER_LOST)
+            sweep.end(state, job, JobState.CANCELLED, error)
         elif job.spec.at_most_once:
-            sweep.end(state, job, JobState.FAILED, WORKER_LOST)
+            sweep.end(state, job, JobState.FAILED, error)
         else:
-            sweep.release(state, job, "crashed", WORKER_LOST)
+            sweep.release(state, job, "lost" if begun else "crashed", error)
     return sweep.answer()
 
 

@@ -13,14 +13,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.model import crashes
+from headrace.model.farm import BEGUN
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Rescued
 from headrace.stores.postgres.database import Database
 from headrace.stores.postgres.rows import encode_error
 from headrace.stores.postgres.terms import term_values
 
-WORKER_LOST = encode_error(crashes.WORKER_LOST)
-OVERDUE = encode_error(crashes.OVERDUE)
+#: What the sweeps say of attempts.
+ERRORS = {
+    "rescue_jobs": {
+        "error": encode_error(crashes.WORKER_LOST), "begun": BEGUN, "begun_error": encode_error(crashes.EXECUTOR_LOST),
+    },
+    "fail_overdue_jobs": {"error": encode_error(crashes.OVERDUE)},
+}  # fmt: skip
 
 #: Pages of 8 KiB that one statement reads: about 90,000 rows, 10 ms.
 SLICE = 2_000
@@ -90,8 +96,7 @@ class Sweeper:
         return rows, start if len(rows) >= limit else start + count
 
     async def _slice(self, name: str, first: int, end: int, **values: Any) -> list[Any]:
-        error = OVERDUE if name == "fail_overdue_jobs" else WORKER_LOST
-        return await self._database.fetch(name, first_page=first, end_page=end, error=error, **values)
+        return await self._database.fetch(name, first_page=first, end_page=end, **ERRORS[name], **values)
 
 
 def rescued(rows: Sequence[Any]) -> Rescued:

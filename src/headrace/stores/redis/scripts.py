@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from headrace.model.crashes import MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
+from headrace.model.crashes import EXECUTOR_LOST, MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
 from headrace.model.fairness import HIGH_TIME
+from headrace.model.farm import BEGUN
 from headrace.model.priority import HEAD_START_SECONDS
 from headrace.model.run import NODE_SPEC
 from headrace.model.schedule import KEPT_FIRES
@@ -69,13 +70,14 @@ def _read(path: str) -> str:
 def _constants() -> str:
     """Return what the model fixes: microseconds of head start by priority, errors of sweeps, what passes nodes over."""
     starts = ", ".join(str(seconds * 1_000_000) for seconds in HEAD_START_SECONDS)
-    errors = {"POISON": POISON, "WORKER_LOST": WORKER_LOST, "OVERDUE": OVERDUE}
+    errors = {"POISON": POISON, "WORKER_LOST": WORKER_LOST, "EXECUTOR_LOST": EXECUTOR_LOST, "OVERDUE": OVERDUE}
     values = {
         "HEAD_STARTS": f"{{{starts}}}",
         "NODE_SPEC": f"{{{', '.join(map(to_json, spec_fields(NODE_SPEC)))}}}",
         "MAX_LONE_CRASHES": MAX_LONE_CRASHES,
         "KEPT_FIRES": KEPT_FIRES,
         "HIGH_TIME": HIGH_TIME,
+        "BEGUN": to_json(BEGUN),
     }
     lines = [f"local {name} = {value}" for name, value in values.items()]
     lines += [f"local {name} = [==[{encode_error(error)}]==]" for name, error in errors.items()]
