@@ -20,6 +20,7 @@ from uuid import UUID
 
 from headrace.app import App
 from headrace.farm_calls import FarmCalls, end_process
+from headrace.farm_overrun import end_overdue
 from headrace.model.errors import ConfigError
 from headrace.model.farm import Fence
 from headrace.wiring.farm import farm_queues, open_link, run_farm_worker
@@ -113,7 +114,7 @@ class FarmProcess:
             with contextlib.suppress(TimeoutError):
                 working.exception(timeout=_WATCH_SECONDS)
             if not working.done() and calls.overdue:
-                end_process(f"job {fence.job} heeds neither its timeout nor its end")
+                end_overdue(calls, fence)
         if (error := working.exception()) is not None:
             # Celery would acknowledge the message of a call that may have begun and will never end.
             end_process(f"job {fence.job} can be neither begun nor ended: {error!r}")

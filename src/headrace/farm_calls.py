@@ -76,8 +76,9 @@ class FarmCalls:
     app: App
     worker: str
     link: Link
-    #: By the monotonic clock.
+    #: When the process must end, and when the time of the call that runs is used up; by the monotonic clock.
     ends_at: float = math.inf
+    _due_at: float = math.inf
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _apps: OpenApps = field(init=False)
     _listening: asyncio.Task[None] | None = None
@@ -100,6 +101,14 @@ class FarmCalls:
             # What it returned is being stored, which has its own time.
             return False
         return time.monotonic() > self.ends_at
+
+    @property
+    def overran(self) -> Attempt | None:
+        """The attempt whose handler goes on beyond its time, though nobody stopped it; asked by the main thread."""
+        running = self._running
+        if running is None or running[1].stop_reason is not None or time.monotonic() < self._due_at:
+            return None
+        return running[1]
 
     async def close(self) -> None:
         """Close what is open."""
@@ -125,8 +134,7 @@ class FarmCalls:
 
     async def keep_end(self, fence: Fence, completion: Completion) -> None:
         """Store how a call ended, under its fence. Raises FenceLostError."""
-        kept = {"attempt": fence.attempt, **json.loads(encode_completion(completion))}
-        await self._store(fence, ENDED, json.dumps(kept), RECORD_SECONDS)
+        await self._store(fence, ENDED, kept_end(fence, completion), RECORD_SECONDS)
 
     async def answer(self, fence: Fence) -> Completion | None:
         """Run a call if nobody has begun it; return how it ended, None when nobody waits for that.
@@ -194,7 +202,8 @@ class FarmCalls:
             attempt = await self._apps.attempt(handed, executor)
         except Exception as error:
             return _not_begun(job, error)
-        self.ends_at = time.monotonic() + timeout + 2 * STUBBORN_SECONDS
+        self._due_at = time.monotonic() + timeout
+        self.ends_at = self._due_at + 2 * STUBBORN_SECONDS
         attempt.runner = asyncio.create_task(run_attempt(attempt, proceed))
         guard = asyncio.create_task(self._guard(fence, attempt))
         self._running = fence, attempt
@@ -253,6 +262,11 @@ class FarmCalls:
         while self._apps.threads_busy and time.monotonic() < deadline:  # noqa: ASYNC110 - a thread sets no event
             await asyncio.sleep(0.02)
         return bool(self._apps.threads_busy)
+
+
+def kept_end(fence: Fence, completion: Completion) -> str:
+    """Return how a call ended as its step is stored."""
+    return json.dumps({"attempt": fence.attempt, **json.loads(encode_completion(completion))})
 
 
 def _not_begun(job: ClaimedJob, error: Exception) -> Completion:

@@ -21,6 +21,7 @@ from typing import Any
 from headrace.app import App
 from headrace.child import load_module, load_named
 from headrace.farm_calls import STUBBORN_SECONDS, FarmCalls, NoLink, end_process
+from headrace.farm_overrun import end_overdue
 from headrace.model.errors import FenceLostError, HeadraceError, StoreUnavailableError
 from headrace.model.farm import Fence
 from headrace.model.luggage import Luggage
@@ -89,7 +90,7 @@ class RayProcess:
                 with contextlib.suppress(TimeoutError, CancelledError):
                     working.exception(timeout=_WATCH_SECONDS)
                 if not working.done() and calls.overdue:
-                    end_process(f"job {fence.job} heeds neither its timeout nor its end")
+                    end_overdue(calls, fence)
             except KeyboardInterrupt:
                 # Also where the loop is blocked by what is to stop.
                 calls.ends_at = min(calls.ends_at, time.monotonic() + STUBBORN_SECONDS)

@@ -158,7 +158,7 @@ STEPS = """INSERT INTO "{schema}".steps (job_id, name, value, created_at)
 
 
 async def test_a_rescue_finds_steps_by_their_key() -> None:
-    """What a farm had begun is one step of each lost job, found by its key, also in a plan made before there were any."""
+    """What a farm had begun is one step of each lost job, found by its key, also by a plan older than any step."""
     async with database(fresh=True) as opened:
         connection = await opened.connect()
         plans = [await plan(opened, "rescue_jobs", connection)]

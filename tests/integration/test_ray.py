@@ -156,11 +156,13 @@ async def test_a_cancelled_job_stops_there(site: RaySite, cluster: RayCluster) -
 
 @pytest.mark.slow
 async def test_a_handler_that_does_not_end_is_ended_at_its_timeout(site: RaySite, cluster: RayCluster) -> None:
-    """A thread that hears nothing ends with its process; so does a blocked event loop when its job is cancelled."""
+    """A thread that hears nothing ends with its process; so does a blocked event loop, also when it is cancelled."""
     site.start_worker()
     async with app:
         with pytest.raises(JobFailedError, match="timeout"):
             await (await stubborn.enqueue(1)).result(40)
+        with pytest.raises(JobFailedError, match="timeout"):
+            await (await spin.enqueue(4)).result(40)
         job = await spin.options(timeout="1h").enqueue(2)
         await wait_until(lambda: site.effects("hold", 2))
         await job.cancel()
