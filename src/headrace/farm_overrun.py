@@ -1,4 +1,4 @@
-"""A call that is beyond its time and heeds nothing: how it ended is stored from beside its event loop, which it may block.
+"""A call beyond its time that heeds nothing: its end is stored from beside its event loop, which it may block.
 
 Without that its process would just be gone, which is a crash, and a handler that is too slow would be taken for poison.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
@@ -78,6 +79,11 @@ async def test_a_killed_process_costs_no_step(site: RaySite, cluster: RayCluster
         view = await until_final(app, job)
         assert (view.state, view.failures, view.crashes, view.attempt) == (JobState.SUCCEEDED, 0, 1, 2)
         assert await kinds(job) == ["executor_crashed"]
+        # What Ray says of it is a record as any other; but for its core, which writes by itself.
+        [said] = await wait_until(lambda: [line for line in site.logs().splitlines() if "A worker died" in line])
+        assert (json.loads(said)["logger"], json.loads(said)["level"]) == ("ray", "warning")
+    foreign = [line for line in site.logs().splitlines() if not line.startswith("{")]
+    assert [line for line in foreign if ".cc:" not in line] == []
     assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
 
 

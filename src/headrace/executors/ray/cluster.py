@@ -22,6 +22,7 @@ from ray._raylet import GcsClientOptions  # type: ignore[attr-defined]  # made b
 from ray.autoscaler.sdk import request_resources
 
 from headrace.executors.ray.remote import call
+from headrace.executors.ray.saying import log_as_others_do
 
 #: A head node that does not take a connection for so long is away.
 REACH_SECONDS = 3.0
@@ -44,6 +45,7 @@ class Cluster:
         """Connect, which takes a second or more. Raises what Ray does."""
         if not ray.is_initialized():
             reach(self._site.address)
+            log_as_others_do()
             ray.init(
                 address=self._site.address, namespace=self._site.namespace, log_to_driver=False,
                 configure_logging=False, runtime_env=dict(self._site.runtime_env) or None,
