@@ -149,26 +149,25 @@ async def test_a_job_that_kills_its_processes_is_a_poison(site: RaySite) -> None
 
 @pytest.mark.slow
 async def test_the_whole_cluster_goes_away_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every process of Ray is killed: the worker stays or is started again, and the job runs on the new cluster."""
+    """Every process of Ray is killed, which ends its drivers: the supervisor starts others, and the job runs again."""
     cluster = RayCluster()
     try:
         cluster.begin()
         cluster.start_node(cpus=1)
         async with ray_site_on(cluster, tmp_path, monkeypatch) as site, app:
-            worker = site.start_worker()
+            supervisor = site.start("worker", "--json", "--processes", "2")
             job = await paid_then.enqueue(1, "gate")
             await wait_until(lambda: site.effects("hold"))
             cluster.kill_node(cluster.nodes[0])
             cluster.kill(cluster.pids("gcs_server"))
             cluster.nodes.clear()
+            await wait_until(lambda: "the next one starts in" in site.logs(), 9 * TAKEOVER)
             cluster.start_node(cpus=1)
-            await wait_until(lambda: len(site.effects("hold")) == 2 or worker.poll() is not None, 9 * TAKEOVER)
-            if worker.poll() is not None:
-                site.start_worker()
-            await wait_until(lambda: len(site.effects("hold")) == 2, 2 * TAKEOVER)
+            await wait_until(lambda: len(site.effects("hold")) == 2, 3 * TAKEOVER)
             site.open("gate")
             view = await until_final(app, job)
-            assert (view.state, view.failures) == (JobState.SUCCEEDED, 0)
+            assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 0)
+            assert supervisor.poll() is None
         assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
     finally:
         cluster.remove()

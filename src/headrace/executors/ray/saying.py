@@ -31,6 +31,6 @@ def _is_news(record: logging.LogRecord) -> bool:
     return "SIGTERM handler is not set" not in record.getMessage()
 
 
-def _log_lines(data: Mapping[str, Any], _print_file: Any, _ignore_prefix: bool = False) -> None:
+def _log_lines(data: Mapping[str, Any], *_where: Any, **_how: Any) -> None:
     if text := "\n".join(data["lines"]).strip():
         LOG.warning("%s: %s", data.get("pid", "ray"), text)
