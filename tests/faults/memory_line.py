@@ -42,8 +42,8 @@ _TEAS = (("Assam", "rooibos", "sencha", "mint"), ("绿茶", "红茶", "白茶", 
 
 #: What is compared: everything that is remembered, and how it came to be.
 _KEPT = {
-    "profiles": "SELECT user_id, topic, sub_topic, content, version, update_hits "
-    "FROM {s}.user_profiles ORDER BY 1, 2, 3",
+    "profiles": "SELECT user_id, topic, sub_topic, content, version, update_hits FROM {s}.user_profiles "
+    "ORDER BY 1, 2, 3",
     "events": "SELECT e.user_id, f.number, e.id::text, event_tip, event_tags::text, profile_delta::text "
     "FROM {s}.user_events AS e JOIN {s}.flushes AS f ON f.id = e.id ORDER BY 1, 2",
     "gists": "SELECT event_id::text, number, content FROM {s}.user_event_gists ORDER BY 1, 2",

@@ -17,7 +17,7 @@ import pytest
 
 from headrace.apps.memory.means import TABLES
 from tests.backends.server import PostgresServer
-from tests.faults.memory_kills import Report, count, describe
+from tests.faults.memory_kills import Report, at_work, count, describe, kill
 from tests.faults.memory_line import MemoryLine, chats, memory_line
 from tests.faults.site import ROOT
 from tests.waiting import wait_until
@@ -32,17 +32,24 @@ def writers(line: MemoryLine, *numbers: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **line.environment})
 
 
-async def test_eight_who_write_for_a_user_never_double_a_flush(tmp_path: Path) -> None:
-    """Inserts, looks and explicit flushes at once, by 8 in 4 processes, for the same users; 2 processes work on it."""
-    async with memory_line(tmp_path) as line:
+@pytest.mark.parametrize("kills", [0, pytest.param(5, marks=pytest.mark.slow)])
+async def test_eight_who_write_for_a_user_never_double_a_flush(tmp_path: Path, kills: int) -> None:
+    """Inserts, looks and explicit flushes at once, by 8 in 4 processes, for the same users; 2 make memory of it."""
+    async with memory_line(tmp_path, model=("--latency", "0.3" if kills else "0")) as line:
         for _ in range(2):
             line.start()
         writing = [writers(line, number, number + 1) for number in range(0, WRITERS, 2)]
+        report, chance = Report(), Random(4)
+        while report.kills < kills:
+            victim = chance.choice(await wait_until(lambda: at_work(line), timedelta(seconds=60)))
+            report.in_flight += kill(line, victim)
+            report.kills += 1
+            line.start()
+            await wait_until(lambda: line.provider.stats().in_flight > 1, timedelta(seconds=60))
         for one in writing:
             assert await asyncio.to_thread(one.wait, 120) == 0
         await line.settle()
         await line.flush_rest(USERS)
-        report = Report()
         await count(line, report)
         assert report.clean, describe(report)
         said = {

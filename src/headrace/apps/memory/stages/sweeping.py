@@ -11,7 +11,7 @@ from headrace.apps.memory.data.flushes import Flush, Reason
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
 from headrace.apps.memory.stages.checking import check_buffer
-from headrace.apps.memory.stages.runs import WORKFLOW, run_key
+from headrace.apps.memory.stages.runs import WORKFLOW, run_key, tell_end
 from headrace.apps.memory.stages.turns import end_lost_batch, gather, start_next
 from headrace.apps.memory.stages.watching import look_around
 
@@ -67,7 +67,8 @@ async def _restart(flush: Flush) -> bool:
         run = await app.find_run_by_key(WORKFLOW, run_key(flush))
         if run is not None and (await run.status()).final:
             LOG.warning("flush %s: its run %s ended without it", flush.id, run.id)
-            await TABLES.fail_flush(flush.id, f"its run {run.id} ended without it")
+            if await TABLES.fail_flush(flush.id, why := f"its run {run.id} ended without it"):
+                await tell_end(run_key(flush), flush.id, error=why)
         elif run is not None:
             return False
         await start_next(flush.user_id)
