@@ -127,6 +127,8 @@ async def test_users_have_a_level_and_a_language() -> None:
         assert (await tables.buffer("ada")).level == 3
         with pytest.raises(InvalidInputError, match="level"):
             await tables.put_user("ada", level=-1)
+        with pytest.raises(InvalidInputError, match="from 0 to 10"):
+            await tables.put_user("ada", level=11)
         with pytest.raises(InvalidInputError, match="language"):
             await tables.put_user("ada", language="fr")
 
