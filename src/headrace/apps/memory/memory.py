@@ -18,6 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace import InvalidInputError, NotFoundError, Run
+from headrace.apps.memory.beginning import begun
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.data.events import Tag, UserEvent
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
@@ -34,6 +35,9 @@ from headrace.apps.memory.tables.values import Buffer, FoundGist, User
 from headrace.apps.memory.writing import pack_context
 from headrace.model.ids import uuid7
 
+# A worker of whoever imports this alone does all the work, too.
+app.lifespan = begun
+
 #: Tokens of a context, and gists that are looked at for it.
 MOST_CONTEXT, MOST_GISTS = 100_000, 200
 
@@ -49,6 +53,7 @@ class Submitted:
 class Memory:
     """The memory of users. All methods need the app to be open: `async with memory.app:`, or its worker.
 
+    A worker of it, `async with memory.app.worker():`, does all the work of `headrace memory run`, and makes the tables.
     All raise StoreUnavailableError when the database cannot answer, ConfigError where the store is no PostgreSQL, and
     InvalidInputError naming field, rule and value.
     """
