@@ -23,6 +23,23 @@ from headrace.testing.provider import ProviderProcess
 from tests.acceptance.command_runs import Place, place
 from tests.waiting import wait_until_sync
 
+#: Imports nothing but the memory of users, and waits until what it inserted has become memory by itself.
+PROGRAM = """
+import asyncio
+from headrace.apps.memory.memory import Memory
+
+async def main():
+    memory = Memory()
+    async with memory.app.worker():
+        await memory.insert("full", [{"role": "user", "content": "I live in Lyon. " + "The weather is fine. " * 40}])
+        await memory.insert("idle", [{"role": "user", "content": "I live in Rome."}])
+        async with asyncio.timeout(30):
+            while len(done := await memory.flushes(state="done")) < 2:
+                await asyncio.sleep(0.2)
+        print(sorted((flush.user_id, flush.reason.value) for flush in done))
+
+asyncio.run(main())
+"""
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples" / "08_memory"
 PAGE = (EXAMPLE / "README.md").read_text(encoding="utf-8")
@@ -125,8 +142,8 @@ def test_what_is_inserted_becomes_memory_by_itself(example: Place, monkeypatch: 
             found = example.json("memory", "flushes", "--user", user)["flushes"]
             return [one for one in found if one["state"] == "done"]
 
-        # The sweep begins with the next minute.
-        wait_until_sync(done, timedelta(seconds=90), message=f"the flush of {user}")
+        # The sweep begins with the process, and not with the next minute.
+        wait_until_sync(done, timedelta(seconds=40), message=f"the flush of {user}")
         assert done()[0]["reason"] == reason
     figures = example.json("memory", "figures")
     least, most, start = SLOTS[PROCESS]
@@ -135,9 +152,23 @@ def test_what_is_inserted_becomes_memory_by_itself(example: Place, monkeypatch: 
     assert run.end() == 0
 
 
+def test_a_program_has_to_import_nothing_else(example: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker makes the tables, reads their changes, and sweeps at once: idle buffers and full ones are flushed."""
+    monkeypatch.setenv("HEADRACE_MEMORY_IDLE_FLUSH", "1s")
+    monkeypatch.setenv("HEADRACE_MEMORY_SWEEP_INTERVAL", "1s")
+    monkeypatch.setenv("HEADRACE_MEMORY_BUFFER_TOKENS", "64")
+    monkeypatch.setenv("HEADRACE_MEMORY_BATCH_WINDOW", "0s")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=example.folder, env=example.environment, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[('full', 'full'), ('idle', 'idle')]"
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_the_work_in_order(example: Place) -> None:
-    """With the code of an interrupt; and a submit that is interrupted loses nothing."""
+    """It tells that it has stopped, and ends with the code of an interrupt."""
     run = example.start("memory", "run", "--json")
     assert run.line()["event"] == "started"
     run.tell(signal.SIGINT)

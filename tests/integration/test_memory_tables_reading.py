@@ -127,6 +127,8 @@ async def test_users_have_a_level_and_a_language() -> None:
         assert (await tables.buffer("ada")).level == 3
         with pytest.raises(InvalidInputError, match="level"):
             await tables.put_user("ada", level=-1)
+        with pytest.raises(InvalidInputError, match="from 0 to 10"):
+            await tables.put_user("ada", level=11)
         with pytest.raises(InvalidInputError, match="language"):
             await tables.put_user("ada", language="fr")
 
@@ -191,6 +193,20 @@ async def test_what_waits_is_told_apart_by_language() -> None:
             await tables.make_flushes(user, Reason.IDLE, most_tokens=100)
         found = {one.flush.user_id: one.language for one in await tables.waiting_unbatched(10)}
         assert found == {"anna": "en", "wei": "zh"}
+
+
+async def test_what_is_large_or_new_is_no_company() -> None:
+    """However much of it there is: it takes no place of what may be summarised together."""
+    async with open_one() as tables:
+        for user in ("large", "tried", "small"):
+            await fill(tables, 1, user, tokens=900 if user == "large" else 10)
+            await tables.make_flushes(user, Reason.IDLE, most_tokens=1_000)
+        [tried] = await tables.unfinished("tried")
+        await tables.fail_flush(tried.id, "x")
+        await tables.retry_failed(timedelta(), 3, 10)
+        [found] = await tables.waiting_unbatched(1, most_tokens=100)
+        assert found.flush.user_id == "small"
+        assert await tables.waiting_unbatched(10, most_tokens=100, waited=timedelta(hours=1)) == []
 
 
 async def test_a_batch_takes_what_nobody_works_on() -> None:

@@ -13,12 +13,14 @@ from headrace.apps.memory.data.blobs import BLOB_TYPES, Blob, Message
 from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.opening import CONSUME, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS
+from headrace.apps.memory.tables.checks import check_text
 from headrace.apps.memory.tables.values import NewBlob
 from headrace.apps.memory.writing import count_tokens
 from headrace.apps.memory.writing.messages import all_said, lines_of
 from headrace.model.ids import uuid7
 
 ROLES = ("user", "assistant", "system")
+BLOB_KEYS = ("user_id", "type", "data", "blob_id", "created_at")
 MOST_USER_ID, MOST_MESSAGES, MOST_CONTENT = 200, 1_000, 200_000
 
 
@@ -53,6 +55,7 @@ def _message(field: str, value: Any) -> Message:
     content = value.get("content")
     if not isinstance(content, str) or not content.strip() or len(content) > MOST_CONTENT:
         raise InvalidInputError(f"{field}.content", f"must be a text of 1 to {MOST_CONTENT:,} characters", content)
+    check_text(f"{field}.content", content)
     return Message(value["role"], content, _text(field, value, "alias"), _text(field, value, "created_at"))
 
 
@@ -60,6 +63,7 @@ def _text(field: str, value: Mapping[str, Any], name: str) -> str | None:
     text = value.get(name)
     if text is not None and (not isinstance(text, str) or len(text) > MOST_USER_ID):
         raise InvalidInputError(f"{field}.{name}", f"must be a text of at most {MOST_USER_ID} characters", text)
+    check_text(f"{field}.{name}", text or "")
     return text
 
 
@@ -67,23 +71,72 @@ def new_chat(
     user_id: str, messages: Any, *, blob_id: UUID | None = None, created_at: datetime | None = None
 ) -> NewBlob:
     """Return the blob of a chat. Raises InvalidInputError."""
-    said = [
-        {name: value for name, value in asdict(one).items() if value is not None} for one in parse_messages(messages)
-    ]
-    return new_blob(user_id, "chat", {"messages": said}, blob_id=blob_id, created_at=created_at)
+    return new_blob(user_id, "chat", {"messages": messages}, blob_id=blob_id, created_at=created_at)
 
 
 def new_blob(
     user_id: str, type: str, data: Mapping[str, Any], *, blob_id: UUID | None = None, created_at: datetime | None = None
 ) -> NewBlob:
-    """Return a blob of any type; a chat's and a summary's text is counted. Raises InvalidInputError."""
+    """Return a blob of any type; a chat's and a summary's text is checked and counted. Raises InvalidInputError."""
     if type not in BLOB_TYPES:
         raise InvalidInputError("type", f"must be one of {', '.join(BLOB_TYPES)}", type)
-    if created_at is not None and created_at.tzinfo is None:
-        raise InvalidInputError("created_at", "must have a time zone", created_at)
-    user, own = parse_user_id(user_id), blob_id or uuid7()
-    said = all_said(lines_of([Blob(own, user, type, data, 0, created_at or datetime.now(UTC))]))
-    return NewBlob(user, type, data, count_tokens(said), own, created_at)
+    user, own, at = parse_user_id(user_id), parse_blob_id(blob_id) or uuid7(), parse_moment("created_at", created_at)
+    known = _data(type, data)
+    said = all_said(lines_of([Blob(own, user, type, known, 0, at or datetime.now(UTC))]))
+    return NewBlob(user, type, known, count_tokens(said), own, at)
+
+
+def parse_blob(place: int, value: Any) -> NewBlob:
+    """Return one of several blobs that are inserted together. Raises InvalidInputError."""
+    field = f"blobs[{place}]"
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(field, 'must be an object such as {"user_id": …, "type": "chat", "data": …}', value)
+    unknown = sorted(map(str, set(value) - set(BLOB_KEYS)))
+    if unknown:
+        raise InvalidInputError(field, f"must have {', '.join(BLOB_KEYS)} alone", unknown[0])
+    given = {name: value.get(name) for name in ("blob_id", "created_at")}
+    try:
+        return new_blob(value.get("user_id", ""), value.get("type", "chat"), value.get("data", {}), **given)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{field}.{error.field}", error.rule, error.value) from None
+
+
+def parse_blob_id(value: Any) -> UUID | None:
+    """Return the id that a caller made for a blob. Raises InvalidInputError."""
+    if value is not None and not isinstance(value, UUID):
+        raise InvalidInputError("blob_id", "must be a UUID", value)
+    return value
+
+
+def parse_moment(field: str, value: Any) -> datetime | None:
+    """Return an instant in UTC, if there is one. Raises InvalidInputError."""
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidInputError(field, "must be a time with a time zone", value)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInputError(field, "must be in the years 1 to 9999 of UTC", value) from None
+
+
+def _data(type: str, data: Any) -> Mapping[str, Any]:
+    """Return what a blob holds as it is stored. What no memory is made of is kept as it is."""
+    if not isinstance(data, Mapping):
+        raise InvalidInputError("data", 'must be an object such as {"messages": […]}', data)
+    if type == "chat":
+        return {**data, "messages": as_objects(parse_messages(data.get("messages")))}
+    if type == "summary":
+        text = data.get("summary")
+        if not isinstance(text, str) or not text.strip() or len(text) > MOST_CONTENT:
+            raise InvalidInputError("summary", f"must be a text of 1 to {MOST_CONTENT:,} characters", text)
+        check_text("summary", text)
+    return data
+
+
+def as_objects(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return messages as JSON has them, without what was not given."""
+    return [{name: value for name, value in asdict(one).items() if value is not None} for one in messages]
 
 
 @app.task(

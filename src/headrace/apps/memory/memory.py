@@ -18,21 +18,34 @@ from typing import Any
 from uuid import UUID
 
 from headrace import InvalidInputError, NotFoundError, Run
+from headrace.apps.memory.beginning import begun
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.data.events import Tag, UserEvent
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
 from headrace.apps.memory.data.profiles import ProfileChange, Slot
 from headrace.apps.memory.graph import memory as pipeline
-from headrace.apps.memory.intake import new_blob, new_chat, parse_messages, parse_user_id
+from headrace.apps.memory.intake import (
+    as_objects,
+    new_chat,
+    parse_blob,
+    parse_blob_id,
+    parse_messages,
+    parse_moment,
+    parse_user_id,
+)
 from headrace.apps.memory.keys import keyed_id
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.means import terms as writing_terms
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.turns import start_next
+from headrace.apps.memory.tables.checks import check_whole
 from headrace.apps.memory.tables.values import Buffer, FoundGist, User
 from headrace.apps.memory.writing import pack_context
 from headrace.model.ids import uuid7
+
+# A worker of whoever imports this alone does all the work, too.
+app.lifespan = begun
 
 #: Tokens of a context, and gists that are looked at for it.
 MOST_CONTEXT, MOST_GISTS = 100_000, 200
@@ -49,6 +62,7 @@ class Submitted:
 class Memory:
     """The memory of users. All methods need the app to be open: `async with memory.app:`, or its worker.
 
+    A worker of it, `async with memory.app.worker():`, does all the work of `headrace memory run`, and makes the tables.
     All raise StoreUnavailableError when the database cannot answer, ConfigError where the store is no PostgreSQL, and
     InvalidInputError naming field, rule and value.
     """
@@ -75,14 +89,12 @@ class Memory:
         return stored
 
     async def insert_blobs(self, blobs: Sequence[Mapping[str, Any]]) -> list[UUID]:
-        """Put blobs of many users into their buffers: `{"user_id", "type", "data", "blob_id"?, "created_at"?}` each."""
-        made = [
-            new_blob(
-                one.get("user_id", ""), one.get("type", "chat"), one.get("data", {}), blob_id=one.get("blob_id"),
-                created_at=one.get("created_at"),
-            )
-            for one in blobs
-        ]  # fmt: skip
+        """Put blobs of many users into their buffers: `{"user_id", "type", "data", "blob_id"?, "created_at"?}` each.
+
+        All are checked before the first is stored; `[memory] storage_batch_size` of them at once, all or none. With ids
+        that the caller made it may be repeated.
+        """
+        made = [parse_blob(place, one) for place, one in enumerate(blobs)]
         size, stored = settings().storage_batch_size, list[UUID]()
         for start in range(0, len(made), size):
             stored += await TABLES.insert_blobs(made[start : start + size])
@@ -95,8 +107,8 @@ class Memory:
 
         `key`: idempotency key: the same messages again under it are the same run. `blob_id`: else made of user and key.
         """
-        said = [dict(one) for one in _as_json(parse_messages(messages))]
-        blob = blob_id or (uuid7() if key is None else keyed_id(user_id, key))
+        said = as_objects(parse_messages(messages))
+        blob = parse_blob_id(blob_id) or (uuid7() if key is None else keyed_id(user_id, key))
         run = await app.start(
             pipeline, user=parse_user_id(user_id), messages=said, blob_id=str(blob), key=key, user_id=user_id
         )
@@ -123,6 +135,7 @@ class Memory:
     ) -> list[Flush]:
         """Return flushes, the newest first."""
         user = None if user_id is None else parse_user_id(user_id)
+        check_whole("limit", limit, 1)
         return await TABLES.list_flushes(user, None if state is None else _state(state), limit)
 
     # What is known of them
@@ -139,12 +152,15 @@ class Memory:
         self, user_id: str, *, limit: int = 20, before: datetime | None = None, tag: Tag | None = None
     ) -> list[UserEvent]:
         """Return events of a user, the newest first."""
-        return await TABLES.events(parse_user_id(user_id), limit=limit, before=before, tag=tag)
+        check_whole("limit", limit, 1)
+        moment = parse_moment("before", before)
+        return await TABLES.events(parse_user_id(user_id), limit=limit, before=moment, tag=tag)
 
     async def search(self, user_id: str, query: str, *, limit: int = 10) -> list[FoundGist]:
         """Return lines of a user's events that fit a text, the best first; English and Chinese."""
         if not isinstance(query, str) or not query.strip():
             raise InvalidInputError("query", "must be a text", query)
+        check_whole("limit", limit, 1)
         return await TABLES.search(parse_user_id(user_id), query, limit=limit)
 
     async def context(self, user_id: str, *, budget: int = 1_000, query: str | None = None) -> str:
@@ -191,9 +207,3 @@ def _state(value: FlushState | str) -> FlushState:
         return FlushState(value)
     except ValueError:
         raise InvalidInputError("state", f"must be one of {', '.join(FlushState)}", value) from None
-
-
-def _as_json(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
-    return [{name: value for name, value in asdict(one).items() if value is not None} for one in messages]

@@ -1,25 +1,17 @@
-"""An app that serves memory: for `headrace worker`, `serve` and `agent headrace.apps.memory.worker:app`."""
+"""All that a worker of memory does: for `headrace worker`, `serve` and `agent headrace.apps.memory.worker:app`.
+
+What the consumer reads follows from `[memory]` as it is when this is imported: `Memory().app.worker()` imports it when
+it begins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
-from headrace import App
+from headrace.apps.memory.beginning import begun
 from headrace.apps.memory.graph import memory, memory_flush
-from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.stages.consuming import consumer
-from headrace.apps.memory.stages.sweeping import sweep
+from headrace.apps.memory.stages.sweeping import begin_sweep, sweep
 
+app.lifespan = begun
 
-@asynccontextmanager
-async def with_tables(_: App) -> AsyncIterator[None]:
-    """Make what is missing of the tables before anything begins."""
-    await TABLES.set_up()
-    yield
-
-
-app.lifespan = with_tables
-
-__all__ = ["app", "consumer", "memory", "memory_flush", "sweep"]
+__all__ = ["app", "begin_sweep", "consumer", "memory", "memory_flush", "sweep"]

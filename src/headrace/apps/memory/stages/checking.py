@@ -36,7 +36,7 @@ async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any
         "blob_ids": [str(blob) for flush in started.unfinished for blob in flush.blob_ids],
         "priority": started.priority,
         "created_at": datetime.now(UTC).isoformat(),
-        "trigger_events": told,
+        "trigger_events": told and reason != Reason.IDLE,
     }
 
 

@@ -47,8 +47,13 @@ async def priority_at(flush: Flush, kind: str) -> int:
 def may_share(flush: Flush) -> bool:
     """Whether a flush may be summarised with those of others: nobody waits for it, and it is small."""
     terms = settings()
-    small = flush.tokens <= 2 * terms.buffer_tokens
+    small = flush.tokens <= small_tokens()
     return terms.enable_batching and flush.reason is not Reason.EXPLICIT and small and not flush.round
+
+
+def small_tokens() -> int:
+    """Return how many tokens a small flush has at most."""
+    return 2 * settings().buffer_tokens
 
 
 async def tell_end(told: str, flush_id: UUID, *, error: str | None = None) -> None:

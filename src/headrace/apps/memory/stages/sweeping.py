@@ -17,6 +17,7 @@ from headrace.apps.memory.stages.watching import look_around
 
 LOG = logging.getLogger("headrace.memory")
 
+_LONG_AGO = "1970-01-01T00:00:00+00:00"
 #: How often a sweep begins.
 EVERY = timedelta(minutes=1)
 #: Users, and flushes, of one pass.
@@ -28,28 +29,48 @@ MOST_ROUNDS = 3
 
 
 @app.cron("* * * * *", catch_up="skip", name="memory.sweep", queue=BUFFER, retry=RETRIES[BUFFER], timeout="1m")
-async def sweep(ctx: Context) -> Any:
-    """Look every `[memory] sweep_interval` until the next minute's sweep begins. It holds no slot in between."""
+async def sweep(ctx: Context, until: str | None = None) -> Any:
+    """Look every `[memory] sweep_interval` until the next minute's sweep begins. It holds no slot in between.
+
+    `until`: when that is, of one that no schedule began.
+    """
     found = await sweep_once()
     await look_around()
+    end = ctx.scheduled_at + EVERY if ctx.scheduled_at is not None else datetime.fromisoformat(until or _LONG_AGO)
     pause = settings().sweep_interval
-    if ctx.scheduled_at is not None and datetime.now(UTC) + pause < ctx.scheduled_at + EVERY:
-        return Snooze(pause)
-    return found
+    return Snooze(pause) if datetime.now(UTC) + pause < end else found
+
+
+async def begin_sweep() -> None:
+    """Sweep until the next minute's sweep begins: the schedule makes none for the minute in which workers begin."""
+    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    until = (minute + EVERY).isoformat()
+    await sweep.options(key=f"begin/{until}").enqueue(until)
 
 
 async def sweep_once() -> int:
     """Look once; return how much was found."""
-    users = await TABLES.idle_users(settings().idle_flush, MOST)
-    for user_id in users:
-        await check_buffer.enqueue(user_id, Reason.IDLE.value)
     released = await TABLES.release_expired(MOST)
     again = await TABLES.retry_failed(settings().retry_failed_after, MOST_ROUNDS, MOST)
     for flush in again:
         await start_next(flush.user_id)
     if settings().enable_batching:
-        await gather()
-    return len(users) + len(released) + len(again) + await _end_batches() + await _take_up()
+        # What waited for its whole window: the gathering of that was missed.
+        await gather(waited=settings().batch_window)
+    found = len(released) + len(again) + await _end_batches() + await _take_up()
+    return found + await _check_idle()
+
+
+async def _check_idle() -> int:
+    """Have idle buffers looked at: once each, however often they are found before that is done."""
+    users = await TABLES.idle_users(settings().idle_flush, MOST)
+    if not users:
+        return 0
+    async with app.database() as connection, app.transaction(connection):
+        noted = await TABLES.on(connection).note_checks(users)
+        for user_id in noted:
+            await check_buffer.options(connection=connection).enqueue(user_id, Reason.IDLE.value)
+    return len(noted)
 
 
 async def _end_batches() -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from headrace import Context
@@ -19,7 +19,7 @@ from headrace.apps.memory.meters import METER
 from headrace.apps.memory.opening import BUFFER, PROCESS, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS, Candidate, batch_size, group_flushes, priority_of, score
 from headrace.apps.memory.stages.endings import is_last
-from headrace.apps.memory.stages.runs import may_share, priority_at, start_run
+from headrace.apps.memory.stages.runs import may_share, priority_at, small_tokens, start_run
 from headrace.apps.memory.stages.summaries import Summaries
 from headrace.apps.memory.tables.values import Sharing, WaitingFlush
 
@@ -56,7 +56,7 @@ async def start_next(user_id: str) -> Started:
 async def wait_for_others() -> None:
     """See to it that what waits is grouped soon: at the end of the window, or now if there is enough of it."""
     window = settings().batch_window.total_seconds()
-    waiting = await TABLES.waiting_unbatched(settings().max_batch_size)
+    waiting = await TABLES.waiting_unbatched(settings().max_batch_size, most_tokens=small_tokens())
     if len(waiting) >= settings().max_batch_size or not window:
         await gather()
         return
@@ -71,14 +71,17 @@ async def gather_flushes() -> dict[str, int]:
     return {"batches": await gather()}
 
 
-async def gather() -> int:
-    """Make batches of what waits, and enqueue their calls; return how many. Two who do it at once share nothing."""
+async def gather(waited: timedelta = timedelta()) -> int:
+    """Make batches of what waits, and enqueue their calls; return how many. Two who do it at once share nothing.
+
+    `waited`: of what was made so long ago.
+    """
     if _GATHERING:
         return 0  # the one that goes on, or the next window's, takes what waits
     _GATHERING.append(True)
     try:
-        waiting = [one for one in await TABLES.waiting_unbatched(MOST_AT_ONCE) if may_share(one.flush)]
-        found = [_candidate(one) for one in waiting]
+        waiting = await TABLES.waiting_unbatched(MOST_AT_ONCE, most_tokens=small_tokens(), waited=waited)
+        found = [_candidate(one) for one in waiting if may_share(one.flush)]
         size = batch_size(settings().batch_mode, METER.reading(), most=settings().max_batch_size)
         groups = group_flushes(found, size, most=settings().max_batch_size)
         scores = {one.flush_id: one.score for one in found}

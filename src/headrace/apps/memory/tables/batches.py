@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.data.flushes import Flush
-from headrace.apps.memory.tables.checks import storable
+from headrace.apps.memory.tables.checks import MOST_INT, storable
 from headrace.apps.memory.tables.rows import blobs_of, flush_of
 from headrace.apps.memory.tables.values import Sharing, WaitingFlush
 from headrace.apps.memory.tables.verbs import Verbs
@@ -27,9 +27,15 @@ class BatchVerbs(Verbs):
         row = await self._statements.fetch_one("make_batch", flush_ids=list(flush_ids), batch_id=uuid4())
         return None if row is None else row["id"]
 
-    async def waiting_unbatched(self, limit: int) -> list[WaitingFlush]:
-        """Return flushes that were never begun, have no summary and are in no batch, unless explicit; oldest first."""
-        rows = await self._statements.fetch("waiting_unbatched", limit=limit)
+    async def waiting_unbatched(
+        self, limit: int, *, most_tokens: int = MOST_INT, waited: timedelta = timedelta()
+    ) -> list[WaitingFlush]:
+        """Return flushes that were never begun, have no summary and are in no batch, unless explicit; oldest first.
+
+        None of them failed before or has more than `most_tokens`; all were made `waited` ago, or longer.
+        """
+        values = {"limit": limit, "most_tokens": most_tokens, "waited": waited}
+        rows = await self._statements.fetch("waiting_unbatched", **values)
         return [WaitingFlush(flush_of(row), row["level"], row["language"]) for row in rows]
 
     async def stale_batches(self, after: timedelta, limit: int) -> list[UUID]:

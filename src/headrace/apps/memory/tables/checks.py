@@ -38,6 +38,12 @@ def check_whole(field: str, value: object, least: int = 0) -> None:
         raise InvalidInputError(field, f"must be a whole number from {least} to {MOST_INT}", value)
 
 
+def check_text(field: str, value: str) -> None:
+    """Raise InvalidInputError for a text that the database cannot hold."""
+    if _UNSTORABLE.search(value):
+        raise InvalidInputError(field, "must not hold the character 0 nor half a character", value)
+
+
 def check_language(value: str | None) -> None:
     """Raise InvalidInputError for a language that nothing is written in."""
     if value is not None and value not in LANGUAGES:

@@ -14,7 +14,7 @@ CREATE TABLE {schema}.about (
 CREATE TABLE {schema}.users (
   id text COLLATE "C" PRIMARY KEY CHECK (length(id) BETWEEN 1 AND 200),
   created_at timestamptz NOT NULL DEFAULT now(),
-  level int NOT NULL DEFAULT 0 CHECK (level >= 0), -- raises the priority: 1 + 0.1 per level
+  level int NOT NULL DEFAULT 0 CHECK (level BETWEEN 0 AND 10), -- raises the priority: 1 + 0.1 per level
   last_flush int NOT NULL DEFAULT 0,           -- number of the newest flush; who makes flushes holds the row
   language text CHECK (language IN ('en', 'zh')) -- of what is written; null: that of the messages
 );

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.apps.memory.tables.checks import check_language, check_user, check_whole
+from headrace.apps.memory.rules.priority import check_level
+from headrace.apps.memory.tables.checks import check_language, check_user
 from headrace.apps.memory.tables.statements import Statements
 from headrace.apps.memory.tables.values import User
 from headrace.apps.memory.tables.verbs import Verbs
@@ -14,7 +15,7 @@ class UserVerbs(Verbs):
     async def put_user(self, user_id: str, *, level: int = 0, language: str | None = None) -> None:
         """Make a user, or change level and language of one. Raises InvalidInputError for what does not fit."""
         check_user(user_id)
-        check_whole("level", level)
+        check_level(level)
         check_language(language)
         await self._statements.fetch("put_user", user_id=user_id, level=level, language=language)
 

@@ -9,4 +9,5 @@ SELECT f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.cre
   ), 'en') AS language
 FROM {schema}.flushes AS f JOIN {schema}.users AS u ON u.id = f.user_id
 WHERE f.state = 'waiting' AND f.batch_id IS NULL AND f.summary IS NULL AND f.fence = 0 AND f.reason <> 'explicit'
+  AND f.round = 0 AND f.tokens <= %(most_tokens)s::int AND f.created_at <= now() - %(waited)s::interval
 ORDER BY f.created_at, f.id LIMIT %(limit)s::int

@@ -1,0 +1,23 @@
+"""What a worker of memory does before anything begins.
+
+Processes that work for a worker, such as those of a cluster, import single tasks and need none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from headrace import App
+from headrace.apps.memory.means import TABLES
+
+
+@asynccontextmanager
+async def begun(_: App) -> AsyncIterator[None]:
+    """Make what is missing of the tables, have all the work declared, and sweep at once."""
+    # Late: what is declared there is by the settings, which a program may set until it opens the app.
+    from headrace.apps.memory.worker import begin_sweep
+
+    await TABLES.set_up()
+    await begin_sweep()
+    yield
