@@ -11,8 +11,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
+from headrace.apps.memory.data.profiles import ProfileChange
 from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.memory import Memory
+from headrace.apps.memory.opening import BUFFER
 from headrace.apps.memory.samples.model import answer
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.sweeping import sweep_once
@@ -32,11 +34,15 @@ class World:
 
     memory: Memory
     provider: ScriptedProvider
+    #: how often somebody spoke: each time a second later
+    said: int = 0
 
     async def say(self, user_id: str, text: str, *, tokens: int = 80, id: UUID | None = None) -> UUID:
         """Let a user say something, that fills a buffer by itself unless it has fewer tokens."""
         data = {"messages": [{"role": "user", "content": text}]}
-        [stored] = await TABLES.insert_blobs([NewBlob(user_id, "chat", data, tokens, id or uuid4(), LONG_AGO)])
+        self.said += 1
+        at = LONG_AGO + timedelta(seconds=self.said)
+        [stored] = await TABLES.insert_blobs([NewBlob(user_id, "chat", data, tokens, id or uuid4(), at)])
         return stored
 
     async def ended(self, flush: Flush, patience: timedelta = SOON) -> Flush:
@@ -186,3 +192,52 @@ async def test_a_call_that_waits_long_for_its_turn_is_still_shared(tmp_path: Pat
         await wait_until(done, SOON, message="three flushes to be done")
         assert world.provider.count("Task: shared ") >= 1
         assert world.provider.count("Task: summary ") == 0
+
+
+async def test_a_users_own_language_is_written(tmp_path: Path) -> None:
+    """Whatever the messages are in: the model is asked in it, for a summary alone and for all that follows."""
+    asked: list[str] = []
+
+    def says(request: ChatRequest) -> Any:
+        asked.append(request.text)
+        return answer(request)
+
+    async with at_work(tmp_path, says=says) as world:
+        await world.memory.put_user("ada", language="zh")
+        await world.say("ada", "My name is Ada. I live in Lyon.")
+        [flush] = await world.memory.flush("ada")
+        assert (await world.ended(flush)).state is FlushState.DONE
+        assert asked and all("任务：" in text for text in asked)
+        await world.memory.change_profile("ada", [ProfileChange("add", "interest", "drink", "tea", 0)])
+        assert (await world.memory.context("ada", budget=100)).startswith("# 关于用户的已知信息")
+
+
+async def test_a_sweep_asks_for_an_idle_buffer_once(tmp_path: Path) -> None:
+    """However often it finds it before anybody has looked, as where jobs wait behind an open breaker."""
+    with settled(settings_of(tmp_path, idle_flush=timedelta(milliseconds=1))) as app:
+        async with app:
+            memory = Memory()
+            await memory.set_up()
+            for user in ("ada", "bob"):
+                await memory.insert(user, [{"role": "user", "content": "I like rye."}])
+            found = [await sweep_once() for _ in range(3)]
+            assert found == [2, 0, 0]
+            jobs = await app.runtime.stores.inspect.list_jobs(queue=BUFFER)
+            assert [job.task for job in jobs] == ["memory.check_buffer"] * 2
+
+
+async def test_a_sweep_lets_the_window_of_a_batch_pass(tmp_path: Path) -> None:
+    """What waits for company is grouped when its window is over, and no sooner because somebody sweeps."""
+    with settled(settings_of(tmp_path, batch_window=timedelta(hours=1))) as app:
+        async with app:
+            memory = Memory()
+            await memory.set_up()
+            await memory.insert("ada", [{"role": "user", "content": "I like rye."}])
+            await TABLES.make_flushes("ada", Reason.IDLE, most_tokens=100)
+            await sweep_once()
+            assert len(await TABLES.waiting_unbatched(10)) == 1
+            async with app.database() as connection:
+                schema = app.settings.memory.schema
+                await connection.execute(f"UPDATE \"{schema}\".flushes SET created_at = now() - interval '1 hour'")
+            await sweep_once()
+            assert await TABLES.waiting_unbatched(10) == []
