@@ -17,6 +17,7 @@ from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
 from headrace.apps.memory.data.profiles import ProfileChange
 from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.memory import Memory
+from headrace.apps.memory.opening import BUFFER
 from headrace.apps.memory.samples.model import answer
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.sweeping import sweep_once
@@ -251,3 +252,52 @@ async def test_a_buffer_beyond_what_a_flush_takes_is_split_and_all_of_it_is_reme
         likes = "; ".join(f"Assam{number}" for number in range(7))
         assert found == {"city": "Lyon6", "likes": likes}
         assert len(await world.memory.events("ada")) == 7
+
+
+async def test_a_users_own_language_is_written(tmp_path: Path) -> None:
+    """Whatever the messages are in: the model is asked in it, for a summary alone and for all that follows."""
+    asked: list[str] = []
+
+    def says(request: ChatRequest) -> Any:
+        asked.append(request.text)
+        return answer(request)
+
+    async with at_work(tmp_path, says=says) as world:
+        await world.memory.put_user("ada", language="zh")
+        await world.say("ada", "My name is Ada. I live in Lyon.")
+        [flush] = await world.memory.flush("ada")
+        assert (await world.ended(flush)).state is FlushState.DONE
+        assert asked and all("任务：" in text for text in asked)
+        await world.memory.change_profile("ada", [ProfileChange("add", "interest", "drink", "tea", 0)])
+        assert (await world.memory.context("ada", budget=100)).startswith("# 关于用户的已知信息")
+
+
+async def test_a_sweep_asks_for_an_idle_buffer_once(tmp_path: Path) -> None:
+    """However often it finds it before anybody has looked, as where jobs wait behind an open breaker."""
+    with settled(settings_of(tmp_path, idle_flush=timedelta(milliseconds=1))) as app:
+        async with app:
+            memory = Memory()
+            await memory.set_up()
+            for user in ("ada", "bob"):
+                await memory.insert(user, [{"role": "user", "content": "I like rye."}])
+            found = [await sweep_once() for _ in range(3)]
+            assert found == [2, 0, 0]
+            jobs = await app.runtime.stores.inspect.list_jobs(queue=BUFFER)
+            assert [job.task for job in jobs] == ["memory.check_buffer"] * 2
+
+
+async def test_a_sweep_lets_the_window_of_a_batch_pass(tmp_path: Path) -> None:
+    """What waits for company is grouped when its window is over, and no sooner because somebody sweeps."""
+    with settled(settings_of(tmp_path, batch_window=timedelta(hours=1))) as app:
+        async with app:
+            memory = Memory()
+            await memory.set_up()
+            await memory.insert("ada", [{"role": "user", "content": "I like rye."}])
+            await TABLES.make_flushes("ada", Reason.IDLE, most_tokens=100)
+            await sweep_once()
+            assert len(await TABLES.waiting_unbatched(10)) == 1
+            async with app.database() as connection:
+                schema = app.settings.memory.schema
+                await connection.execute(f"UPDATE \"{schema}\".flushes SET created_at = now() - interval '1 hour'")
+            await sweep_once()
+            assert await TABLES.waiting_unbatched(10) == []

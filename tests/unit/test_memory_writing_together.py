@@ -50,6 +50,15 @@ async def test_one_call_gives_each_what_is_his() -> None:
     assert found == alone
 
 
+async def test_a_user_may_have_a_language_of_his_own() -> None:
+    """Whatever the messages are in; what does not keep to it is asked alone."""
+    said = {"shared": {"items": [part("p1", "用户叫安娜"), *GOOD[1:]]}}
+    async with writing(said) as world:
+        found = await world.writer().summarise_together(PARTS, {"u-anna": "zh", "u-tom": "zh"})
+        assert found == {"u-anna": "- 用户叫安娜 // info", "u-ming": "- 用户叫王小明 // info", "u-tom": None}
+        assert '"part":"p1","language":"zh"' in world.mind.asked[0].last.replace(": ", ":").replace(", ", ",")
+
+
 async def test_who_has_nothing_to_say_is_not_asked_about() -> None:
     """An empty buffer has an empty log, and takes no place in the question."""
     async with writing() as world:

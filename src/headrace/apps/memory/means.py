@@ -21,6 +21,12 @@ def settings() -> MemorySettings:
     return app.settings.memory
 
 
+def language_for(own: str | None) -> str:
+    """Return in what a user is written of: as `[memory] language` says, else their own, else "auto"."""
+    wanted = terms().language
+    return own or wanted if wanted == "auto" else wanted
+
+
 @cache
 def terms() -> Terms:
     """Return what may be known of a user, as `[memory] profile` says. Raises ConfigError."""

@@ -34,7 +34,7 @@ from headrace.apps.memory.intake import (
     parse_user_id,
 )
 from headrace.apps.memory.keys import keyed_id
-from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.means import TABLES, language_for, settings
 from headrace.apps.memory.means import terms as writing_terms
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.stages.checking import check_buffer
@@ -170,11 +170,13 @@ class Memory:
         """
         if isinstance(budget, bool) or not isinstance(budget, int) or not 1 <= budget <= MOST_CONTEXT:
             raise InvalidInputError("budget", f"must be a number of tokens from 1 to {MOST_CONTEXT:,}", budget)
+        user = await TABLES.get_user(parse_user_id(user_id))
+        language = language_for(user.language if user else None)
         profile, gists = await self.profile(user_id), await TABLES.latest_gists(user_id, MOST_GISTS)
         if query:
             found = [one.gist for one in await self.search(user_id, query, limit=MOST_GISTS)]
             gists = [*found, *(gist for gist in gists if gist not in found)]
-        return pack_context(profile, gists, budget=budget, language=writing_terms().language, terms=writing_terms())
+        return pack_context(profile, gists, budget=budget, language=language, terms=writing_terms())
 
     # Users
 

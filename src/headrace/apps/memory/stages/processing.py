@@ -10,7 +10,7 @@ from headrace.apps.memory.data.flushes import Held
 from headrace.apps.memory.data.profiles import Slot
 from headrace.apps.memory.data.results import FlushResult
 from headrace.apps.memory.errors import LostFlushError
-from headrace.apps.memory.means import TABLES, settings, terms
+from headrace.apps.memory.means import TABLES, language_for, settings
 from headrace.apps.memory.opening import PROCESS, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS
 from headrace.apps.memory.stages.endings import is_last
@@ -51,13 +51,15 @@ async def _write(flush: Held, ctx: Context) -> FlushResult:
     if known is not None:
         return known
     summaries = Summaries(ctx, flush.flush.round)
+    user = await TABLES.get_user(flush.flush.user_id)
+    wanted = language_for(user.language if user else None)
     summary = await TABLES.load_summary(flush.flush.id)
     if summary is None:
-        summary = await summaries.of_one(flush.blobs)
+        summary = await summaries.of_one(flush.blobs, wanted)
     # What the answers are about must be the same in each try; a change meanwhile is found when they are stored.
     profile = await profile_step(ctx, "profile", flush.flush.user_id)
-    language = language_of(said_in(lines_of(flush.blobs)), terms().language)
-    result = await summaries.writer.write(summary, profile, language)
+    language = language_of(said_in(lines_of(flush.blobs)), wanted)
+    result = await summaries.writer(language).write(summary, profile, language)
     return await TABLES.save_result(flush, result)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from uuid import UUID
 
@@ -25,24 +25,25 @@ class Summaries:
     round: int = 0
     cache: ResultCache = field(default_factory=lambda: ResultCache(app))
 
-    @property
-    def writer(self) -> Writer:
-        """What asks the model; its answers are steps of the job."""
-        return Writer(app.llm, terms(), self.context.step, sample=self.round)
+    def writer(self, language: str = "auto") -> Writer:
+        """Return what asks the model; its answers are steps of the job."""
+        return Writer(app.llm, replace(terms(), language=language), self.context.step, sample=self.round)
 
-    async def of_one(self, blobs: Sequence[Blob]) -> str:
+    async def of_one(self, blobs: Sequence[Blob], language: str) -> str:
         """Return the summary of a flush's blobs."""
-        key = self._key(blobs)
-        known = await self.cache.get(key)
+        key = self._key(blobs, language)
+        known = None if self.round else await self.cache.get(key)
         if known is not None:
             return known
-        summary = await self.writer.summarise(blobs)
+        summary = await self.writer(language).summarise(blobs)
         await self.cache.put(key, summary)
         return summary
 
-    async def of_many(self, parts: Sequence[tuple[UUID, Sequence[Blob]]]) -> dict[UUID, str | None]:
+    async def of_many(
+        self, parts: Sequence[tuple[UUID, Sequence[Blob]]], languages: Mapping[UUID, str]
+    ) -> dict[UUID, str | None]:
         """Return the summaries of several flushes, asked for in one call; None: it has to be asked for alone."""
-        keys = {flush: self._key(blobs) for flush, blobs in parts}
+        keys = {flush: self._key(blobs, languages[flush]) for flush, blobs in parts}
         # As a step: what is asked must be the same in each try, whatever the cache knows then.
         known = await self.context.step("cached", lambda: self._all_known(keys))
         found: dict[UUID, str | None] = {flush: known[str(flush)] for flush in keys if str(flush) in known}
@@ -50,7 +51,8 @@ class Summaries:
         if not rest:
             return found
         began = monotonic()
-        made = await self.writer.summarise_together(rest)
+        own = {str(flush): language for flush, language in languages.items()}
+        made = await self.writer().summarise_together(rest, own)
         METER.note((monotonic() - began) * 1000, len(rest))
         for flush, summary in made.items():
             found[UUID(flush)] = summary
@@ -62,7 +64,7 @@ class Summaries:
         texts = {flush: await self.cache.get(key) for flush, key in keys.items()}
         return {str(flush): text for flush, text in texts.items() if text is not None}
 
-    def _key(self, blobs: Sequence[Blob]) -> str:
+    def _key(self, blobs: Sequence[Blob], language: str) -> str:
         model = f"{app.llm.provider_name}/{app.llm.model_name}"
-        said = self.writer.summary_content(blobs)
-        return answer_key(said, prompt=PROMPT_VERSION, model=model, language=terms().language)
+        said = self.writer(language).summary_content(blobs)
+        return answer_key(said, prompt=PROMPT_VERSION, model=model, language=language)

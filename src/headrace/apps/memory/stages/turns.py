@@ -14,7 +14,7 @@ from uuid import UUID
 
 from headrace import Context
 from headrace.apps.memory.data.flushes import Flush, FlushState
-from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.means import TABLES, language_for, settings
 from headrace.apps.memory.meters import METER
 from headrace.apps.memory.opening import BUFFER, PROCESS, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS, Candidate, batch_size, group_flushes, priority_of, score
@@ -134,8 +134,10 @@ def _candidate(one: WaitingFlush) -> Candidate:
 async def summarise_together(ctx: Context, batch_id: str) -> dict[str, int]:
     """Ask once for the summaries of a batch, keep each with its flush, and begin their runs."""
     batch = await TABLES.load_batch(UUID(batch_id))
+    users = {flush.id: await TABLES.get_user(flush.user_id) for flush, _ in batch}
+    languages = {flush: language_for(user.language if user else None) for flush, user in users.items()}
     try:
-        found = await Summaries(ctx).of_many([(flush.id, blobs) for flush, blobs in batch])
+        found = await Summaries(ctx).of_many([(flush.id, blobs) for flush, blobs in batch], languages)
     except Exception as error:
         if not is_last(error, ctx, PROCESS):
             raise

@@ -70,12 +70,12 @@ async def _log(asking: Asking, terms: Terms, language: Language, lines: Sequence
 
 
 async def summarise_together(
-    asking: Asking, terms: Terms, parts: Sequence[tuple[str, Sequence[Blob]]]
+    asking: Asking, terms: Terms, parts: Sequence[tuple[str, Sequence[Blob]]], own: Mapping[str, str]
 ) -> dict[str, str | None]:
     """Return the logs of several users' conversations, by key; None: to be asked alone.
 
-    The model is shown "p1", "p2", … and never a key. Raises ProviderErrors other than RefusedError,
-    BadOutputError and ContextTooLongError.
+    `own`: languages of parts, by key, instead of that of the terms. The model is shown "p1", "p2", … and never a key.
+    Raises ProviderErrors other than RefusedError, BadOutputError and ContextTooLongError.
     """
     lines = {key: lines_of(blobs) for key, blobs in parts}
     names = {f"p{number}": key for number, key in enumerate((key for key in lines if lines[key]), start=1)}
@@ -83,7 +83,8 @@ async def summarise_together(
     if not names:
         return logs
     told = {name: lines[key] for name, key in names.items()}
-    languages = {name: language_of(said_in(some), terms.language) for name, some in told.items()}
+    wanted = {name: own.get(key, terms.language) for name, key in names.items()}
+    languages = {name: language_of(said_in(some), wanted[name]) for name, some in told.items()}
     try:
         found = (await asking.items(_shared_ask(terms, told, languages), PartLog)).values
     except USELESS:  # what is wrong with one part shows when each is asked alone

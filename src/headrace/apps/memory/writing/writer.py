@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +61,17 @@ class Writer:
         llm = self._asking.llm
         return (llm.provider_name, llm.model_name, *summaries.content_of(self._terms, blobs))
 
-    async def summarise_together(self, parts: Sequence[tuple[str, Sequence[Blob]]]) -> dict[str, str | None]:
+    async def summarise_together(
+        self, parts: Sequence[tuple[str, Sequence[Blob]]], languages: Mapping[str, str] | None = None
+    ) -> dict[str, str | None]:
         """Return the logs of several users' conversations from one call, by the keys of `parts`.
 
+        `languages`: of the parts whose language is not that of the terms, by key.
         None: that one is to be asked alone, for the answer left it out, was not valid, was in the wrong language, or
         told of another part. The model sees no key. Raises ProviderErrors other than RefusedError, BadOutputError and
         ContextTooLongError.
         """
-        return await summaries.summarise_together(self._asking, self._terms, parts)
+        return await summaries.summarise_together(self._asking, self._terms, parts, languages or {})
 
     async def write(self, summary: str, profile: Sequence[Slot], language: str) -> FlushResult:
         """Return what a log makes of a profile: its event, tags, facts, and changes that name the versions they are
