@@ -92,9 +92,7 @@ async def test_killed_processes_nodes_and_drivers_change_nothing(cluster: RayClu
             assert await known(memory, USERS) == expected
             counts = await means.TABLES.counts()
             assert (counts["flushes_processing"], counts["rows_processing"], counts["flushes_failed"]) == (0, 0, 0)
-    calls = calls_of(folder / "calls.jsonl")
-    assert paid_twice(calls, kills) == []
-    assert len(calls) > len({call.key for call in calls}) - 1
+    assert paid_twice(calls_of(folder / "calls.jsonl"), kills) == []
 
 
 async def is_processing() -> bool:
