@@ -10,6 +10,7 @@ from headrace import Context, Snooze, StoreUnavailableError
 from headrace.apps.memory.data.flushes import Flush, Reason
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
+from headrace.apps.memory.rules import priority_of, score
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.runs import WORKFLOW, run_key, tell_end
 from headrace.apps.memory.stages.turns import end_lost_batch, gather, start_next
@@ -67,9 +68,13 @@ async def _check_idle() -> int:
     if not users:
         return 0
     async with app.database() as connection, app.transaction(connection):
-        noted = await TABLES.on(connection).note_checks(users)
+        tables = TABLES.on(connection)
+        noted = await tables.note_checks(users)
+        levels = await tables.levels(noted)
         for user_id in noted:
-            await check_buffer.options(connection=connection).enqueue(user_id, Reason.IDLE.value)
+            priority = priority_of(score(levels.get(user_id, 0), settings().idle_flush, "buffer", 0))
+            options = {"priority": priority, "connection": connection}
+            await check_buffer.options(**options).enqueue(user_id, Reason.IDLE.value)
     return len(noted)
 
 
