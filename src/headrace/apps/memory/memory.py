@@ -106,7 +106,8 @@ class Memory:
     ) -> Submitted:
         """Put messages into the buffer and flush it, as one run: consume, buffer, and a wait for each of its flushes.
 
-        `key`: idempotency key: the same messages again under it are the same run. `blob_id`: else made of user and key.
+        `key`: idempotency key, of all users: best begun with the user's id. The same messages of the same user under it
+        are the same run, others raise ConflictError. `blob_id`: else made of user and key.
         """
         said = as_objects(parse_messages(messages))
         blob = parse_blob_id(blob_id) or (uuid7() if key is None else keyed_id(user_id, key))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace import Context, Snooze, StoreUnavailableError
+from headrace import Context, QueueFullError, Snooze, StoreUnavailableError
 from headrace.apps.memory.data.flushes import Flush, Reason
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
@@ -46,7 +47,8 @@ async def begin_sweep() -> None:
     """Sweep until the next minute's sweep begins: the schedule makes none for the minute in which workers begin."""
     minute = datetime.now(UTC).replace(second=0, microsecond=0)
     until = (minute + EVERY).isoformat()
-    await sweep.options(key=f"begin/{until}").enqueue(until)
+    with suppress(QueueFullError):  # then the schedule's is the next one; a worker begins all the same
+        await sweep.options(key=f"begin/{until}").enqueue(until)
 
 
 async def sweep_once() -> int:
