@@ -42,7 +42,7 @@ class MemorySettings:
     most_tokens: int = 16_384
     #: how long a flush may stay in processing without a sign of life
     lease: timedelta = timedelta(seconds=60)
-    #: time between looks for idle buffers and for flushes whose lease has ended
+    #: time between looks for idle buffers and for flushes whose lease has ended; at most a minute
     sweep_interval: timedelta = timedelta(seconds=5)
     #: flushes that failed for good are tried again after so long, three times
     retry_failed_after: timedelta = timedelta(hours=1)
@@ -64,8 +64,8 @@ class MemorySettings:
     cache_ttl: timedelta = timedelta(hours=1)
     #: true keeps the messages once they are memory; false deletes them in the transaction that stores it
     keep_blobs: bool = True
-    #: time between checkpoints of what goes on
-    checkpoint_interval: timedelta = timedelta(seconds=60)
+    #: a checkpoint of what goes on is kept in each such interval, so that the next is at most two of them away
+    checkpoint_interval: timedelta = timedelta(seconds=30)
     #: changes that one step of the consumer takes at most
     consume_batch_size: int = 100
     #: rows that one statement writes at most
@@ -114,6 +114,8 @@ def _check_times(memory: MemorySettings) -> None:
         value: timedelta = getattr(memory, name)
         rule = f"must be longer than zero and at most {format_duration(LONGEST)}"
         _require(timedelta() < value <= LONGEST, name, rule, format_duration(value))
+    pause = memory.sweep_interval
+    _require(pause <= timedelta(minutes=1), "sweep_interval", "must be at most 1m", format_duration(pause))
     window = memory.batch_window
     _require(
         timedelta() <= window <= timedelta(hours=1), "batch_window", "must be from 0s to 1h", format_duration(window)

@@ -21,6 +21,7 @@ from tests.backends.server import shared_server
 PREFIX = "memory"
 TABLES = """
 CREATE SCHEMA {schema};
+CREATE TABLE {schema}.users (id text COLLATE "C" PRIMARY KEY, level int NOT NULL DEFAULT 0);
 CREATE TABLE {schema}.buffer_zone (
   id uuid PRIMARY KEY, blob_id uuid NOT NULL UNIQUE, flush_id uuid, created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(), token_size int NOT NULL, user_id text NOT NULL,

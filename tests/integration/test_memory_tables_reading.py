@@ -22,6 +22,7 @@ from tests.integration.memory_tables_world import (
     flushes,
     held,
     open_one,
+    open_tables,
     rows_of,
     told,
 )
@@ -207,6 +208,20 @@ async def test_what_is_large_or_new_is_no_company() -> None:
         [found] = await tables.waiting_unbatched(1, most_tokens=100)
         assert found.flush.user_id == "small"
         assert await tables.waiting_unbatched(10, most_tokens=100, waited=timedelta(hours=1)) == []
+
+
+async def test_how_calls_went_is_known_to_all() -> None:
+    """Those of the last minute that brought something, whichever process made them."""
+    async with open_tables(2) as (one, other):
+        assert (await other.pace()).latency_ms is None
+        for user, took in (("a", 2_000.0), ("b", 4_000.0), ("c", None)):
+            [flush] = await flushes(one, user_id=user)
+            batch = await one.make_batch([flush.id])
+            assert batch is not None
+            assert await one.end_batch(batch, called_ms=took) == [user]
+            assert await one.end_batch(batch, called_ms=9_000.0) == [user]
+        pace = await other.pace()
+        assert (pace.calls, pace.latency_ms) == (2, 3_000.0)
 
 
 async def test_a_batch_takes_what_nobody_works_on() -> None:

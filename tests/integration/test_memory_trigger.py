@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from headrace.apps.memory.changes import no_trigger_sql, record_of, trigger_sql
+from headrace.apps.memory.rules import priority_of
 from headrace.engine.events.parts import EventParts
 from headrace.model.envelopes import decode
 from headrace.model.event import Event, Message, Outgoing
@@ -158,6 +159,23 @@ async def test_a_user_who_waits_for_a_look_gets_no_second_one_until_it_is_given_
             await wait_until(lambda: _has(at, 7))
             assert await at.jobs(app) == ["ada", "ben", "ben"]
             assert await at.pending() == ["ada", "ben"]
+
+
+async def test_looks_go_by_the_level_of_their_users() -> None:
+    """And by how old the oldest change is: by the rule of priority, with the weight of its kind."""
+    async with world() as at:
+        app = at.app()
+        await at.connection.execute(f"INSERT INTO {at.schema}.users VALUES ('ada', 10), ('ben', 0), ('old', 0)")
+        await at.connection.execute(
+            f"INSERT INTO {at.schema}.buffer_zone (id, blob_id, token_size, user_id, blob_type, updated_at) "
+            "VALUES (gen_random_uuid(), gen_random_uuid(), 7, 'old', 'chat', now() - interval '2 hours')"
+        )
+        await at.insert("ada", "ben", "old")
+        async with app.event_host(EventParts(relay=True, agents=None), grace=1):
+            await wait_until(lambda: _has(at, 4))
+            views = await app.runtime.stores.inspect.list_jobs(task="check_buffer", limit=10)
+            found = {view.args["args"][0]: view.priority for view in views}
+            assert found == {"ada": priority_of(3.6), "ben": priority_of(1.8), "old": priority_of(0.6)}
 
 
 async def _has(at: World, handled: int) -> bool:

@@ -27,7 +27,7 @@ from headrace.apps.memory.config import (
     read_config,
     to_environment,
 )
-from headrace.memory_settings import MemorySettings
+from headrace.memory_settings import MemorySettings, check_memory
 from headrace.queue_settings import QueueTable
 from headrace.settings import Settings, load_settings
 
@@ -289,3 +289,10 @@ def test_a_wrong_queue_in_the_environment_stops_the_start(tmp_path: Path) -> Non
     for text, word in (('{"llm": {"concurency": 5}}', "concurrency"), ('{"llm": {"concurrency": 0}}', "concurrency")):
         with pytest.raises(ConfigError, match=word):
             load_settings(environ={"HEADRACE_QUEUES": text}, file=tmp_path / "missing.toml")
+
+
+def test_a_sweep_is_no_rarer_than_its_schedule() -> None:
+    """A longer pause than a minute would not be kept."""
+    with pytest.raises(ConfigError, match=r"memory\.sweep_interval must be at most 1m"):
+        check_memory(MemorySettings(sweep_interval=timedelta(minutes=2)))
+    check_memory(MemorySettings(sweep_interval=timedelta(minutes=1)))

@@ -115,7 +115,7 @@ def test_figures_of_the_reference_are_those_of_the_code(row: str) -> None:
         f"class 0 from {LEAST_SCORES[0]:g}, 1 from {LEAST_SCORES[1]:g}, 2 from {LEAST_SCORES[2]:g}",
         f"8 from {LEAST_SCORES[8]:g}, else 9",
         f"{', '.join(str(size) for size in list(SIZES.values())[:2])} or {list(SIZES.values())[2]} of them",
-        f"5 while a call takes more than {SLOW_MS / 1000:g} s, 20 while fewer than {FEW_PER_SECOND} messages a second",
+        f"5 while a call takes more than {SLOW_MS / 1000:g} s, 20 while fewer than {FEW_PER_SECOND} buffers a second",
         f"waits up to `batch_window` ({MemorySettings().batch_window.seconds} s)",
     ],
 )

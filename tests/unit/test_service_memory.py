@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 
+from headrace.apps.memory import exposition, means
 from tests.unit.memory_world import ADA, FLUSHES, USERS, WEI, memory_made, memory_served, settings_of, settled
 from tests.unit.service_calls import JSON, code_of, served
 from tests.waiting import wait_until
@@ -182,6 +183,8 @@ async def test_figures_tell_what_waits(tmp_path: Path) -> None:
         found = (await client.get(f"{USERS.rpartition('/')[0]}/figures")).json()
         assert set(found["kinds"]) == {"consume", "buffer", "process", "storage"}
         assert (found["counts"]["rows_idle"], found["counts"]["flushes_waiting"]) == (1, 0)
+        exposition._SAID.pop(means.app, None)
+        assert 'memory_items{what="rows_idle"} 1' in (await client.get("/metrics")).text
 
 
 async def test_tables_that_are_not_there_are_told(tmp_path: Path) -> None:
@@ -191,3 +194,6 @@ async def test_tables_that_are_not_there_are_told(tmp_path: Path) -> None:
             answer = await client.get(f"{USERS}/ada/profile")
             assert (answer.status_code, code_of(answer)) == (503, "store_version")
             assert "headrace memory" in answer.json()["detail"]
+            exposition._SAID.pop(app, None)
+            told = (await client.get("/metrics")).text
+            assert "memory_queue_depth" in told and "memory_items" not in told

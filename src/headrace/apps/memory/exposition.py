@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from headrace import ConfigError, StoreVersionError
 from headrace.apps.memory.alerts import alerts_of
 from headrace.apps.memory.figures import Figures, memory_figures
 from headrace.apps.memory.opening import KINDS
@@ -35,6 +37,8 @@ CACHE_METRICS = {
     "bytes": ("gauge", "Bytes of their keys and values."),
 }
 ALERT, ITEMS = "memory_alert", "memory_items"
+#: A task that apps of memory have, and with it the tables.
+CHECK = "memory.check_buffer"
 
 
 def expose(figures: Figures, memory: MemorySettings) -> str:
@@ -94,6 +98,16 @@ async def expose_memory(app: App) -> str:
     memory, now = app.settings.memory, time.monotonic()
     at, text = _SAID.get(app, (None, ""))
     if at is None or now - at >= memory.metrics_interval.total_seconds():
-        text = expose(await memory_figures(app), memory)
+        text = expose(await _figures(app), memory)
         _SAID[app] = now, text
     return text
+
+
+async def _figures(app: App) -> Figures:
+    """Return the figures of an app, and what its tables hold once they are there."""
+    if app.registry.get(CHECK) is not None:
+        from headrace.apps.memory.tables import MemoryTables  # late: a service of another app needs no driver
+
+        with suppress(ConfigError, StoreVersionError):
+            return await memory_figures(app, MemoryTables(app))
+    return await memory_figures(app)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +37,7 @@ from headrace.apps.memory.keys import keyed_id
 from headrace.apps.memory.means import TABLES, language_for, settings
 from headrace.apps.memory.means import terms as writing_terms
 from headrace.apps.memory.opening import app
+from headrace.apps.memory.rules import priority_of, score
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.checks import check_whole
@@ -105,13 +106,16 @@ class Memory:
     ) -> Submitted:
         """Put messages into the buffer and flush it, as one run: consume, buffer, and a wait for each of its flushes.
 
-        `key`: idempotency key: the same messages again under it are the same run. `blob_id`: else made of user and key.
+        `key`: idempotency key, of all users: best begun with the user's id. The same messages of the same user under it
+        are the same run, others raise ConflictError. `blob_id`: else made of user and key.
         """
         said = as_objects(parse_messages(messages))
         blob = parse_blob_id(blob_id) or (uuid7() if key is None else keyed_id(user_id, key))
+        user = await TABLES.get_user(parse_user_id(user_id))
         run = await app.start(
-            pipeline, user=parse_user_id(user_id), messages=said, blob_id=str(blob), key=key, user_id=user_id
-        )
+            pipeline, user=user_id, messages=said, blob_id=str(blob), key=key, user_id=user_id,
+            priority=priority_of(score(user.level if user else 0, timedelta(), "consume", 0)),
+        )  # fmt: skip
         return Submitted(run, blob)
 
     async def flush(self, user_id: str) -> list[Flush]:

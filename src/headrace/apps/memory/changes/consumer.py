@@ -6,13 +6,15 @@ that begins after it sees the change. It adds nothing to a buffer. Not guarantee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from headrace import App, InvalidInputError, Task
 from headrace.apps.memory.changes.reading import TABLE, record_of
 from headrace.apps.memory.changes.trigger import topic_of
 from headrace.apps.memory.opening import CONSUME, RETRIES
+from headrace.apps.memory.rules.priority import priority_of, score
 from headrace.apps.memory.tables import MemoryTables
 from headrace.events import Agent, Event, EventsContext, OnError
 
@@ -36,15 +38,23 @@ def register_consumer(app: App, check: Task[..., Any]) -> Agent:
     def is_for_us(event: Event) -> bool:
         return record_of(event, read_snapshots=memory.read_snapshots) is not None
 
-    async def note_users(connection: Any, users: Sequence[str], ctx: EventsContext) -> None:
-        for user_id in await tables.on(connection).note_checks(users):
-            ctx.enqueue(check, user_id)
+    async def note_users(connection: Any, since: Mapping[str, datetime], ctx: EventsContext) -> None:
+        own, now = tables.on(connection), datetime.now(UTC)
+        # In one order, so that two consumers wait for each other instead of deadlocking.
+        noted = await own.note_checks(sorted(since))
+        levels = await own.levels(noted)
+        for user_id in noted:
+            urgency = score(levels.get(user_id, 0), now - since[user_id], "buffer", 0)
+            ctx.enqueue(check.options(priority=priority_of(urgency)), user_id)
 
     @agent.on(*(f"{type_name(memory.prefix)}.{TABLE}.{verb}" for verb in VERBS), where=is_for_us)
     async def consume(events: list[Event], ctx: EventsContext) -> None:
-        # In one order, so that two consumers wait for each other instead of deadlocking.
-        users = sorted({event.payload["after"]["user_id"] for event in events})
-        ctx.in_transaction(note_users, users, ctx)
+        since: dict[str, datetime] = {}
+        for event in events:
+            record = record_of(event, read_snapshots=memory.read_snapshots)
+            if record is not None:
+                since[record.user_id] = min(record.timestamp, since.get(record.user_id, record.timestamp))
+        ctx.in_transaction(note_users, since, ctx)
 
     return agent
 

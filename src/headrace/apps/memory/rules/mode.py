@@ -21,12 +21,12 @@ SIZES = {Mode.SMALL: 5, Mode.MEDIUM: 10, Mode.LARGE: 20}
 SMART = "smart"
 #: Above this latency of a call, in milliseconds, batches are small.
 SLOW_MS = 5_000
-#: Below this many messages per second batches are large.
+#: Below this many buffers per second batches are large.
 FEW_PER_SECOND = 100
 
 
 def choose_mode(latency_ms: float | None, throughput: float | None) -> Mode:
-    """Return the mode for a mean latency of calls in milliseconds, and for messages per second; None: not measured.
+    """Return the mode for a mean latency of calls in milliseconds, and for buffers per second; None: not measured.
 
     >>> choose_mode(6_000, 20), choose_mode(900, 20), choose_mode(900, 200), choose_mode(None, None)
     (<Mode.SMALL: 'small'>, <Mode.LARGE: 'large'>, <Mode.MEDIUM: 'medium'>, <Mode.MEDIUM: 'medium'>)

@@ -11,7 +11,6 @@ from headrace import Context
 from headrace.apps.memory.cache import ResultCache, answer_key
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.means import terms
-from headrace.apps.memory.meters import METER
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.writing import PROMPT_VERSION, Writer
 
@@ -23,6 +22,8 @@ class Summaries:
     context: Context
     #: how often the flush failed before: what was of no use then is bought anew
     round: int = 0
+    #: how long the call for several took, once it was made
+    called_ms: float | None = None
     cache: ResultCache = field(default_factory=lambda: ResultCache(app))
 
     def writer(self, language: str = "auto") -> Writer:
@@ -53,7 +54,7 @@ class Summaries:
         began = monotonic()
         own = {str(flush): language for flush, language in languages.items()}
         made = await self.writer().summarise_together(rest, own)
-        METER.note((monotonic() - began) * 1000, len(rest))
+        self.called_ms = (monotonic() - began) * 1000
         for flush, summary in made.items():
             found[UUID(flush)] = summary
             if summary is not None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace import Context, Snooze, StoreUnavailableError
+from headrace import Context, QueueFullError, Snooze, StoreUnavailableError
 from headrace.apps.memory.data.flushes import Flush, Reason
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
+from headrace.apps.memory.rules import priority_of, score
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.runs import WORKFLOW, run_key, tell_end
 from headrace.apps.memory.stages.turns import end_lost_batch, gather, start_next
@@ -45,7 +47,8 @@ async def begin_sweep() -> None:
     """Sweep until the next minute's sweep begins: the schedule makes none for the minute in which workers begin."""
     minute = datetime.now(UTC).replace(second=0, microsecond=0)
     until = (minute + EVERY).isoformat()
-    await sweep.options(key=f"begin/{until}").enqueue(until)
+    with suppress(QueueFullError):  # then the schedule's is the next one; a worker begins all the same
+        await sweep.options(key=f"begin/{until}").enqueue(until)
 
 
 async def sweep_once() -> int:
@@ -67,9 +70,13 @@ async def _check_idle() -> int:
     if not users:
         return 0
     async with app.database() as connection, app.transaction(connection):
-        noted = await TABLES.on(connection).note_checks(users)
+        tables = TABLES.on(connection)
+        noted = await tables.note_checks(users)
+        levels = await tables.levels(noted)
         for user_id in noted:
-            await check_buffer.options(connection=connection).enqueue(user_id, Reason.IDLE.value)
+            priority = priority_of(score(levels.get(user_id, 0), settings().idle_flush, "buffer", 0))
+            options = {"priority": priority, "connection": connection}
+            await check_buffer.options(**options).enqueue(user_id, Reason.IDLE.value)
     return len(noted)
 
 

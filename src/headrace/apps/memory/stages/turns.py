@@ -15,7 +15,6 @@ from uuid import UUID
 from headrace import Context
 from headrace.apps.memory.data.flushes import Flush, FlushState
 from headrace.apps.memory.means import TABLES, language_for, settings
-from headrace.apps.memory.meters import METER
 from headrace.apps.memory.opening import BUFFER, PROCESS, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS, Candidate, batch_size, group_flushes, priority_of, score
 from headrace.apps.memory.stages.endings import is_last
@@ -82,7 +81,7 @@ async def gather(waited: timedelta = timedelta()) -> int:
     try:
         waiting = await TABLES.waiting_unbatched(MOST_AT_ONCE, most_tokens=small_tokens(), waited=waited)
         found = [_candidate(one) for one in waiting if may_share(one.flush)]
-        size = batch_size(settings().batch_mode, METER.reading(), most=settings().max_batch_size)
+        size = batch_size(settings().batch_mode, await TABLES.pace(), most=settings().max_batch_size)
         groups = group_flushes(found, size, most=settings().max_batch_size)
         scores = {one.flush_id: one.score for one in found}
         return sum([await _make_batch(group, max(scores[one] for one in group)) for group in groups])
@@ -136,8 +135,9 @@ async def summarise_together(ctx: Context, batch_id: str) -> dict[str, int]:
     batch = await TABLES.load_batch(UUID(batch_id))
     users = {flush.id: await TABLES.get_user(flush.user_id) for flush, _ in batch}
     languages = {flush: language_for(user.language if user else None) for flush, user in users.items()}
+    summaries = Summaries(ctx)
     try:
-        found = await Summaries(ctx).of_many([(flush.id, blobs) for flush, blobs in batch], languages)
+        found = await summaries.of_many([(flush.id, blobs) for flush, blobs in batch], languages)
     except Exception as error:
         if not is_last(error, ctx, PROCESS):
             raise
@@ -146,6 +146,6 @@ async def summarise_together(ctx: Context, batch_id: str) -> dict[str, int]:
     for flush, summary in found.items():
         if summary is not None:
             await TABLES.save_summary(flush, summary)
-    for user_id in await TABLES.end_batch(UUID(batch_id)):
+    for user_id in await TABLES.end_batch(UUID(batch_id), called_ms=summaries.called_ms):
         await start_next(user_id)
     return {"flushes": len(batch), "shared": sum(text is not None for text in found.values())}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from time import monotonic
+from datetime import UTC, datetime, timedelta
 
 from headrace.apps.memory.alerts import AlertBook
 from headrace.apps.memory.checkpoints import checkpoint
@@ -12,8 +11,8 @@ from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import app
 
 _BOOK = AlertBook()
-#: When this process looked last, by what it looked at.
-_LOOKED_AT: dict[str, float] = {}
+#: In which interval this process looked last, by what it looked at.
+_LOOKED_AT: dict[str, int] = {}
 
 
 async def look_around() -> None:
@@ -25,8 +24,9 @@ async def look_around() -> None:
 
 
 def _is_due(what: str, interval: timedelta) -> bool:
-    now = monotonic()
-    if now - _LOOKED_AT.get(what, -interval.total_seconds()) < interval.total_seconds():
+    """Whether this process has not looked in this interval of the clock: so that each has a look, whoever has it."""
+    number = int(datetime.now(UTC).timestamp() // interval.total_seconds())
+    if _LOOKED_AT.get(what) == number:
         return False
-    _LOOKED_AT[what] = now
+    _LOOKED_AT[what] = number
     return True

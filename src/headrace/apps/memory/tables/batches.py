@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.data.flushes import Flush
+from headrace.apps.memory.rules.meter import Meter, Pace
 from headrace.apps.memory.tables.checks import MOST_INT, storable
 from headrace.apps.memory.tables.rows import blobs_of, flush_of
 from headrace.apps.memory.tables.values import Sharing, WaitingFlush
@@ -48,9 +49,20 @@ class BatchVerbs(Verbs):
         parts = [list(part) for _, part in groupby(rows, key=lambda row: row["id"])]
         return [(flush_of(part[0]), blobs_of(part)) for part in parts]
 
-    async def end_batch(self, batch_id: UUID) -> list[str]:
-        """Note that the call of a batch is over: who got no summary asks alone. Return its users, whose turn may be."""
-        return [row["user_id"] for row in await self._statements.fetch("end_batch", batch_id=batch_id)]
+    async def end_batch(self, batch_id: UUID, *, called_ms: float | None = None) -> list[str]:
+        """Note that the call of a batch is over: who got no summary asks alone. Return its users, whose turn may be.
+
+        `called_ms`: how long the call took, where there was one that brought something.
+        """
+        rows = await self._statements.fetch("end_batch", batch_id=batch_id, called_ms=called_ms)
+        return [row["user_id"] for row in rows]
+
+    async def pace(self) -> Pace:
+        """Return how calls of batches went in the last minute, those of all processes."""
+        meter = Meter()
+        for row in reversed(await self._statements.fetch("recent_calls")):
+            meter.add(-row["ago"], seconds=row["called_ms"] / 1_000, items=row["flushes"])
+        return meter.pace(0.0)
 
     async def sharing_of(self, flush_id: UUID) -> Sharing | None:
         """Return whether a flush that waits is open to be summarised with others; None: it does not wait."""

@@ -98,8 +98,12 @@ CREATE INDEX flushes_created ON {schema}.flushes (created_at, id);
 CREATE TABLE {schema}.batches (
   id uuid PRIMARY KEY,
   created_at timestamptz NOT NULL DEFAULT now(),
+  ended_at timestamptz,                        -- of its call
+  called_ms float8,                            -- how long the call took; null: it has not ended, or brought nothing
   flush_ids uuid[] NOT NULL                    -- in the order of their priority
 );
+-- Calls of late: the size of batches follows how they went.
+CREATE INDEX batches_called ON {schema}.batches (ended_at) WHERE called_ms IS NOT NULL;
 
 -- Users whose buffer is to be looked at; one row however many changes tell of it.
 CREATE TABLE {schema}.pending_checks (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headrace.apps.memory.rules.priority import check_level
 from headrace.apps.memory.tables.checks import check_language, check_user
 from headrace.apps.memory.tables.statements import Statements
@@ -24,6 +26,11 @@ class UserVerbs(Verbs):
         check_user(user_id)
         row = await self._statements.fetch_one("get_user", user_id=user_id)
         return None if row is None else User(row["id"], row["level"], row["language"], row["created_at"])
+
+    async def levels(self, user_ids: Sequence[str]) -> dict[str, int]:
+        """Return the levels of users, of those that are known."""
+        rows = await self._statements.fetch("levels", user_ids=list(user_ids))
+        return {row["id"]: row["level"] for row in rows}
 
     async def delete_user(self, user_id: str) -> bool:
         """Delete a user and all that is known of it; whether it was there. Who works on a flush of it loses it."""
