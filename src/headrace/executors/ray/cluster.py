@@ -1,4 +1,4 @@
-"""The cluster as a driver sees it: connected, looked at, asked to run calls. All here blocks, but `send` and `cancel`."""
+"""The cluster as a driver sees it: connected, looked at, asked to run calls. All blocks but `send` and `cancel`."""
 
 from __future__ import annotations
 

@@ -33,6 +33,8 @@ class Sight:
         self._connected = False
         self._rests_until = 0.0
         self._say_at: dict[str, float] = {}
+        #: Whether it was tried to connect, with or without success.
+        self.tried = asyncio.Event()
         #: Whether a word was said since it was connected last.
         self._said = False
 
@@ -83,6 +85,7 @@ class Sight:
                 self._note(nodes)
             except Exception as error:
                 self._miss(error)
+            self.tried.set()
             await asyncio.sleep(LOOK_SECONDS if self._connected else CONNECT_SECONDS)
 
     async def _connect(self) -> None:
