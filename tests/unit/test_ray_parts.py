@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
+import os
 import re
+import signal
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -397,6 +400,21 @@ async def test_a_worker_begins_connected_or_soon_without(monkeypatch: pytest.Mon
         assert slow.executor.room("llm", {}) == 0
         goes_on.set()
         await slow.executor.close()
+
+
+async def test_a_worker_keeps_its_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core of Ray has a handler of its own when it has connected; here it is one that ignores the signal."""
+    site, loop, told = Site(monkeypatch), asyncio.get_running_loop(), asyncio.Event()
+    monkeypatch.setattr(site.cluster, "connect", lambda: ctypes.CDLL(None).signal(signal.SIGTERM, signal.SIG_IGN))
+    loop.add_signal_handler(signal.SIGTERM, told.set)
+    try:
+        await site.executor.begin()
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(5):
+            await told.wait()
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        await site.executor.close()
 
 
 async def test_a_cluster_that_is_away_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
