@@ -95,6 +95,11 @@ class WorkflowVerbs:
         return made
 
     @property
+    def declared_workflows(self) -> list[Workflow]:
+        """The workflows that this process has declared; others may be stored."""
+        return list(self._workflows.values())
+
+    @property
     def run_service(self: Any) -> RunService:
         """What is done to runs from outside."""
         from headrace.wiring.workflows import make_run_service

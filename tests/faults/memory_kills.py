@@ -26,6 +26,8 @@ WORKERS = 3
 PAUSE_SECONDS = (0.05, 0.6)
 #: After so many kills there is peace for a while, so that work goes on at all on a busy machine.
 ROW, PEACE_SECONDS = 3, 3.0
+#: Jobs that saw two processes die run alone from then on, each in a process of its own, one after another.
+LONG = timedelta(seconds=300)
 #: How long beyond its lease a flush may be in processing: until somebody else is at it.
 BEYOND = timedelta(seconds=10)
 _LATE = "SELECT coalesce(max(extract(epoch FROM now() - lease_until)), 0) FROM {s}.flushes WHERE state = 'processing'"
@@ -69,7 +71,7 @@ async def run(line: MemoryLine, *, users: int, each: int, kills: int, seed: int)
         await line.insert(said[first : first + 20])
     async with _watched(line, report):
         killing = asyncio.create_task(_kill(line, report, kills, chance))
-        await line.settle()
+        await line.settle(LONG)
         report.seconds = time.monotonic() - began
         killing.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -206,4 +206,4 @@ async def memory_line(
                     yield line
                 finally:
                     line.end()
-                    await connection.close()
+                    await line.connection.close()

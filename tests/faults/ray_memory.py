@@ -134,14 +134,14 @@ def provider_in(cluster: RayCluster, log: Path, latency: float) -> Iterator[dict
         sys.executable, "-m", "headrace.testing.provider", *PROVIDER, "--latency", f"{latency},4000", "--log", str(log),
         folder=ROOT,
     )  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=die_with_parent)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=die_with_parent, start_new_session=True)
     try:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         names = {"model": "MODEL", "base_url": "BASE_URL", "api_key": "API_KEY"}
         yield {f"HEADRACE_LLM_{variable}": str(ready[name]) for name, variable in names.items()}
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 

@@ -7,8 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import UUID, uuid4
+
+import pytest
 
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
 from headrace.apps.memory.data.profiles import ProfileChange
@@ -21,6 +24,7 @@ from headrace.apps.memory.stages.sweeping import sweep_once
 from headrace.apps.memory.tables.values import NewBlob
 from headrace.model_settings import ModelSettings
 from headrace.testing.provider import ChatRequest, Latency, ScriptedProvider
+from tests.faults.memory_line import chats, memory_line
 from tests.unit.memory_world import settings_of, settled
 from tests.waiting import wait_until
 
@@ -34,7 +38,6 @@ class World:
 
     memory: Memory
     provider: ScriptedProvider
-    #: how often somebody spoke: each time a second later
     said: int = 0
 
     async def say(self, user_id: str, text: str, *, tokens: int = 80, id: UUID | None = None) -> UUID:
@@ -129,18 +132,18 @@ async def test_a_late_failure_does_not_end_what_another_works_on(tmp_path: Path)
 
 
 async def test_who_was_forgotten_may_say_the_same_again(tmp_path: Path) -> None:
-    """The same blobs of a user who was deleted meanwhile are a flush of their own."""
-    async with at_work(tmp_path) as world:
-        blob = await world.say("ada", "I live in Lyon.")
-        [flush] = await world.memory.flush("ada")
-        await world.ended(flush)
-        await world.memory.delete_user("ada")
-        assert await world.memory.profile("ada") == []
-        await world.say("ada", "I live in Lyon.", id=blob)
-        [again] = await world.memory.flush("ada")
-        assert again.id == flush.id
-        assert (await world.ended(again)).state is FlushState.DONE
-        assert [slot.content for slot in await world.memory.profile("ada")] == ["Lyon"]
+    """The same blobs of a user who was deleted meanwhile are a flush of their own, and their end is waited for."""
+    said = [{"role": "user", "content": "I live in Lyon."}]
+    async with at_work(tmp_path, latency=0.3) as world:
+        blob, found = uuid4(), list[Flush]()
+        for _ in range(2):
+            submitted = await world.memory.submit("ada", said, blob_id=blob)
+            await submitted.run.result(20)
+            assert [slot.content for slot in await world.memory.profile("ada")] == ["Lyon"]
+            found += await world.memory.flushes("ada")
+            await world.memory.delete_user("ada")
+            assert await world.memory.profile("ada") == []
+        assert found[0].id == found[1].id and {flush.state for flush in found} == {FlushState.DONE}
 
 
 async def test_a_user_who_is_deleted_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
@@ -173,6 +176,25 @@ async def test_a_buffer_into_which_something_came_meanwhile_is_not_idle(tmp_path
         assert (await world.ended(flush)).state is FlushState.DONE
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+async def test_an_idle_buffer_is_flushed_by_whoever_works_also_when_one_dies(tmp_path: Path) -> None:
+    """The sweep begins at a full minute and goes on all the time; its worker may die."""
+    async with memory_line(tmp_path, idle_flush="1s") as line:
+        worker = line.start()
+        for place, blob in enumerate(chats(3, 1, Random(1))):
+            await line.insert([blob])
+
+            async def flushed(count: int = place + 1) -> bool:
+                rows = await line.query("SELECT reason FROM {s}.flushes WHERE state = 'done'")
+                return [row["reason"] for row in rows] == ["idle"] * count
+
+            # The first one waits for the minute, the others do not.
+            await wait_until(flushed, timedelta(seconds=90 if place == 0 else 40), message="an idle flush")
+            worker.kill()
+            worker = line.start()
+
+
 async def test_a_call_that_waits_long_for_its_turn_is_still_shared(tmp_path: Path) -> None:
     """Flushes of a batch do not ask for themselves as long as its job is there, however long that takes."""
     async with at_work(tmp_path) as world:
@@ -192,6 +214,44 @@ async def test_a_call_that_waits_long_for_its_turn_is_still_shared(tmp_path: Pat
         await wait_until(done, SOON, message="three flushes to be done")
         assert world.provider.count("Task: shared ") >= 1
         assert world.provider.count("Task: summary ") == 0
+
+
+async def test_a_profile_that_somebody_changes_meanwhile_is_merged_again(tmp_path: Path) -> None:
+    """Event, profile and rows are stored together or not at all; an answer that no longer fits is not stored."""
+    async with at_work(tmp_path) as world:
+        await world.say("ada", "I like Assam.")
+        [flush] = await world.memory.flush("ada")
+        await world.ended(flush)
+        await world.memory.app.pause("memory_storage", reason="to look at it")
+        await world.say("ada", "I like mint.")
+        [flush] = await world.memory.flush("ada")
+
+        async def made() -> bool:
+            return await TABLES.load_result(flush.id) is not None
+
+        await wait_until(made, SOON, message="the answers")
+        [slot] = await world.memory.profile("ada")
+        change = ProfileChange("update", slot.topic, slot.sub_topic, "rye bread", slot.version)
+        await world.memory.change_profile("ada", [change])
+        await world.memory.app.resume("memory_storage")
+        assert (await world.ended(flush)).state is FlushState.DONE
+        [slot] = await world.memory.profile("ada")
+        assert (slot.content, slot.version) == ("rye bread; mint", 3)
+        assert len(await world.memory.events("ada")) == 2
+
+
+async def test_a_buffer_beyond_what_a_flush_takes_is_split_and_all_of_it_is_remembered(tmp_path: Path) -> None:
+    """In the order of time; the newest stands, and nothing is dropped."""
+    async with at_work(tmp_path, most_tokens=100) as world:
+        for number in range(7):
+            await world.say("ada", f"I live in Lyon{number}. I like Assam{number}.", tokens=60)
+        unfinished = await world.memory.flush("ada")
+        assert [flush.number for flush in unfinished] == list(range(1, 8))
+        await world.ended(unfinished[-1], timedelta(seconds=30))
+        found = {slot.sub_topic: slot.content for slot in await world.memory.profile("ada")}
+        likes = "; ".join(f"Assam{number}" for number in range(7))
+        assert found == {"city": "Lyon6", "likes": likes}
+        assert len(await world.memory.events("ada")) == 7
 
 
 async def test_a_users_own_language_is_written(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ async def test_killed_processes_nodes_and_drivers_change_nothing(cluster: RayClu
             await tell(memory, USERS, BLOBS)
             for kill in (kill_process, kill_node, kill_driver):
                 await wait_until(is_processing, PATIENCE)
+                await wait_until(lambda: cluster.pids("ray::headrace"), PATIENCE)
                 # In the middle of its call of the model.
                 await asyncio.sleep(0.3)
                 kills.append(time.time())
@@ -91,9 +92,7 @@ async def test_killed_processes_nodes_and_drivers_change_nothing(cluster: RayClu
             assert await known(memory, USERS) == expected
             counts = await means.TABLES.counts()
             assert (counts["flushes_processing"], counts["rows_processing"], counts["flushes_failed"]) == (0, 0, 0)
-    calls = calls_of(folder / "calls.jsonl")
-    assert paid_twice(calls, kills) == []
-    assert len(calls) > len({call.key for call in calls}) - 1
+    assert paid_twice(calls_of(folder / "calls.jsonl"), kills) == []
 
 
 async def is_processing() -> bool:
@@ -103,7 +102,8 @@ async def is_processing() -> bool:
 
 def kill_process(cluster: RayCluster, _: MemorySite) -> None:
     """End the processes that run handlers."""
-    cluster.kill(cluster.pids("ray::"))
+    # Not those that belong to a node: without them it would end, too.
+    cluster.kill(cluster.pids("ray::headrace"))
 
 
 def kill_node(cluster: RayCluster, _: MemorySite) -> None:

@@ -118,6 +118,18 @@ async def test_failed_flushes_are_tried_again_some_rounds() -> None:
         assert row["error"] == "no answer"
 
 
+async def test_what_was_begun_goes_on_though_an_earlier_one_is_tried_again() -> None:
+    """Its next stage takes it up; the earlier one waits for it, instead of both for a lease to end."""
+    async with open_one() as tables:
+        first, second = await flushes(tables, 2)
+        assert await tables.fail_flush(first.id, "no answer")
+        await tables.save_result(await held(tables, second), OLD)
+        await tables.retry_failed(NO_TIME, 3, 10)
+        assert isinstance(await tables.begin_flush(first.id, LEASE), NotYet)
+        assert isinstance(await tables.commit(await held(tables, second), OLD, keep_blobs=True), Committed)
+        await held(tables, first)
+
+
 async def test_two_flushes_of_a_user_are_never_worked_on_together() -> None:
     """One that is tried again, and a later one that begins at the same moment without seeing it."""
     async with open_tables(2) as (ours, theirs):

@@ -38,6 +38,10 @@ ELSEWHERE = {
         "the session store on a connection of its own",
         "tests/integration/test_postgres_connections.py",
     ),
+    "own_tables": (
+        "connections to the database for tables that are not the store's",
+        "tests/integration/test_own_tables.py",
+    ),
     "foreign": ("a transaction of the caller's own database", "tests/integration/test_postgres_enqueue.py"),
     "calls": (
         "a ledger of its own beside the jobs, each verb one statement on every store",
@@ -117,6 +121,8 @@ def test_every_rule_is_part_of_the_machine() -> None:
 
 #: Reads of one job by its fence, and of steps by their names, for executors elsewhere: `test_job_store_steps.py`.
 FOR_FARMS = ("running_job", "read_steps")
+#: A count with freedoms, such as jobs of a batch that is being cancelled: `test_admission_eligible.py`.
+ESTIMATES = ("eligible_jobs",)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,9 @@ FOR_FARMS = ("running_job", "read_steps")
 def test_the_rules_use_every_verb(port: type) -> None:
     """A verb that a port gains needs a rule, or a reason to have none."""
     verbs = [name for name, member in vars(port).items() if callable(member) and not name.startswith("_")]
-    assert [verb for verb in verbs if f".{verb}(" not in RULES and verb not in {*ELSEWHERE, *FOR_FARMS}] == []
+    assert [
+        verb for verb in verbs if f".{verb}(" not in RULES and verb not in {*ELSEWHERE, *FOR_FARMS, *ESTIMATES}
+    ] == []
 
 
 def test_every_port_is_in_the_machine_or_proven_elsewhere() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.canvas import build, chain, choose, define_workflow, map_, run_, signature, when, workflow_of
-from headrace.canvas.workflow import Parameter
+from headrace.canvas.workflow import Parameter, input_of_any
 from headrace.model.errors import InvalidInputError
 from headrace.model.graph.nodes import SubNode, TaskNode
 from tests.unit.canvas_runs import Runner, shown
@@ -113,6 +113,13 @@ def test_a_workflow_of_parts_takes_any_input() -> None:
     assert (again.graph.tags, again.graph.on_failure) == (("fast",), "tell")
     with pytest.raises(InvalidInputError, match="workflow any takes one value"):
         made.input_of(url="u")
+
+
+def test_of_one_that_is_not_declared_here_that_is_said() -> None:
+    """Its arguments by name could only be those of a function that nobody has imported."""
+    assert (input_of_any("digest", [1]), input_of_any("digest")) == ([1], None)
+    with pytest.raises(InvalidInputError, match=r"digest is not declared in this process.*import the module"):
+        input_of_any("digest", url="u")
 
 
 def test_what_a_start_takes_for_the_run_is_no_name_of_an_argument() -> None:

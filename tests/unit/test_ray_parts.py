@@ -18,6 +18,7 @@ from ray import exceptions
 from headrace.executors.ray import executor as executing
 from headrace.executors.ray import sight as seeing
 from headrace.executors.ray import wanting, watch
+from headrace.executors.ray.asking import MOST_BUNDLES, STALE_SECONDS, is_stale, part_of, total_of
 from headrace.executors.ray.book import Book, Out
 from headrace.executors.ray.errors import Fate, fate_of
 from headrace.executors.ray.executor import RayExecutor
@@ -351,6 +352,30 @@ async def test_what_is_wanted_is_asked_in_one_go(monkeypatch: pytest.MonkeyPatch
         site.executor.want("cpu", 0)
         await wait_until(lambda: len(site.cluster.wanted) == 2)
         assert site.cluster.wanted[1] == [{"CPU": 1.0}] * 3
+    assert site.cluster.wanted[2:] == [[]]
+
+
+async def test_what_is_wanted_is_asked_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head node that has begun again knows nothing of it."""
+    monkeypatch.setattr(wanting, "ASK_SECONDS", 0.01)
+    monkeypatch.setattr(wanting, "NOTE_SECONDS", 0.01)
+    site.executor.want("llm", 1)
+    await wait_until(lambda: len(site.cluster.wanted) > 2)
+    assert site.cluster.wanted[:3] == [[{"CPU": 1.0}]] * 3
+
+
+def test_workers_want_together_what_each_has_noted() -> None:
+    """What one noted that died does not count, nor what is none; and there is a bound."""
+    two, none = part_of([{"CPU": 1.0}, {"CPU": 1.0, "ssd": 0.5}], 100.0), part_of([], 100.0)
+    assert total_of([two, none, two], 101.0) == [{"CPU": 1.0}, {"CPU": 1.0, "ssd": 0.5}] * 2
+    assert total_of([two], 100.0 + STALE_SECONDS) == []
+    for wrong in (b"", b"[]", b"7", b'{"at": "x", "wants": []}', b'{"at": 100, "wants": [[1, 2]]}'):
+        assert total_of([wrong], 101.0) == []
+        assert is_stale(wrong, 101.0)
+    assert is_stale(none, 101.0)
+    assert not is_stale(two, 101.0)
+    many = part_of([{"CPU": 1.0}] * MOST_BUNDLES, 100.0)
+    assert len(total_of([many, two], 101.0)) == MOST_BUNDLES
 
 
 async def test_a_cluster_that_is_away_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:

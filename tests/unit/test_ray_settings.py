@@ -6,13 +6,18 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from zipfile import ZipFile
 
 import pytest
 from ray._private import services
+from ray._private.runtime_env import packaging
 
 from headrace import App
+from headrace.canvas import signature
 from headrace.cli.farm_checks import farm_findings
 from headrace.cli.finding import Status
+from headrace.events import Agent
 from headrace.model.errors import ConfigError
 from headrace.model.luggage import Luggage
 from headrace.ports.executor import Farm
@@ -185,8 +190,37 @@ def test_what_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "secret" not in repr(luggage)
     assert Luggage.parse(luggage.text) == luggage
     assert (luggage.folder, wiring.pack(app, Settings()).folder) == ("", str(Path.cwd()))
-    assert wiring._runtime_env(read) == {"working_dir": ".", "py_modules": ["."], "pip": ["rich==14"]}
+    own = {"excludes": ["/.headrace/"]}
+    assert wiring._runtime_env(read) == {"working_dir": ".", **own, "py_modules": ["."], "pip": ["rich==14"]}
     assert wiring._runtime_env(Settings()) == {}
+
+
+def test_what_a_machine_keeps_for_itself_is_not_copied(tmp_path: Path) -> None:
+    """The token of a local cluster, and an embedded database, by the rules that Ray itself reads them with."""
+    (tmp_path / "code" / ".headrace").mkdir(parents=True)
+    (tmp_path / "code" / ".headrace" / "ray.token").write_text("secret")
+    (tmp_path / "code" / "jobs.py").write_text("")
+    text = f'directory = "{tmp_path}/code/.headrace"\n[ray]\nworking_dir = "{tmp_path}/code"'
+    env = wiring._runtime_env(settings(text, tmp_path))
+    packaging.create_package(str(tmp_path / "code"), tmp_path / "code.zip", True, excludes=env["excludes"])
+    assert ZipFile(tmp_path / "code.zip").namelist() == ["jobs.py"]
+    elsewhere = f'directory = "{tmp_path}/own"\n[ray]\nworking_dir = "{tmp_path}/code"'
+    assert "excludes" not in wiring._runtime_env(settings(elsewhere, tmp_path))
+
+
+def test_modules_of_workflows_and_agents_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of the cluster has to know what tasks start by name, and which agents the actor is to run."""
+    own = App(settings=Settings())
+    shop = ModuleType("shop_of_ray")
+    shop.app = own  # type: ignore[attr-defined]
+    flows, agents, other = ModuleType("shop_flows"), ModuleType("shop_agents"), ModuleType("shop_other")
+    flows.digest = own.workflow("digest", signature("fetch").s())  # type: ignore[attr-defined]
+    agents.namer = Agent(own, "namer")  # type: ignore[attr-defined]
+    other.number = 3  # type: ignore[attr-defined]
+    for module in (shop, flows, agents, other):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    luggage = wiring.pack(own, settings(WHOLE, tmp_path))
+    assert (luggage.app, luggage.modules) == ("shop_of_ray:app", ("shop_agents", "shop_flows"))
 
 
 def test_ray_is_imported_only_where_a_queue_runs_there() -> None:

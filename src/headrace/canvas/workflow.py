@@ -126,8 +126,11 @@ def workflow_of(
 
 
 def input_of_any(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Return the input of a workflow that only the store knows: one value, or none."""
-    return Workflow(name, Graph(())).input_of(*args, **kwargs)
+    """Return the input of a workflow that only the store knows: one value, or none. Raises InvalidInputError."""
+    if kwargs or len(args) > 1:
+        rule = "is not declared in this process, and so takes one value as its input; import the module that has it"
+        raise InvalidInputError(f"workflow {name}", rule, kwargs or args)
+    return args[0] if args else None
 
 
 def define_workflow(

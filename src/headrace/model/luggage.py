@@ -14,7 +14,7 @@ class Luggage:
 
     #: "module:name", or "/path.py:name" of a script.
     app: str
-    #: Modules in which tasks of the app are.
+    #: Modules in which tasks, workflows and agents of the app are.
     modules: tuple[str, ...]
     #: Environment variables; some of them are secret.
     environ: Mapping[str, str] = field(repr=False)

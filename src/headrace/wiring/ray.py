@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,11 +81,23 @@ def _check_tasks(settings: Settings, registry: Registry) -> None:
 def pack(app: App, settings: Settings) -> Luggage:
     """Return what each call brings along: a node may know nothing of this worker."""
     modules = {task.target.rpartition(":")[0] for task in app.registry if settings.executor_of(task.spec.queue) == RAY}
+    modules |= _modules_with([*app.declared_workflows, *app.agents.values()])
     named = {*settings.ray.env_vars, *(name for name in os.environ if name.startswith(_OURS))}
     environ = {name: os.environ[name] for name in sorted(named) if name in os.environ}
     # What Ray has copied to a node is worked in there.
     folder = "" if settings.ray.working_dir else str(Path.cwd())
     return Luggage(_place_of(app), tuple(sorted(modules)), environ, folder)
+
+
+def _modules_with(things: Iterable[Any]) -> set[str]:
+    """Return the modules in which some of these have a name: what declares them, or has imported them from there."""
+    wanted = {id(thing) for thing in things}
+    loaded = [(name, vars(module)) for name, module in list(sys.modules.items()) if hasattr(module, "__dict__")]
+    # A script has no name by which others find it; where the app is in one, that is what is loaded.
+    return {
+        name for name, attributes in loaded
+        if name != "__main__" and any(id(value) in wanted for value in list(attributes.values()))
+    }  # fmt: skip
 
 
 def _place_of(app: App) -> str:
@@ -109,8 +121,19 @@ def _place(name: str, module: Any) -> str:
 
 def _runtime_env(settings: Settings) -> Mapping[str, Any]:
     ray = settings.ray
-    given = {"working_dir": ray.working_dir, "py_modules": list(ray.py_modules), "pip": list(ray.pip)}
+    given = {
+        "working_dir": ray.working_dir, "excludes": _own_files(settings), "py_modules": list(ray.py_modules),
+        "pip": list(ray.pip),
+    }  # fmt: skip
     return {name: value for name, value in given.items() if value}
+
+
+def _own_files(settings: Settings) -> list[str]:
+    """Return what is not copied though it is in the folder: what this machine keeps for itself, such as a token."""
+    folder, own = Path(settings.ray.working_dir), settings.directory.resolve()
+    if not settings.ray.working_dir or not own.is_relative_to(folder.resolve()) or own == folder.resolve():
+        return []
+    return [f"/{own.relative_to(folder.resolve())}/"]
 
 
 async def ray_nodes(settings: Settings) -> Collection[Node]:

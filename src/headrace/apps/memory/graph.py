@@ -22,10 +22,10 @@ _TAGS = ("schedule:node_level",)
 
 
 @app.workflow(name=WORKFLOW, tags=_TAGS)
-def memory_flush(flush_id: str, user: str) -> Canvas:
-    """Return the parts of a flush."""
+def memory_flush(flush_id: str, user: str, told: str) -> Canvas:
+    """Return the parts of a flush. `told`: whoever waits for its end waits for the signal of this name."""
     return chain(
-        process_flush.s(flush_id, user).options(name="process"),
+        process_flush.s(flush_id, user, told).options(name="process"),
         store_flush.s().options(name="store"),
     )
 
@@ -35,7 +35,7 @@ def memory(user: str, messages: list[dict[str, Any]], blob_id: str) -> Canvas:
     """Return the parts of messages that are made memory of at once."""
     consumed = insert_messages.s(user, messages, blob_id).options(name="consume")
     checked = check_buffer.si(user, "explicit").options(name="buffer")
-    ended = map_(wait_signal(SIGNAL, input_, timeout="1h"), over=checked.output["flushes"]).options(name="flushes")
+    ended = map_(wait_signal(SIGNAL, input_, timeout="1h"), over=checked.output["told"]).options(name="flushes")
     return chain(consumed, checked, ended)
 
 

@@ -1,13 +1,16 @@
-"""The cluster as a driver sees it: connected, looked at, asked to run calls. Everything here blocks but `send`."""
+"""The cluster as a driver sees it: connected, looked at, asked to run calls. All blocks but `send` and `cancel`."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
+from headrace.executors.ray.asking import is_stale, part_of, total_of
 from headrace.executors.ray.fitting import Amounts, Node
 from headrace.executors.ray.site import RaySite
 
@@ -20,12 +23,15 @@ from ray._private import services
 from ray._private.state import GlobalState
 from ray._raylet import GcsClientOptions  # type: ignore[attr-defined]  # made by Cython
 from ray.autoscaler.sdk import request_resources
+from ray.experimental import internal_kv as notes
 
 from headrace.executors.ray.remote import call
 from headrace.executors.ray.saying import log_as_others_do
 
 #: A head node that does not take a connection for so long is away.
 REACH_SECONDS = 3.0
+#: What workers note at the head node has keys of its own.
+_NOTES = b"headrace"
 #: Ray's names of what is asked by arguments of their own.
 _ARGUMENTS = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 
@@ -51,6 +57,9 @@ class Cluster:
                 configure_logging=False, runtime_env=dict(self._site.runtime_env) or None,
             )  # fmt: skip
             self._owns = True
+        # Given nothing it is refused, but only once the head node has the function: `send` need not wait for that.
+        with suppress(TypeError):
+            self._function.remote()
         self.here = ray.get_runtime_context().get_node_id()
 
     def disconnect(self) -> None:
@@ -75,9 +84,18 @@ class Cluster:
         """Interrupt a call, or end its process; one that was not begun never is."""
         ray.cancel(ref, force=force)
 
-    def want(self, bundles: list[Mapping[str, float]]) -> None:
-        """Ask the autoscaler for a cluster on which all of these fit at once."""
-        request_resources(bundles=[dict(bundle) for bundle in bundles])
+    def want(self, bundles: Sequence[Amounts]) -> None:
+        """Ask the autoscaler for a cluster on which these, and what other workers want, fit at once."""
+        now, mine = time.time(), b"wants:" + ray.get_runtime_context().get_job_id().encode()
+        notes._internal_kv_put(mine, part_of(bundles, now), namespace=_NOTES)
+        parts = {key: notes._internal_kv_get(key, namespace=_NOTES) or b"" for key in _keys()}
+        for key in [key for key, part in parts.items() if is_stale(part, now)]:
+            notes._internal_kv_del(key, namespace=_NOTES)
+        request_resources(bundles=total_of(parts.values(), now))
+
+
+def _keys() -> list[bytes]:
+    return sorted(notes._internal_kv_list(b"wants:", namespace=_NOTES))
 
 
 # Ray's state has no types.

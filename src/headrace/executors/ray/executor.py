@@ -162,6 +162,7 @@ class RayExecutor:
         for task in parts.tasks:
             task.cancel()
         await asyncio.gather(*parts.tasks, return_exceptions=True)
+        await parts.wants.end()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self._threads.run(parts.cluster.disconnect)

@@ -1,12 +1,14 @@
-"""What is wanted of the cluster's autoscaler: the slots of all queues together, as each request replaces the last."""
+"""What this worker wants of the cluster's autoscaler: the slots of all its queues together."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 
 from headrace.daemon_threads import DaemonThreads
+from headrace.executors.ray.asking import MOST_BUNDLES, NOTE_SECONDS
 from headrace.executors.ray.cluster import Cluster
 from headrace.executors.ray.sight import Sight, first_line
 
@@ -14,8 +16,8 @@ LOG = logging.getLogger("headrace.ray")
 
 #: Requests are at least so far apart.
 ASK_SECONDS = 5.0
-#: No more bundles than this are asked for at once.
-MOST_BUNDLES = 10_000
+#: A worker that ends waits no longer than this for its want to be taken back; others see that it died.
+LEAVE_SECONDS = 3.0
 
 
 class Wants:
@@ -41,7 +43,9 @@ class Wants:
     async def run(self) -> None:
         """Ask until cancelled."""
         while True:
-            await self._changed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(NOTE_SECONDS if self._slots else None):
+                    await self._changed.wait()
             self._changed.clear()
             try:
                 if not self._sight.here:
@@ -52,3 +56,11 @@ class Wants:
                 self._changed.set()
                 LOG.info("the autoscaler of the Ray cluster was not asked: %s", first_line(error))
             await asyncio.sleep(ASK_SECONDS)
+
+    async def end(self) -> None:
+        """Want nothing any more."""
+        if not self._slots or not self._sight.here:
+            return
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self._threads.run(lambda: self._cluster.want([]))

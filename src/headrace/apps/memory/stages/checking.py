@@ -9,6 +9,7 @@ from headrace.apps.memory.data.flushes import Reason
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS
+from headrace.apps.memory.stages.runs import run_key
 from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.values import Buffer
 
@@ -18,7 +19,7 @@ async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any
     """Make flushes of a user's buffer if it is full, or for a `reason` of its own; begin the first that waits.
 
     Returns what is to be worked on: `{user_id, blob_ids, flushes, priority, created_at, trigger_events}`, the last of
-    which says whether change events asked for it.
+    which says whether change events asked for it; and under which names the ends of these flushes are `told`.
     """
     # First: what comes into the buffer from here on leads to another check.
     told = await TABLES.take_check(user_id)
@@ -31,6 +32,7 @@ async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any
     return {
         "user_id": user_id,
         "flushes": [str(flush.id) for flush in started.unfinished],
+        "told": [run_key(flush) for flush in started.unfinished],
         "blob_ids": [str(blob) for flush in started.unfinished for blob in flush.blob_ids],
         "priority": started.priority,
         "created_at": datetime.now(UTC).isoformat(),

@@ -13,8 +13,9 @@ from headrace.apps.memory.errors import LostFlushError
 from headrace.apps.memory.means import TABLES, language_for, settings
 from headrace.apps.memory.opening import PROCESS, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS
+from headrace.apps.memory.stages.endings import is_last
 from headrace.apps.memory.stages.holding import held
-from headrace.apps.memory.stages.runs import tell_end
+from headrace.apps.memory.stages.runs import run_key, tell_end
 from headrace.apps.memory.stages.summaries import Summaries
 from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.values import Ended, NotYet
@@ -26,13 +27,13 @@ TURN = "2s"
 
 
 @app.task(name="memory.process_flush", queue=PROCESS, retry=RETRIES[PROCESS], breaker=BREAKERS["process"], timeout="5m")
-async def process_flush(flush_id: str, user_id: str, ctx: Context) -> Any:
-    """Work on a flush; return `{success, user_id, flush_id, result_ref, processed_count}`."""
+async def process_flush(flush_id: str, user_id: str, told: str, ctx: Context) -> Any:
+    """Work on a flush; return `{success, user_id, flush_id, result_ref, processed_count, told}`."""
     begun = await TABLES.begin_flush(UUID(flush_id), settings().lease)
     if isinstance(begun, NotYet):
         return Snooze(TURN)
     if isinstance(begun, Ended):
-        return output(user_id, flush_id, 0)
+        return output(user_id, flush_id, 0, told)
     try:
         async with held(begun):
             await _write(begun, ctx)
@@ -42,7 +43,7 @@ async def process_flush(flush_id: str, user_id: str, ctx: Context) -> Any:
     except Exception as error:
         await give_up(begun, error, ctx, PROCESS)
         raise
-    return output(user_id, flush_id, len(begun.flush.blob_ids))
+    return output(user_id, flush_id, len(begun.flush.blob_ids), told)
 
 
 async def _write(flush: Held, ctx: Context) -> FlushResult:
@@ -74,16 +75,16 @@ async def profile_step(ctx: Context, name: str, user_id: str) -> list[Slot]:
 
 async def give_up(flush: Held, error: Exception, ctx: Context, queue: str) -> None:
     """At the last try, or where another would not help: the flush has failed, and holds up no other of its user."""
-    is_over = ctx.last_try or RETRIES[queue].decide(error, failures=1, random=0.0) is None
     text = f"{type(error).__name__}: {error}"
-    if is_over and await TABLES.fail_flush(flush.flush.id, text, fence=flush.fence):
+    if is_last(error, ctx, queue) and await TABLES.fail_flush(flush.flush.id, text, fence=flush.fence):
         await start_next(flush.flush.user_id)
-        await tell_end(flush.flush.id, error=str(error))
+        await tell_end(run_key(flush.flush), flush.flush.id, error=str(error))
 
 
-def output(user_id: str, flush_id: str, count: int) -> dict[str, Any]:
+def output(user_id: str, flush_id: str, count: int, told: str) -> dict[str, Any]:
     """Return what a stage says of a flush."""
     reference = f"flush:{flush_id}"
     return {
         "success": True, "user_id": user_id, "flush_id": flush_id, "result_ref": reference, "processed_count": count,
+        "told": told,
     }  # fmt: skip

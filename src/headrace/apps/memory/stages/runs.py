@@ -12,7 +12,8 @@ from headrace.apps.memory.opening import app
 from headrace.apps.memory.rules.priority import priority_of, score
 
 WORKFLOW = "memory_flush"
-#: The key of the signal that tells of a flush's end begins with this; its id follows.
+#: The key of the signal that tells of a flush's end begins with this; that of its run follows, since a flush of the
+#: same id may come again.
 SIGNAL = "memory-flush-"
 
 
@@ -23,7 +24,8 @@ async def start_run(flush: Flush, priority: int) -> Run:
     from headrace.apps.memory.graph import memory_flush
 
     user, key = flush.user_id, run_key(flush)
-    return await app.start(memory_flush, flush_id=str(flush.id), user=user, key=key, user_id=user, priority=priority)
+    given = (str(flush.id), user, key)
+    return await app.start(memory_flush, *given, key=key, user_id=user, priority=priority)
 
 
 def run_key(flush: Flush) -> str:
@@ -54,6 +56,6 @@ def small_tokens() -> int:
     return 2 * settings().buffer_tokens
 
 
-async def tell_end(flush_id: UUID, *, error: str | None = None) -> None:
-    """Tell whoever waits that a flush is stored, or has failed for now."""
-    await app.signal(f"{SIGNAL}{flush_id}", {"flush_id": str(flush_id), "success": error is None, "error": error})
+async def tell_end(told: str, flush_id: UUID, *, error: str | None = None) -> None:
+    """Tell whoever waits that a flush is stored, or has failed for now; `told`: the key of its run."""
+    await app.signal(f"{SIGNAL}{told}", {"flush_id": str(flush_id), "success": error is None, "error": error})

@@ -41,8 +41,8 @@ async def store_flush(processed: dict[str, Any], ctx: Context) -> Any:
             raise
     await _go_on(processed["user_id"])
     has_failed = isinstance(begun, Ended) and begun.state is FlushState.FAILED
-    await tell_end(flush_id, error="the flush has failed" if has_failed else None)
-    return output(processed["user_id"], str(flush_id), processed["processed_count"])
+    await tell_end(processed["told"], flush_id, error="the flush has failed" if has_failed else None)
+    return output(processed["user_id"], str(flush_id), processed["processed_count"], processed["told"])
 
 
 async def _commit(flush: Held, ctx: Context) -> None:

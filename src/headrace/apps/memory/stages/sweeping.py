@@ -95,9 +95,8 @@ async def _restart(flush: Flush) -> bool:
         run = await app.find_run_by_key(WORKFLOW, run_key(flush))
         if run is not None and (await run.status()).final:
             LOG.warning("flush %s: its run %s ended without it", flush.id, run.id)
-            error = f"its run {run.id} ended without it"
-            if await TABLES.fail_flush(flush.id, error):
-                await tell_end(flush.id, error=error)
+            if await TABLES.fail_flush(flush.id, why := f"its run {run.id} ended without it"):
+                await tell_end(run_key(flush), flush.id, error=why)
         elif run is not None:
             return False
         await start_next(flush.user_id)

@@ -17,6 +17,7 @@ from headrace.apps.memory.data.flushes import Flush, FlushState
 from headrace.apps.memory.means import TABLES, language_for, settings
 from headrace.apps.memory.opening import BUFFER, PROCESS, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS, Candidate, batch_size, group_flushes, priority_of, score
+from headrace.apps.memory.stages.endings import is_last
 from headrace.apps.memory.stages.runs import may_share, priority_at, small_tokens, start_run
 from headrace.apps.memory.stages.summaries import Summaries
 from headrace.apps.memory.tables.values import Sharing, WaitingFlush
@@ -137,8 +138,8 @@ async def summarise_together(ctx: Context, batch_id: str) -> dict[str, int]:
     summaries = Summaries(ctx)
     try:
         found = await summaries.of_many([(flush.id, blobs) for flush, blobs in batch], languages)
-    except Exception:
-        if not ctx.last_try:
+    except Exception as error:
+        if not is_last(error, ctx, PROCESS):
             raise
         # Each asks for itself.
         found = {}

@@ -1,5 +1,5 @@
 -- Hold a flush under a new fence and read its blobs, in order; nothing when it has ended, or when another of the user
--- is worked on or comes before it. Two flushes of a user begun at the same moment: flushes_processing refuses one.
+-- is worked on or comes before it; what was begun goes on though an earlier one that failed is tried again. Two flushes of a user begun at the same moment: flushes_processing refuses one.
 -- Locks: the flush, then its rows. Index: primary key, flushes_unfinished, buffer_zone_user.
 WITH begun AS (
   UPDATE {schema}.flushes AS f
@@ -8,7 +8,7 @@ WITH begun AS (
   WHERE f.id = %(flush_id)s::uuid AND f.state IN ('waiting', 'processing') AND NOT EXISTS (
     SELECT FROM {schema}.flushes AS o
     WHERE o.user_id = f.user_id AND o.state IN ('waiting', 'processing') AND o.id <> f.id
-      AND (o.state = 'processing' OR o.number < f.number)
+      AND (o.state = 'processing' OR (o.number < f.number AND f.state = 'waiting'))
   )
   RETURNING f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, f.fence
 ), worked AS (
