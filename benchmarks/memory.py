@@ -45,7 +45,7 @@ REST = (
 )
 PATIENCE = 900.0
 #: Jobs of each queue at once.
-SLOTS = {"memory_consume": 4, "memory_buffer": 6, "memory_process": 20, "memory_storage": 6}
+SLOTS = {"memory_consume": 2, "memory_buffer": 4, "memory_process": 12, "memory_storage": 4}
 
 
 def blobs_of(user: int, count: int) -> Iterator[dict[str, Any]]:
@@ -119,8 +119,10 @@ def place_of(options: argparse.Namespace, folder: Path) -> Iterator[Place]:
     cluster = RayCluster()
     try:
         cluster.begin()
-        cluster.start_node(cpus=2)
-        cluster.start_node(cpus=2)
+        # Ray keeps as many idle processes as a node has CPUs, and ends others after a second: these jobs wait, most of
+        # their time, so that the nodes are given more than the machine has.
+        for _ in range(2):
+            cluster.start_node(cpus=sum(SLOTS.values()) // 2)
         yield Place(folder, cluster)
     finally:
         cluster.remove()
@@ -180,7 +182,7 @@ def _calls(log: Path) -> int:
 def environment(options: argparse.Namespace, place: Place, url: str, ready: Mapping[str, Any]) -> dict[str, str]:
     """Return what the processes of memory get."""
     names = {"model": "MODEL", "base_url": "BASE_URL", "api_key": "API_KEY"}
-    small = {"num_cpus": 0.05}
+    small = {"num_cpus": 1}
     queues = ("memory_consume", "memory_buffer", "memory_process", "memory_storage")
     slots = {queue: {"min_slots": 1, "max_slots": most, "start_slots": most} for queue, most in SLOTS.items()}
     given = {f"HEADRACE_LLM_{variable}": str(ready[name]) for name, variable in names.items()}

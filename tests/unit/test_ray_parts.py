@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
+import os
 import re
+import signal
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Future
@@ -20,6 +24,7 @@ from headrace.executors.ray import sight as seeing
 from headrace.executors.ray import wanting, watch
 from headrace.executors.ray.asking import MOST_BUNDLES, STALE_SECONDS, is_stale, part_of, total_of
 from headrace.executors.ray.book import Book, Out
+from headrace.executors.ray.cluster import reach
 from headrace.executors.ray.errors import Fate, fate_of
 from headrace.executors.ray.executor import RayExecutor
 from headrace.executors.ray.fitting import Amounts, Node, room
@@ -376,6 +381,40 @@ def test_workers_want_together_what_each_has_noted() -> None:
     assert not is_stale(two, 101.0)
     many = part_of([{"CPU": 1.0}] * MOST_BUNDLES, 100.0)
     assert len(total_of([many, two], 101.0)) == MOST_BUNDLES
+
+
+async def test_a_worker_begins_connected_or_soon_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connecting may stop the process for seconds: it is over before there is a lease, or goes on without it."""
+    site = Site(monkeypatch)
+    await site.executor.begin()
+    assert site.cluster.connections == 1
+    assert site.executor.room("llm", {}) == 4
+    await site.executor.close()
+
+    goes_on = threading.Event()
+    monkeypatch.setattr(executing, "BEGIN_SECONDS", 0.05)
+    for connect in (lambda: goes_on.wait(10), lambda: reach("127.0.0.1:1")):
+        slow = Site(monkeypatch)
+        monkeypatch.setattr(slow.cluster, "connect", connect)
+        await slow.executor.begin()
+        assert slow.executor.room("llm", {}) == 0
+        goes_on.set()
+        await slow.executor.close()
+
+
+async def test_a_worker_keeps_its_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core of Ray has a handler of its own when it has connected; here it is one that ignores the signal."""
+    site, loop, told = Site(monkeypatch), asyncio.get_running_loop(), asyncio.Event()
+    monkeypatch.setattr(site.cluster, "connect", lambda: ctypes.CDLL(None).signal(signal.SIGTERM, signal.SIG_IGN))
+    loop.add_signal_handler(signal.SIGTERM, told.set)
+    try:
+        await site.executor.begin()
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(5):
+            await told.wait()
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        await site.executor.close()
 
 
 async def test_a_cluster_that_is_away_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,10 +146,10 @@ def status(as_json: bool) -> int:
 
 def _figures(settings: Settings) -> dict[str, Any]:
     """Return what the cluster says of itself."""
-    from headrace.wiring.ray import ray_nodes
+    from headrace.wiring.ray import nodes_alive
 
     try:
-        nodes = asyncio.run(ray_nodes(settings))
+        nodes = asyncio.run(nodes_alive(settings))
     except (BrokerUnavailableError, ConfigError) as error:
         return {"fault": str(error)}
     cpus = sum(node.total.get("CPU", 0.0) for node in nodes)

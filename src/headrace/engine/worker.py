@@ -120,7 +120,14 @@ class Worker:
         self._started = True
         await self._declaring.declare()
         self._unsubscribe = await self._stores.notifier.subscribe(self._on_hint)
-        await self._begin_shift()
+        try:
+            if self._factory.farm is not None:
+                await self._factory.farm.begin()
+            await self._begin_shift()
+        except BaseException:
+            if self._factory.farm is not None:
+                await self._factory.farm.close()
+            raise
         for loop in self._loops:
             loop.start()
 

@@ -50,6 +50,10 @@ class Farm(Executor, Protocol):
         """Whether the jobs of a queue run there."""
         ...
 
+    async def begin(self) -> None:
+        """Do what a worker should have behind it before it has a lease to keep; within seconds, and raises nothing."""
+        ...
+
     def room(self, queue: str, taken: Mapping[str, int]) -> int:
         """Return how many more jobs of a queue it can start; `taken`: slots in use by this worker, by queue.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,10 @@ class Farms:
     def serves(self, queue: str) -> bool:
         """Whether the jobs of a queue run on one of them."""
         return any(farm.serves(queue) for farm in self._farms)
+
+    async def begin(self) -> None:
+        """Begin with them all."""
+        await asyncio.gather(*(farm.begin() for farm in self._farms))
 
     def room(self, queue: str, taken: Mapping[str, int]) -> int:
         """Return how many more jobs of a queue its farm can start."""

@@ -51,13 +51,17 @@ def check_site(settings: Settings) -> None:
         raise ConfigError(
             'executor = "ray" needs a store that other processes reach: use PostgreSQL or Redis, not memory'
         )
-    if find_spec("ray") is None:
-        raise ConfigError("the Ray cluster needs ray: pip install 'headrace[ray]'")
+    _check_extra()
     folders = {"ray.working_dir": [settings.ray.working_dir], "ray.py_modules": settings.ray.py_modules}
     for name, paths in folders.items():
         for path in paths:
             if path and "://" not in path and not Path(path).is_dir():
                 raise ConfigError(f"{name} must be a folder, or the URI of a package, and there is none at {path!r}")
+
+
+def _check_extra() -> None:
+    if find_spec("ray") is None:
+        raise ConfigError("the Ray cluster needs ray: pip install 'headrace[ray]'")
 
 
 def _check_tasks(settings: Settings, registry: Registry) -> None:
@@ -84,6 +88,9 @@ def pack(app: App, settings: Settings) -> Luggage:
     modules |= _modules_with([*app.declared_workflows, *app.agents.values()])
     named = {*settings.ray.env_vars, *(name for name in os.environ if name.startswith(_OURS))}
     environ = {name: os.environ[name] for name in sorted(named) if name in os.environ}
+    if not settings.queue.url:
+        # The embedded store: who works in a copy of the folder would start another one there.
+        environ["HEADRACE_DIRECTORY"] = str(settings.directory.resolve())
     # What Ray has copied to a node is worked in there.
     folder = "" if settings.ray.working_dir else str(Path.cwd())
     return Luggage(_place_of(app), tuple(sorted(modules)), environ, folder)
@@ -137,8 +144,14 @@ def _own_files(settings: Settings) -> list[str]:
 
 
 async def ray_nodes(settings: Settings) -> Collection[Node]:
-    """Return the nodes of the cluster that are alive. Raises ConfigError, BrokerUnavailableError."""
+    """Return the nodes of the cluster that jobs run on. Raises ConfigError, BrokerUnavailableError."""
     check_site(settings)
+    return await nodes_alive(settings)
+
+
+async def nodes_alive(settings: Settings) -> Collection[Node]:
+    """Return the nodes of the cluster, whoever runs jobs there. Raises ConfigError, BrokerUnavailableError."""
+    _check_extra()
     address = cluster_address(settings)
     from headrace.executors.ray.cluster import peek
 

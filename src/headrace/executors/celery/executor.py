@@ -45,6 +45,9 @@ class CeleryExecutor:
         """Whether the jobs of a queue run there."""
         return self._serves(queue)
 
+    async def begin(self) -> None:
+        """Nothing: it connects while others go on."""
+
     def room(self, queue: str, taken: Mapping[str, int]) -> int:
         """Return how many more jobs of a queue the farm can start for this worker."""
         return self._open().sight.room(queue, taken)

@@ -33,6 +33,8 @@ LOG = logging.getLogger("headrace.ray")
 #: A call that was stopped there, since its attempt does not own its job or is to be cancelled, is so long no matter
 #: of this worker's: it hears of that by itself.
 STOPPED_SECONDS = 15.0
+#: What connects for longer than this does not keep a worker from its beginning.
+BEGIN_SECONDS = 15.0
 #: A cluster that is away must not keep a worker from its end.
 LEAVE_SECONDS = 10.0
 
@@ -49,7 +51,7 @@ class _Parts:
 
 
 class RayExecutor:
-    """Runs the jobs of some queues on a Ray cluster. It begins with the first question about its room."""
+    """Runs the jobs of some queues on a Ray cluster. It begins at the latest with the first question about its room."""
 
     def __init__(
         self, site: RaySite, jobs: JobStore, serves: Callable[[str], bool], amounts: Callable[[str], Amounts]
@@ -64,6 +66,13 @@ class RayExecutor:
     def serves(self, queue: str) -> bool:
         """Whether the jobs of a queue run there."""
         return self._serves(queue)
+
+    async def begin(self) -> None:
+        """Connect, or find the cluster away: Ray lets nothing of a process run meanwhile, not even a heartbeat."""
+        tried = self._open().sight.tried
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BEGIN_SECONDS):
+                await tried.wait()
 
     def room(self, queue: str, taken: Mapping[str, int]) -> int:
         """Return how many more jobs of a queue the cluster can start for this worker."""

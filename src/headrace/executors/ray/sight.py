@@ -12,6 +12,7 @@ from headrace.daemon_threads import DaemonThreads
 from headrace.executors.ray.book import Book
 from headrace.executors.ray.cluster import Cluster
 from headrace.executors.ray.fitting import Amounts, Node, capacity, in_words, room, wanted
+from headrace.executors.ray.signals import take_signals_back
 
 LOG = logging.getLogger("headrace.ray")
 
@@ -33,6 +34,8 @@ class Sight:
         self._connected = False
         self._rests_until = 0.0
         self._say_at: dict[str, float] = {}
+        #: Whether it was tried to connect, with or without success.
+        self.tried = asyncio.Event()
         #: Whether a word was said since it was connected last.
         self._said = False
 
@@ -83,6 +86,7 @@ class Sight:
                 self._note(nodes)
             except Exception as error:
                 self._miss(error)
+            self.tried.set()
             await asyncio.sleep(LOOK_SECONDS if self._connected else CONNECT_SECONDS)
 
     async def _connect(self) -> None:
@@ -92,6 +96,7 @@ class Sight:
             self._book.remove(out)
             out.settle(ConnectionError("the connection to the Ray cluster is gone"))
         await self._threads.run(self._cluster.connect)
+        take_signals_back()
         self._connected, self._said = True, False
         LOG.info("connected to the Ray cluster as a driver on node %s", self._cluster.here[:8])
 
