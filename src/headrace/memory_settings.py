@@ -15,6 +15,8 @@ MODES = ("small", "medium", "large", "smart")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MOST_BATCH, MOST_TOKENS, MOST_ROWS = 100, 1_000_000, 10_000
+#: Of one call of an agent.
+MOST_CHANGES = 1_000
 _TIMES = (
     *("idle_flush", "lease", "sweep_interval", "retry_failed_after", "cache_ttl", "checkpoint_interval"),
     *("metrics_interval", "alert_latency"),
@@ -99,9 +101,9 @@ def check_memory(memory: MemorySettings) -> None:
     _require(1 <= size <= MOST_BATCH, "max_batch_size", f"must be from 1 to {MOST_BATCH}", size)
     _require(entries >= 1, "cache_entries", "must be at least 1", entries)
     _require(megabytes >= 1, "cache_size_mb", "must be at least 1", megabytes)
-    for name in ("consume_batch_size", "storage_batch_size"):
+    for name, bound in (("consume_batch_size", MOST_CHANGES), ("storage_batch_size", MOST_ROWS)):
         rows: int = getattr(memory, name)
-        _require(1 <= rows <= MOST_ROWS, name, f"must be from 1 to {MOST_ROWS:,}", rows)
+        _require(1 <= rows <= bound, name, f"must be from 1 to {bound:,}", rows)
     _require(memory.alert_depth >= 1, "alert_depth", "must be at least 1", memory.alert_depth)
     rate = memory.alert_error_rate
     _require(0 < rate <= 1, "alert_error_rate", "must be above 0 and at most 1", rate)

@@ -296,3 +296,14 @@ def test_a_sweep_is_no_rarer_than_its_schedule() -> None:
     with pytest.raises(ConfigError, match=r"memory\.sweep_interval must be at most 1m"):
         check_memory(MemorySettings(sweep_interval=timedelta(minutes=2)))
     check_memory(MemorySettings(sweep_interval=timedelta(minutes=1)))
+
+
+def test_no_step_takes_more_changes_than_an_agent_may() -> None:
+    """It is told as the key of the settings, and of the file."""
+    with pytest.raises(ConfigError, match=r"memory\.consume_batch_size must be from 1 to 1,000"):
+        check_memory(MemorySettings(consume_batch_size=1_001))
+    with pytest.raises(ConfigError, match=r"consume_tasks\.batch_size must be a whole number from 1 to 1,000"):
+        parse_config({"task_configs": {"consume_tasks": {"batch_size": 1_001}}})
+    assert (
+        parse_config({"task_configs": {"storage_tasks": {"batch_size": 10_000}}}).tasks["storage"].batch_size == 10_000
+    )

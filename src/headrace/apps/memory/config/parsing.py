@@ -26,7 +26,7 @@ _OPTIMIZATION = (
 )
 _MONITORING = ("metrics_interval_seconds", "enable_tracing", "trace_sample_rate")
 #: What `[memory]` allows, too.
-MOST_BATCH, MOST_ROWS = 100, 10_000
+MOST_BATCH, MOST_ROWS = 100, {"consume": 1_000, "storage": 10_000}
 
 
 def parse_config(data: Any, file: str = "config") -> RunConfig:
@@ -83,11 +83,12 @@ def _task(given: Section, kind: str, usual: TaskConfig) -> TaskConfig:
         raise ConfigError(
             f"{given.file}: {section.path}.num_gpus must be a share from 0 to 1 or a whole number, got {gpus}"
         )
+    size = usual.batch_size
     return TaskConfig(
         num_cpus=section.number("num_cpus", usual.num_cpus, least=0.001, most=1_000),
         max_concurrent=section.whole("max_concurrent", usual.max_concurrent),
         num_gpus=gpus,
-        batch_size=None if usual.batch_size is None else section.whole("batch_size", usual.batch_size, most=MOST_ROWS),
+        batch_size=None if size is None else section.whole("batch_size", size, most=MOST_ROWS[kind]),
         timeout=None if usual.timeout is None else section.seconds("timeout_seconds", usual.timeout, least=1),
     )
 
