@@ -20,7 +20,8 @@ class Cache:
     """Values by key, within bounds; when it is full, what was not asked for longest gives way.
 
     A cache is a hint: each entry may be gone at any time, and all of them when the app is closed. Nothing may rest on
-    one. It is shared by the tasks of this process; keys are best made by `Cache.key`, of all that a value depends on.
+    one. It is shared by the tasks of this process, on a Ray cluster by all that run there. Keys are best made by
+    `Cache.key`, of all that a value depends on.
 
     >>> from headrace import App, Cache
     >>> app = App("memory://")
