@@ -73,9 +73,10 @@ async def test_a_scrape_tells_of_details(tmp_path: Path) -> None:
 
 
 async def test_the_reference_and_a_scrape_name_the_same(tmp_path: Path) -> None:
-    """Each metric that is told is documented, and each that is documented is told."""
+    """Each metric that is told is documented, and each that is documented is told; of Ray where a queue runs there."""
+    here = {name for name in documented() if not name.startswith("headrace_ray_")}
     async with details_on("memory", tmp_path) as world, served(world.app) as client:
-        assert declared((await client.get("/metrics")).text) == documented()
+        assert declared((await client.get("/metrics")).text) == here
 
 
 async def test_an_app_without_details_tells_nothing_of_them() -> None:

@@ -91,6 +91,7 @@ async def test_agents_in_an_actor_lose_nothing_when_it_is_killed(site: RaySite) 
         assert "does not end in order" not in site.logs()
 
 
+@pytest.mark.slow
 async def test_another_worker_keeps_the_agents_when_the_first_dies(site: RaySite) -> None:
     """The actor ends with the driver that has made it, and is made anew."""
     site.start("worker", "--json", app=APP)

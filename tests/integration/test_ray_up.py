@@ -141,6 +141,7 @@ def test_a_cluster_comes_up_on_loopback_alone_and_goes_by_itself(place: Place, t
     assert not place.cluster.pids("gcs_server|raylet")
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_told_and_comes_back(place: Place, tmp_path: Path) -> None:
     """Figures are those of the cluster. A lost node, then a lost head node, whose remains the next `up` clears away."""
     one = folder(tmp_path, "one")
@@ -169,6 +170,7 @@ def test_what_is_lost_is_told_and_comes_back(place: Place, tmp_path: Path) -> No
     place.headrace(one, "ray", "down")
 
 
+@pytest.mark.slow
 def test_what_keeps_it_from_starting_is_told(place: Place, tmp_path: Path) -> None:
     """A taken port and a store larger than memory are mistakes; what Ray says itself is its reason. Nothing stays."""
     one = folder(tmp_path, "one")
@@ -214,6 +216,7 @@ class LocalSite(RaySite):
                 "HEADRACE_RAY_ADDRESS": "auto"}  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_a_worker_finds_it_by_the_directory(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

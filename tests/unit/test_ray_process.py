@@ -86,6 +86,8 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[RayProcess]:
     """Have one, whose loop ends with the test."""
     process = RayProcess()
+    # As in a process of Ray's: what ran here before may have left a handler of its own.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     monkeypatch.setattr(module, "_PROCESS", process)
     monkeypatch.setattr(RayProcess, "_serve", lambda self: self._loop.run_forever())
     STARTED.clear()
@@ -97,6 +99,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[RayProcess]:
         process._loop.call_soon_threadsafe(process._loop.stop)
         wait_until_sync(lambda: not process._loop.is_running())
         process._loop.close()
+        signal.signal(signal.SIGINT, before)
 
 
 def luggage(**environ: str) -> str:

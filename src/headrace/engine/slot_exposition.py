@@ -20,7 +20,7 @@ METRICS: dict[str, tuple[str, Callable[[Mapping[str, Any]], int]]] = {
     ),
     "headrace_queue_slots_held": (
         "Workers that saw a limit hold jobs, at the last look.",
-        lambda row: bool(row["held_by"]),
+        lambda row: int(bool(row["held_by"])),
     ),
 }
 
