@@ -12,6 +12,7 @@ import asyncpg
 
 from headrace import App
 from headrace.apps.memory.changes import register_consumer, trigger_sql
+from headrace.apps.memory.tables.statements import read_sql
 from headrace.event_settings import EventSettings
 from headrace.memory_settings import MemorySettings
 from headrace.settings import QueueSettings, load_settings
@@ -19,16 +20,6 @@ from tests.backends.postgres import empty_schema, stores_on
 from tests.backends.server import shared_server
 
 PREFIX = "memory"
-TABLES = """
-CREATE SCHEMA {schema};
-CREATE TABLE {schema}.users (id text COLLATE "C" PRIMARY KEY, level int NOT NULL DEFAULT 0);
-CREATE TABLE {schema}.buffer_zone (
-  id uuid PRIMARY KEY, blob_id uuid NOT NULL UNIQUE, flush_id uuid, created_at timestamptz NOT NULL DEFAULT now(),
-  updated_at timestamptz NOT NULL DEFAULT now(), token_size int NOT NULL, user_id text NOT NULL,
-  blob_type text NOT NULL, status text NOT NULL DEFAULT 'idle');
-CREATE TABLE {schema}.pending_checks (
-  user_id text COLLATE "C" PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now());
-"""
 
 
 @dataclass
@@ -70,8 +61,12 @@ class World:
 
     async def insert(self, *users: str, connection: Any = None) -> list[UUID]:
         """Insert a row of each user, in one statement."""
-        ids = [uuid4() for _ in users]
-        await (connection or self.connection).execute(
+        ids, own = [uuid4() for _ in users], connection or self.connection
+        await own.execute(
+            f"INSERT INTO {self.schema}.users (id) SELECT DISTINCT name FROM unnest($1::text[]) AS g (name) "
+            "ORDER BY name ON CONFLICT DO NOTHING", list(users),
+        )  # fmt: skip
+        await own.execute(
             f"INSERT INTO {self.schema}.buffer_zone (id, blob_id, token_size, user_id, blob_type) "
             "SELECT g.id, gen_random_uuid(), 7, g.name, 'chat' FROM unnest($1::uuid[], $2::text[]) AS g (id, name)",
             ids, list(users),
@@ -106,7 +101,8 @@ async def world(*, trigger: bool = True, events: EventSettings | None = None) ->
     async with empty_schema() as store, stores_on(store, None):
         connection = await asyncpg.connect(shared_server().dsn)
         try:
-            await connection.execute(TABLES.format(schema=schema))
+            await connection.execute(f"CREATE SCHEMA {schema}")
+            await connection.execute(read_sql("schema.sql", schema))
             if trigger:
                 await connection.execute(trigger_sql(schema, store, PREFIX))
             yield World(store, schema, events or EventSettings(), connection)

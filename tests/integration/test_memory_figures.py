@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from headrace import App, Backoff
-from headrace.apps.memory.alerts import FEED, RAISED, AlertBook
+from headrace.apps.memory.alerts import FEED, RAISED, tell_alerts
 from headrace.apps.memory.figures import KindFigures, memory_figures
 from headrace.apps.memory.opening import PROCESS
 from headrace.settings import load_settings
@@ -55,6 +55,6 @@ async def test_figures_are_those_of_all_processes() -> None:
             assert process.p99_latency_ms is not None
             assert process.throughput_per_min > 0
             assert next(one for one in found.kinds if one.kind == "storage") == KindFigures("storage")
-            assert [alert.figure for alert in await AlertBook().look(app, found)] == ["error_rate"]
+            assert [alert.figure for alert in await tell_alerts(app, found)] == ["error_rate"]
             [entry] = await app.feed(FEED).read()
             assert (entry.type, entry.data["kind"], entry.data["value"]) == (RAISED, "process", 0.4)

@@ -84,7 +84,7 @@ async def test_whoever_may_insert_need_not_know_the_outbox() -> None:
         role = f"guest_{at.schema}"
         await at.connection.execute(f"CREATE ROLE {role}")
         await at.connection.execute(f"GRANT USAGE ON SCHEMA {at.schema} TO {role}")
-        await at.connection.execute(f"GRANT INSERT ON {at.schema}.buffer_zone TO {role}")
+        await at.connection.execute(f"GRANT INSERT ON {at.schema}.buffer_zone, {at.schema}.users TO {role}")
         try:
             await at.connection.execute(f"SET ROLE {role}; SET timezone = 'Asia/Kolkata'; SET datestyle = 'German'")
             await at.insert("ada")
@@ -165,7 +165,7 @@ async def test_looks_go_by_the_level_of_their_users() -> None:
     """And by how old the oldest change is: by the rule of priority, with the weight of its kind."""
     async with world() as at:
         app = at.app()
-        await at.connection.execute(f"INSERT INTO {at.schema}.users VALUES ('ada', 10), ('ben', 0), ('old', 0)")
+        await at.connection.execute(f"INSERT INTO {at.schema}.users (id, level) VALUES ('ada', 10), ('ben', 0), ('old', 0)")
         await at.connection.execute(
             f"INSERT INTO {at.schema}.buffer_zone (id, blob_id, token_size, user_id, blob_type, updated_at) "
             "VALUES (gen_random_uuid(), gen_random_uuid(), 7, 'old', 'chat', now() - interval '2 hours')"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.cli.ray import _nodes_of
 from headrace.executors.ray.fitting import Node
 from headrace.executors.ray.local_plan import LEAST_STORE_BYTES, Machine, cut, even_plan
 from headrace.executors.ray.local_state import LocalNode, LocalState, NodeSize, read_state, token_file, write_state
@@ -16,7 +17,7 @@ from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.settings import Settings
 from headrace.wiring import ray_local
 from headrace.wiring.ray_figures import expose_ray
-from headrace.wiring.ray_local import Asked, read_nodes, start_local
+from headrace.wiring.ray_local import Asked, start_local
 
 MACHINE = Machine(cpus=4, free_bytes=10_000_000_000)
 
@@ -44,35 +45,21 @@ def test_nodes_share_the_machine_evenly() -> None:
 
 
 def test_a_file_of_a_large_cluster_is_cut_to_this_machine(tmp_path: Path) -> None:
-    """Its other keys are not this command's."""
+    """The file of `headrace memory run`; its other keys are not this command's."""
     (file := tmp_path / "ray.yaml").write_text(FILE)
-    asked = read_nodes(file)
-    assert asked[0] == NodeSize(16, 8_000_000_000, 32_000_000_000)
-    assert asked[1:] == [NodeSize(32, 0, 64_000_000_000)] * 3
-    nodes = cut(asked, MACHINE)
+    asked = _nodes_of(file)
+    assert asked == [(16.0, 8_000_000_000, 32_000_000_000), *[(32.0, 0, 64_000_000_000)] * 3]
+    nodes = cut([NodeSize(int(cpus), store, memory) for cpus, store, memory in asked], MACHINE)
     assert sum(node.cpus for node in nodes) == 4
     assert nodes[0].object_store_bytes == 3_000_000_000
     assert sum(node.memory_bytes for node in nodes) <= 5_000_000_000
     assert cut([NodeSize(2, LEAST_STORE_BYTES, 1_000)], MACHINE) == [NodeSize(2, LEAST_STORE_BYTES, 1_000)]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("ray: [", "cannot be read as YAML"),
-        ("ray: {}", "no table ray.cluster"),
-        ("ray: {cluster: {head: {}}}", "ray.cluster has head_node, worker_nodes, got 'head'"),
-        ("ray: {cluster: {head_node: {resources: {cpu: 0}}}}", "head_node.resources.cpu must be a whole number"),
-        ("ray: {cluster: {head_node: {resources: {memory: much}}}}", 'must be a size such as "2GB"'),
-        ("ray: {cluster: {worker_nodes: {}}}", "worker_nodes must be a list"),
-        ("ray: {cluster: {worker_nodes: [{count: 8}]}}", "at most 8 nodes on one machine, got 9"),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_told(text: str, message: str, tmp_path: Path) -> None:
-    """By the key, the rule and the value."""
-    (file := tmp_path / "ray.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=message.replace("[", r"\[")):
-        read_nodes(file)
+def test_a_cluster_of_many_nodes_is_refused(tmp_path: Path) -> None:
+    """They are no help on one machine."""
+    with pytest.raises(ConfigError, match="at most 8 nodes on one machine, got 9"):
+        start_local(Settings(directory=tmp_path), Asked(larger=[(1.0, 0, 0)] * 9), None)
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -431,3 +431,27 @@ async def test_a_cluster_that_is_away_has_no_room(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(site.cluster, "connect", connect)
     await site.ready()
     await site.executor.close()
+
+
+async def test_a_head_node_that_is_silent_for_a_moment_costs_no_call(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is claimed meanwhile, and what is out stays out; only one that stays away is left."""
+
+    def silent() -> list[Node]:
+        raise ConnectionError("nobody answers")
+
+    running = site.run()
+    future = await site.sent()
+    look = site.cluster.look
+    monkeypatch.setattr(site.cluster, "look", silent)
+    await wait_until(lambda: not site.executor.room("llm", {}))
+    monkeypatch.setattr(site.cluster, "look", look)
+    await site.ready()
+    assert (site.cluster.connections, running.done()) == (1, False)
+    monkeypatch.setattr(seeing, "GONE_SECONDS", 0.05)
+    monkeypatch.setattr(site.cluster, "look", silent)
+    await wait_until(lambda: site.cluster.connections > 1)
+    future.cancel()
+    with pytest.raises(ExecutorLostError):
+        await running

@@ -32,7 +32,7 @@ def ray() -> None:
 @ray.command()
 @click.option(
     "--config", "file", metavar="FILE", type=click.Path(path_type=Path),
-    help="Start the nodes of `ray.cluster` in this YAML file, cut to what this machine has.",
+    help="Start the nodes of `ray.cluster` in this file of `memory run`, cut to what this machine has.",
 )  # fmt: skip
 @click.option("--nodes", metavar="N", type=WholeType("nodes", 1, 8), default=1, help="Nodes, the head node included.")
 @click.option(
@@ -72,13 +72,23 @@ def up(  # noqa: PLR0913 - click hands over one per option
     from headrace.settings import load_settings
     from headrace.wiring.ray_local import Asked, start_local
 
-    state, started = start_local(load_settings(), Asked(nodes, num_cpus, store, file), port)
+    larger = None if file is None else _nodes_of(file)
+    state, started = start_local(load_settings(), Asked(nodes, num_cpus, store, larger), port)
     if as_json:
         print_json({"started": started, **_document(state)})
         return
     words = "A Ray cluster runs on this machine" if started else "A Ray cluster runs on this machine already"
     print_text(f"{words}: {_nodes_words(state)}, at {state.address} (loopback only, with a token).")
     print_text('Workers whose [ray] address is "auto" find it. Stop it with `headrace ray down`.')
+
+
+def _nodes_of(file: Path) -> list[tuple[float, int, int]]:
+    """Return what the nodes of `ray.cluster` have: CPUs, object store, memory. Raises ConfigError."""
+    from headrace.apps.memory.config import read_config
+
+    cluster = read_config(file).cluster
+    nodes = [cluster.head, *(alike.resources for alike in cluster.workers for _ in range(alike.count))]
+    return [(node.cpu, node.object_store_memory or 0, node.memory) for node in nodes]
 
 
 def _refuse_both(ctx: click.Context, file: Path | None) -> None:

@@ -1,24 +1,27 @@
 """Alerts: a figure of a kind of work that is above its mark, told when that begins and when it is over.
 
-They are written to the log and to the feed `memory.alerts`, which others may follow; /metrics has `memory_alert`.
-Whoever looks remembers what rings. After a restart an alert that goes on is told once more: never too few.
+They are written to the log and to the feed `memory.alerts`, which others may follow; /metrics has `memory_alert`. Which
+alerts ring is read back from the feed, by whoever looks next. One that rings for longer than feeds are kept is told
+anew.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headrace import App
+    from headrace import App, FeedEntry
     from headrace.apps.memory.figures import Figures, KindFigures
     from headrace.memory_settings import MemorySettings
 
 LOG = logging.getLogger("headrace.memory")
 #: The feed of alerts, and the types of its entries.
 FEED, RAISED, OVER = "memory.alerts", "raised", "over"
+#: Entries that are read back: there are a dozen figures.
+MOST_READ = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +54,39 @@ def _alerts_of(one: KindFigures, memory: MemorySettings) -> Iterator[Alert]:
         yield Alert(one.kind, "latency", one.avg_latency_ms, latency)
 
 
-class AlertBook:
-    """Remembers what rings, for whoever looks at the figures again and again."""
+async def tell_alerts(app: App, figures: Figures) -> list[Alert]:
+    """Tell of alerts that began and that are over, and return those that ring. Raises StoreUnavailableError.
 
-    def __init__(self) -> None:
-        self._ringing: dict[tuple[str, str], Alert] = {}
+    However many look, each beginning and each end is once in the feed: what rings is read from it, and two who look at
+    the same moment say the same under one key.
+    """
+    feed = app.feed(FEED)
+    last = await feed.end()
+    ringing = _ringing(await feed.read(max(0, last - MOST_READ), MOST_READ))
+    alerts = {(alert.kind, alert.figure): alert for alert in alerts_of(figures, app.settings.memory)}
+    for place, alert in alerts.items():
+        if place not in ringing:
+            await feed.append(RAISED, asdict(alert), key=_key(alert, last))
+            LOG.warning("alert: %s", alert, extra=asdict(alert))
+    for place, alert in ringing.items():
+        if place not in alerts:
+            await feed.append(OVER, asdict(alert), key=_key(alert, last))
+            LOG.info("alert is over: %s of %s", alert.figure, alert.kind)
+    return list(alerts.values())
 
-    async def look(self, app: App, figures: Figures) -> list[Alert]:
-        """Tell of alerts that began and that are over, and return those that ring. Raises StoreUnavailableError.
 
-        What could not be told is told at the next look.
-        """
-        alerts = {(alert.kind, alert.figure): alert for alert in alerts_of(figures, app.settings.memory)}
-        for place, alert in alerts.items():
-            if place not in self._ringing:
-                await app.feed(FEED).append(RAISED, asdict(alert))
-                LOG.warning("alert: %s", alert, extra=asdict(alert))
-                self._ringing[place] = alert
-        for place in [place for place in self._ringing if place not in alerts]:
-            await app.feed(FEED).append(OVER, asdict(self._ringing[place]))
-            LOG.info("alert is over: %s of %s", place[1], place[0])
-            del self._ringing[place]
-        return list(alerts.values())
+def _ringing(entries: Iterable[FeedEntry]) -> dict[tuple[str, str], Alert]:
+    """Return the alerts that entries leave ringing."""
+    ringing: dict[tuple[str, str], Alert] = {}
+    for entry in entries:
+        alert = Alert(**entry.data)
+        if entry.type == RAISED:
+            ringing[alert.kind, alert.figure] = alert
+        else:
+            ringing.pop((alert.kind, alert.figure), None)
+    return ringing
+
+
+def _key(alert: Alert, last: int) -> str:
+    """Return what an entry is known by: the same of all who saw the feed end at `last`."""
+    return f"{alert.kind}/{alert.figure}/{last}"

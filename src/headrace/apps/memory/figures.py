@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.apps.memory.cache import ResultCache
 from headrace.apps.memory.opening import KINDS
-from headrace.apps.memory.rules.meter import quantile
+from headrace.apps.memory.rules.pace import quantile
 from headrace.model.job import JobState, JobView
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from headrace.apps.memory.tables import MemoryTables
 from headrace.apps.memory.writing.terms import Terms
 
 if TYPE_CHECKING:
+    from headrace.apps.memory.tables.values import User
     from headrace.memory_settings import MemorySettings
 
 TABLES = MemoryTables(app)
@@ -21,10 +22,16 @@ def settings() -> MemorySettings:
     return app.settings.memory
 
 
-def language_for(own: str | None) -> str:
+def language_for(user: User | None) -> str:
     """Return in what a user is written of: as `[memory] language` says, else their own, else "auto"."""
     wanted = terms().language
+    own = None if user is None else user.language
     return own or wanted if wanted == "auto" else wanted
+
+
+def level_of(user: User | None) -> int:
+    """Return how urgent a user is, 0 of one who is not known, or any more."""
+    return 0 if user is None else user.level
 
 
 @cache

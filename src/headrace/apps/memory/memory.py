@@ -34,7 +34,7 @@ from headrace.apps.memory.intake import (
     parse_user_id,
 )
 from headrace.apps.memory.keys import keyed_id
-from headrace.apps.memory.means import TABLES, language_for, settings
+from headrace.apps.memory.means import TABLES, language_for, level_of, settings
 from headrace.apps.memory.means import terms as writing_terms
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.rules import priority_of, score
@@ -114,7 +114,7 @@ class Memory:
         user = await TABLES.get_user(parse_user_id(user_id))
         run = await app.start(
             pipeline, user=user_id, messages=said, blob_id=str(blob), key=key, user_id=user_id,
-            priority=priority_of(score(user.level if user else 0, timedelta(), "consume", 0)),
+            priority=priority_of(score(level_of(user), timedelta(), "consume", 0)),
         )  # fmt: skip
         return Submitted(run, blob)
 
@@ -175,7 +175,7 @@ class Memory:
         if isinstance(budget, bool) or not isinstance(budget, int) or not 1 <= budget <= MOST_CONTEXT:
             raise InvalidInputError("budget", f"must be a number of tokens from 1 to {MOST_CONTEXT:,}", budget)
         user = await TABLES.get_user(parse_user_id(user_id))
-        language = language_for(user.language if user else None)
+        language = language_for(user)
         profile, gists = await self.profile(user_id), await TABLES.latest_gists(user_id, MOST_GISTS)
         if query:
             found = [one.gist for one in await self.search(user_id, query, limit=MOST_GISTS)]

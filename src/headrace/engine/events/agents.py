@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Unpack
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from headrace.model.backoff import Backoff
 from headrace.model.emitting import Emission, EventOptions, check_options
@@ -22,9 +22,6 @@ from headrace.model.names import check_key
 from headrace.model.payload import encode_json
 
 LOG = logging.getLogger("headrace.agent")
-
-#: Event ids that are no UUIDs become one below this.
-_FOREIGN = UUID("6d5f1a53-6a3a-4f0c-9a3c-0a5b3c6f7d11")
 
 
 class OnError(StrEnum):
@@ -195,15 +192,3 @@ class EventsContext:
     def in_transaction(self, write: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> None:
         """Let `await write(connection, …)` be called within the transaction, as `AgentContext.in_transaction` does."""
         self._first.in_transaction(write, *args, **kwargs)
-
-
-def event_uuid(event: Event) -> UUID:
-    """Return a UUID that stands for an event, whatever its id is.
-
-    >>> event_uuid(Event("A.B.C", "AB", "1", id="0197a0e0-0000-7000-8000-000000000000")).version
-    7
-    """
-    try:
-        return UUID(event.id)
-    except ValueError:
-        return uuid5(_FOREIGN, event.id)

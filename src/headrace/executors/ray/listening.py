@@ -22,14 +22,20 @@ def open_to_others(pids: Iterable[int]) -> list[str]:
 
 def _sockets(pid: int) -> list[str]:
     """Return the inodes of the sockets of a process."""
-    found = []
+    targets = (_target(entry) for entry in _entries(Path(f"/proc/{pid}/fd")))
+    return [target[8:-1] for target in targets if target.startswith("socket:[")]
+
+
+def _entries(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):  # the process is gone, or is another user's
+        return list(folder.iterdir())
+    return []
+
+
+def _target(entry: Path) -> str:
     with contextlib.suppress(OSError):
-        for entry in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                target = str(entry.readlink())
-                if target.startswith("socket:["):
-                    found.append(target[8:-1])
-    return found
+        return str(entry.readlink())
+    return ""
 
 
 def _listeners(table: str) -> list[tuple[str, str, str]]:

@@ -19,6 +19,8 @@ LOG = logging.getLogger("headrace.ray")
 LOOK_SECONDS = 0.5
 #: One that is not connected, or has lost its node, tries again after so long.
 CONNECT_SECONDS = 2.0
+#: A head node that does not answer for so long is gone: to connect anew ends all that this worker has out.
+GONE_SECONDS = 10.0
 #: A queue whose jobs fit nowhere is worth a word after so long, and again after so long.
 SAY_AFTER_SECONDS, SAY_AGAIN_SECONDS = 3.0, 60.0
 #: Nothing is claimed of a queue for so long after a process of the cluster could not open the app.
@@ -32,11 +34,13 @@ class Sight:
         self._cluster, self._book, self._amounts, self._threads = cluster, book, amounts, threads
         self._nodes: list[Node] = []
         self._connected = False
+        #: Since when it was looked in vain.
+        self._missed_at: float | None = None
         self._rests_until = 0.0
         self._say_at: dict[str, float] = {}
         #: Whether it was tried to connect, with or without success.
         self.tried = asyncio.Event()
-        #: Whether a word was said since it was connected last.
+        #: Whether a word was said since it was looked with success.
         self._said = False
 
     def need(self, queue: str) -> Amounts:
@@ -60,7 +64,7 @@ class Sight:
 
     def room(self, queue: str, taken: Mapping[str, int]) -> int:
         """Return how many more jobs of a queue may be claimed, by what was seen last."""
-        if not self._connected or _now() < self._rests_until:
+        if not self._nodes or _now() < self._rests_until:
             return 0
         self._warn(queue)
         mine = Counter({name: count for name, count in taken.items() if count}) | self._book.counts
@@ -97,17 +101,20 @@ class Sight:
             out.settle(ConnectionError("the connection to the Ray cluster is gone"))
         await self._threads.run(self._cluster.connect)
         take_signals_back()
-        self._connected, self._said = True, False
+        self._connected, self._missed_at = True, None
         LOG.info("connected to the Ray cluster as a driver on node %s", self._cluster.here[:8])
 
     def _note(self, nodes: list[Node]) -> None:
-        self._nodes = nodes
+        self._nodes, self._missed_at, self._said = nodes, None, False
         self._book.turn()
         if self._connected and self._cluster.here not in {node.id for node in nodes}:
             self.lose("the node of this worker is gone")
 
     def _miss(self, error: Exception) -> None:
-        self._connected, self._nodes = False, []
+        self._nodes = []
+        self._missed_at = _now() if self._missed_at is None else self._missed_at
+        if _now() - self._missed_at >= GONE_SECONDS:
+            self._connected = False
         if not self._said:
             self._said = True
             LOG.warning("the Ray cluster does not answer, no job is sent to it: %s", first_line(error))

@@ -42,9 +42,9 @@ def register_consumer(app: App, check: Task[..., Any]) -> Agent:
         own, now = tables.on(connection), datetime.now(UTC)
         # In one order, so that two consumers wait for each other instead of deadlocking.
         noted = await own.note_checks(sorted(since))
-        levels = await own.levels(noted)
+        users = await own.users(noted)
         for user_id in noted:
-            urgency = score(levels.get(user_id, 0), now - since[user_id], "buffer", 0)
+            urgency = score(users[user_id].level if user_id in users else 0, now - since[user_id], "buffer", 0)
             ctx.enqueue(check.options(priority=priority_of(urgency)), user_id)
 
     @agent.on(*(f"{type_name(memory.prefix)}.{TABLE}.{verb}" for verb in VERBS), where=is_for_us)

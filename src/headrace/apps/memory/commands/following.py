@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -132,8 +131,7 @@ class Bar:
 
     def close(self) -> None:
         """Take the bar away."""
-        with suppress(Exception):
-            self._bar.stop()
+        self._bar.stop()
 
 
 def _new_bar(*, quiet: bool) -> Silent | Bar:

@@ -7,7 +7,6 @@ from pathlib import Path
 from headrace.apps.memory.config.environment import to_environment
 from headrace.apps.memory.config.parsing import parse_config
 from headrace.apps.memory.config.reading import read_config
-from headrace.apps.memory.config.sizes import parse_size
 from headrace.apps.memory.config.values import (
     POOLS,
     Cluster,
@@ -35,7 +34,6 @@ __all__ = [
     "TaskConfig",
     "WorkerNodes",
     "parse_config",
-    "parse_size",
     "read_config",
     "to_environment",
 ]

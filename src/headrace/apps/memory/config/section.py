@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any, NoReturn
 
-from headrace import ConfigError, InvalidInputError
-from headrace.apps.memory.config.sizes import parse_size
+from headrace import ConfigError
+from headrace.ray_settings import parse_size
 
 #: Seconds that a time may have: 30 days.
 LONGEST = 2_592_000
@@ -81,10 +81,9 @@ class Section:
     def size(self, key: str, default: int) -> int:
         """Return bytes, of a size such as "32GB", of at least one."""
         value = self._given(key, default)
-        try:
-            size = parse_size(value)
-        except InvalidInputError as error:
-            self._refuse(key, error.rule, value)
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            self._refuse(key, 'must be a size such as "32GB" or "512MiB"', value)
+        size = parse_size(f"{self.file}: {_joined(self.path, key)}", str(value))
         if size < 1:
             self._refuse(key, "must be more than nothing", value)
         return size

@@ -5,16 +5,16 @@ from __future__ import annotations
 from headrace.apps.memory.rules.batching import Candidate, batch_size, group_flushes
 from headrace.apps.memory.rules.breakers import BREAKERS
 from headrace.apps.memory.rules.complexity import Complexity, complexity_of
-from headrace.apps.memory.rules.meter import Meter, Pace
 from headrace.apps.memory.rules.mode import SIZES, Mode, choose_mode, mode_of
+from headrace.apps.memory.rules.pace import Call, Pace, pace_of
 from headrace.apps.memory.rules.priority import priority_of, score
 
 __all__ = [
     "BREAKERS",
     "SIZES",
+    "Call",
     "Candidate",
     "Complexity",
-    "Meter",
     "Mode",
     "Pace",
     "batch_size",
@@ -22,6 +22,7 @@ __all__ = [
     "complexity_of",
     "group_flushes",
     "mode_of",
+    "pace_of",
     "priority_of",
     "score",
 ]

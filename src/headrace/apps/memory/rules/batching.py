@@ -15,8 +15,8 @@ from uuid import UUID
 
 from headrace import InvalidInputError
 from headrace.apps.memory.rules.complexity import Complexity, complexity_of
-from headrace.apps.memory.rules.meter import Pace
 from headrace.apps.memory.rules.mode import SIZES, mode_of
+from headrace.apps.memory.rules.pace import Pace
 
 #: Tokens that one call is asked about at most; a flush that has more is asked about alone.
 CALL_TOKENS = 8_192

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace import Context, Snooze
-from headrace.apps.memory.data.flushes import Held
+from headrace.apps.memory.data.flushes import FlushState, Held
 from headrace.apps.memory.data.profiles import Slot
 from headrace.apps.memory.data.results import FlushResult
 from headrace.apps.memory.errors import LostFlushError
@@ -28,12 +28,13 @@ TURN = "2s"
 
 @app.task(name="memory.process_flush", queue=PROCESS, retry=RETRIES[PROCESS], breaker=BREAKERS["process"], timeout="5m")
 async def process_flush(flush_id: str, user_id: str, told: str, ctx: Context) -> Any:
-    """Work on a flush; return `{success, user_id, flush_id, result_ref, processed_count, told}`."""
+    """Work on a flush; return `{success, user_id, flush_id, told, result_ref, processed_count}`, or, of one that has
+    failed, `{success, user_id, flush_id, told, error, retry_needed}`."""
     begun = await TABLES.begin_flush(UUID(flush_id), settings().lease)
     if isinstance(begun, NotYet):
         return Snooze(TURN)
     if isinstance(begun, Ended):
-        return output(user_id, flush_id, 0, told)
+        return output(user_id, flush_id, 0, told, begun)
     try:
         async with held(begun):
             await _write(begun, ctx)
@@ -52,7 +53,7 @@ async def _write(flush: Held, ctx: Context) -> FlushResult:
         return known
     summaries = Summaries(ctx, flush.flush.round)
     user = await TABLES.get_user(flush.flush.user_id)
-    wanted = language_for(user.language if user else None)
+    wanted = language_for(user)
     summary = await TABLES.load_summary(flush.flush.id)
     if summary is None:
         summary = await summaries.of_one(flush.blobs, wanted)
@@ -81,10 +82,10 @@ async def give_up(flush: Held, error: Exception, ctx: Context, queue: str) -> No
         await tell_end(run_key(flush.flush), flush.flush.id, error=str(error))
 
 
-def output(user_id: str, flush_id: str, count: int, told: str) -> dict[str, Any]:
-    """Return what a stage says of a flush."""
-    reference = f"flush:{flush_id}"
-    return {
-        "success": True, "user_id": user_id, "flush_id": flush_id, "result_ref": reference, "processed_count": count,
-        "told": told,
-    }  # fmt: skip
+def output(user_id: str, flush_id: str, count: int, told: str, ended: Ended | None = None) -> dict[str, Any]:
+    """Return what a stage says of a flush; `ended`: it had ended before, and may have failed."""
+    facts = {"user_id": user_id, "flush_id": flush_id, "told": told}
+    if ended is not None and ended.state is not FlushState.DONE:
+        why = "the flush has failed" if ended.state is FlushState.FAILED else "the user was forgotten"
+        return {**facts, "success": False, "error": why, "retry_needed": False}
+    return {**facts, "success": True, "result_ref": f"flush:{flush_id}", "processed_count": count}

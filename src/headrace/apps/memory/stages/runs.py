@@ -7,7 +7,7 @@ from uuid import UUID
 
 from headrace import Run
 from headrace.apps.memory.data.flushes import Flush, Reason
-from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.means import TABLES, level_of, settings
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.rules.priority import priority_of, score
 
@@ -41,7 +41,7 @@ async def priority_at(flush: Flush, kind: str) -> int:
     """Return the priority of a flush's work of a kind, as of now."""
     user = await TABLES.get_user(flush.user_id)
     age = datetime.now(UTC) - flush.created_at
-    return priority_of(score(user.level if user else 0, age, kind, flush.round))
+    return priority_of(score(level_of(user), age, kind, flush.round))
 
 
 def may_share(flush: Flush) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from headrace import ConflictError, Context, Snooze
-from headrace.apps.memory.data.flushes import FlushState, Held
+from headrace.apps.memory.data.flushes import Held
 from headrace.apps.memory.errors import LostFlushError
 from headrace.apps.memory.means import TABLES, settings, terms
 from headrace.apps.memory.opening import RETRIES, STORAGE, app
@@ -25,7 +27,7 @@ MOST_MERGES = 5
 
 @app.task(name="memory.store_flush", queue=STORAGE, retry=RETRIES[STORAGE], breaker=BREAKERS["storage"], timeout="3m")
 async def store_flush(processed: dict[str, Any], ctx: Context) -> Any:
-    """Store what a flush came to, and let the next one of its user begin; return `{…, total_processed}`."""
+    """Store what a flush came to, and let the next one of its user begin; return what `process_flush` does."""
     flush_id = UUID(processed["flush_id"])
     begun = await TABLES.begin_flush(flush_id, settings().lease)
     if isinstance(begun, NotYet):
@@ -40,9 +42,11 @@ async def store_flush(processed: dict[str, Any], ctx: Context) -> Any:
             await give_up(begun, error, ctx, STORAGE)
             raise
     await _go_on(processed["user_id"])
-    has_failed = isinstance(begun, Ended) and begun.state is FlushState.FAILED
-    await tell_end(processed["told"], flush_id, error="the flush has failed" if has_failed else None)
-    return output(processed["user_id"], str(flush_id), processed["processed_count"], processed["told"])
+    ended = begun if isinstance(begun, Ended) else None
+    count = processed.get("processed_count", 0)
+    told = output(processed["user_id"], str(flush_id), count, processed["told"], ended)
+    await tell_end(processed["told"], flush_id, error=told.get("error"))
+    return told
 
 
 async def _commit(flush: Held, ctx: Context) -> None:
@@ -54,9 +58,14 @@ async def _commit(flush: Held, ctx: Context) -> None:
             return
         profile = await profile_step(ctx, f"profile-{turn}", flush.flush.user_id)
         # Each turn has checkpoints of its own: it is about a profile of its own.
-        writer = Writer(app.llm, terms(), lambda name, run, turn=turn: ctx.step(f"{name}-{turn}", run))
+        step = partial(_step_of, ctx, turn)
+        writer = Writer(app.llm, terms(), step, sample=flush.flush.round)
         result = await writer.merge_again(result, profile)
     raise ConflictError(f"the profile of this flush's user was changed {MOST_MERGES} times while it was merged")
+
+
+async def _step_of(ctx: Context, turn: int, name: str, run: Callable[[], Any]) -> Any:
+    return await ctx.step(f"{name}-{turn}", run)
 
 
 async def _go_on(user_id: str) -> None:

@@ -7,9 +7,9 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace import Context, QueueFullError, Snooze, StoreUnavailableError
+from headrace import Context, QueueFullError, Snooze
 from headrace.apps.memory.data.flushes import Flush, Reason
-from headrace.apps.memory.means import TABLES, settings
+from headrace.apps.memory.means import TABLES, level_of, settings
 from headrace.apps.memory.opening import BUFFER, RETRIES, app
 from headrace.apps.memory.rules import priority_of, score
 from headrace.apps.memory.stages.checking import check_buffer
@@ -72,9 +72,9 @@ async def _check_idle() -> int:
     async with app.database() as connection, app.transaction(connection):
         tables = TABLES.on(connection)
         noted = await tables.note_checks(users)
-        levels = await tables.levels(noted)
+        known = await tables.users(noted)
         for user_id in noted:
-            priority = priority_of(score(levels.get(user_id, 0), settings().idle_flush, "buffer", 0))
+            priority = priority_of(score(level_of(known.get(user_id)), settings().idle_flush, "buffer", 0))
             options = {"priority": priority, "connection": connection}
             await check_buffer.options(**options).enqueue(user_id, Reason.IDLE.value)
     return len(noted)
@@ -91,15 +91,12 @@ async def _take_up() -> int:
 
 
 async def _restart(flush: Flush) -> bool:
-    try:
-        run = await app.find_run_by_key(WORKFLOW, run_key(flush))
-        if run is not None and (await run.status()).final:
-            LOG.warning("flush %s: its run %s ended without it", flush.id, run.id)
-            if await TABLES.fail_flush(flush.id, why := f"its run {run.id} ended without it"):
-                await tell_end(run_key(flush), flush.id, error=why)
-        elif run is not None:
-            return False
-        await start_next(flush.user_id)
-    except StoreUnavailableError:
+    run = await app.find_run_by_key(WORKFLOW, run_key(flush))
+    if run is not None and (await run.status()).final:
+        LOG.warning("flush %s: its run %s ended without it", flush.id, run.id)
+        if await TABLES.fail_flush(flush.id, why := f"its run {run.id} ended without it"):
+            await tell_end(run_key(flush), flush.id, error=why)
+    elif run is not None:
         return False
+    await start_next(flush.user_id)
     return True

@@ -133,8 +133,8 @@ def _candidate(one: WaitingFlush) -> Candidate:
 async def summarise_together(ctx: Context, batch_id: str) -> dict[str, int]:
     """Ask once for the summaries of a batch, keep each with its flush, and begin their runs."""
     batch = await TABLES.load_batch(UUID(batch_id))
-    users = {flush.id: await TABLES.get_user(flush.user_id) for flush, _ in batch}
-    languages = {flush: language_for(user.language if user else None) for flush, user in users.items()}
+    users = await TABLES.users([flush.user_id for flush, _ in batch])
+    languages = {flush.id: language_for(users.get(flush.user_id)) for flush, _ in batch}
     summaries = Summaries(ctx)
     try:
         found = await summaries.of_many([(flush.id, blobs) for flush, blobs in batch], languages)

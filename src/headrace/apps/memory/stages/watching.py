@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from headrace.apps.memory.alerts import AlertBook
+from headrace.apps.memory.alerts import tell_alerts
 from headrace.apps.memory.checkpoints import checkpoint
 from headrace.apps.memory.figures import memory_figures
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import app
 
-_BOOK = AlertBook()
 #: In which interval this process looked last, by what it looked at.
 _LOOKED_AT: dict[str, int] = {}
 
@@ -18,7 +17,7 @@ _LOOKED_AT: dict[str, int] = {}
 async def look_around() -> None:
     """Look at what is due: figures each `[memory] metrics_interval`, a checkpoint each `checkpoint_interval`."""
     if _is_due("figures", settings().metrics_interval):
-        await _BOOK.look(app, await memory_figures(app, TABLES))
+        await tell_alerts(app, await memory_figures(app, TABLES))
     if _is_due("checkpoint", settings().checkpoint_interval):
         await checkpoint(app, TABLES)
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from headrace.apps.memory.data.blobs import Blob
 from headrace.apps.memory.data.flushes import Flush
-from headrace.apps.memory.rules.meter import Meter, Pace
+from headrace.apps.memory.rules.pace import Call, Pace, pace_of
 from headrace.apps.memory.tables.checks import MOST_INT, storable
 from headrace.apps.memory.tables.rows import blobs_of, flush_of
 from headrace.apps.memory.tables.values import Sharing, WaitingFlush
@@ -59,10 +59,8 @@ class BatchVerbs(Verbs):
 
     async def pace(self) -> Pace:
         """Return how calls of batches went in the last minute, those of all processes."""
-        meter = Meter()
-        for row in reversed(await self._statements.fetch("recent_calls")):
-            meter.add(-row["ago"], seconds=row["called_ms"] / 1_000, items=row["flushes"])
-        return meter.pace(0.0)
+        rows = await self._statements.fetch("recent_calls")
+        return pace_of([Call(row["ago"], row["called_ms"] / 1_000, row["flushes"]) for row in rows])
 
     async def sharing_of(self, flush_id: UUID) -> Sharing | None:
         """Return whether a flush that waits is open to be summarised with others; None: it does not wait."""

@@ -32,7 +32,7 @@ class ProfileVerbs(Verbs):
 
         async def change(statements: Statements) -> list[Slot]:
             if stale := await write_changes(statements, user_id, changes):
-                if not await statements.fetch("get_user", user_id=user_id):
+                if not await statements.fetch("users", user_ids=[user_id]):
                     raise NotFoundError(f"no user {user_id}: insert something of it first")
                 raise ConflictError(_wording(stale))
             return [slot_of(row) for row in await statements.fetch("profile", user_id=user_id)]

@@ -24,13 +24,12 @@ class UserVerbs(Verbs):
     async def get_user(self, user_id: str) -> User | None:
         """Return a user, or None."""
         check_user(user_id)
-        row = await self._statements.fetch_one("get_user", user_id=user_id)
-        return None if row is None else User(row["id"], row["level"], row["language"], row["created_at"])
+        return (await self.users([user_id])).get(user_id)
 
-    async def levels(self, user_ids: Sequence[str]) -> dict[str, int]:
-        """Return the levels of users, of those that are known."""
-        rows = await self._statements.fetch("levels", user_ids=list(user_ids))
-        return {row["id"]: row["level"] for row in rows}
+    async def users(self, user_ids: Sequence[str]) -> dict[str, User]:
+        """Return users by their ids, those that are known."""
+        rows = await self._statements.fetch("users", user_ids=list(user_ids))
+        return {row["id"]: User(row["id"], row["level"], row["language"], row["created_at"]) for row in rows}
 
     async def delete_user(self, user_id: str) -> bool:
         """Delete a user and all that is known of it; whether it was there. Who works on a flush of it loses it."""
