@@ -165,7 +165,8 @@ async def test_looks_go_by_the_level_of_their_users() -> None:
     """And by how old the oldest change is: by the rule of priority, with the weight of its kind."""
     async with world() as at:
         app = at.app()
-        await at.connection.execute(f"INSERT INTO {at.schema}.users (id, level) VALUES ('ada', 10), ('ben', 0), ('old', 0)")
+        known = "('ada', 10), ('ben', 0), ('old', 0)"
+        await at.connection.execute(f"INSERT INTO {at.schema}.users (id, level) VALUES {known}")
         await at.connection.execute(
             f"INSERT INTO {at.schema}.buffer_zone (id, blob_id, token_size, user_id, blob_type, updated_at) "
             "VALUES (gen_random_uuid(), gen_random_uuid(), 7, 'old', 'chat', now() - interval '2 hours')"
