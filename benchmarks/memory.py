@@ -116,16 +116,12 @@ def place_of(options: argparse.Namespace, folder: Path) -> Iterator[Place]:
     if not options.ray:
         yield Place(folder, None)
         return
-    cluster = RayCluster()
-    try:
-        cluster.begin()
+    with RayCluster() as cluster:
         # Ray keeps as many idle processes as a node has CPUs, and ends others after a second: these jobs wait, most of
         # their time, so that the nodes are given more than the machine has.
         for _ in range(2):
             cluster.start_node(cpus=sum(SLOTS.values()) // 2)
         yield Place(folder, cluster)
-    finally:
-        cluster.remove()
 
 
 @contextmanager

@@ -23,7 +23,8 @@ class DatabaseVerbs:
         """Lend a connection of asyncpg to the store's database, where tables of your own may lie beside its own.
 
         Give it back soon: there are as many as `[queue] max_pool_size` lets this process have, less those in use by
-        the store. What the database refuses is raised as asyncpg's own errors. Raises ConfigError where the store is
+        the store. What the database refuses is raised as asyncpg's own errors, also a deadlock:
+        do the transaction again. Raises ConfigError where the store is
         no PostgreSQL, StoreUnavailableError when it cannot be reached, or none is free for 10 s.
 
         >>> async def main(app: App) -> None:  # doctest: +SKIP

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
+from typing import Self
 
 from tests.backends.server import die_with_parent
 from tests.waiting import wait_until_sync
@@ -40,7 +41,7 @@ def why_not() -> str:
 
 @dataclass
 class RayCluster:
-    """One cluster."""
+    """One cluster, which is there inside its `with`."""
 
     root: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="hrray", dir="/tmp")))
     nodes: list[str] = field(default_factory=list)
@@ -60,7 +61,18 @@ class RayCluster:
             "RAY_TMPDIR": str(self.root),
         }  # fmt: skip
 
-    def begin(self) -> None:
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._remove()
+
+    def _begin(self) -> None:
         """Make the namespaces, and the token that all need to come in."""
         command = ["unshare", "-n", "-p", "-f", "--mount-proc", "sh", "-c", "ip link set lo up && echo up && cat"]
         self._holder = subprocess.Popen(
@@ -120,12 +132,13 @@ class RayCluster:
         """Whether a node is there."""
         return bool(self.pids(_raylet(address)))
 
-    def remove(self) -> None:
+    def _remove(self) -> None:
         """End everything in there, and remove its files."""
         if self._holder is not None:
             with self._holder:
-                os.kill(self._inner, signal.SIGKILL)
-        wait_until_sync(lambda: not Path(f"/proc/{self._inner}").exists())
+                os.kill(self._inner or self._holder.pid, signal.SIGKILL)
+        if self._inner:
+            wait_until_sync(lambda: not Path(f"/proc/{self._inner}").exists())
         shutil.rmtree(self.root, ignore_errors=True)
 
 

@@ -35,13 +35,9 @@ custom = ["second=0.1"]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
     """Start a cluster whose first node is for drivers."""
-    cluster = RayCluster()
-    try:
-        cluster.begin()
+    with RayCluster() as cluster:
         cluster.start_node(cpus=1)
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture
@@ -150,9 +146,7 @@ async def test_a_job_that_kills_its_processes_is_a_poison(site: RaySite) -> None
 @pytest.mark.slow
 async def test_the_whole_cluster_goes_away_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every process of Ray is killed, which ends its drivers: the supervisor starts others, and the job runs again."""
-    cluster = RayCluster()
-    try:
-        cluster.begin()
+    with RayCluster() as cluster:
         cluster.start_node(cpus=1)
         async with ray_site_on(cluster, tmp_path, monkeypatch) as site, app:
             supervisor = site.start("worker", "--json", "--processes", "2")
@@ -169,16 +163,12 @@ async def test_the_whole_cluster_goes_away_and_comes_back(tmp_path: Path, monkey
             assert (view.state, view.failures, view.crashes) == (JobState.SUCCEEDED, 0, 0)
             assert supervisor.poll() is None
         assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
-    finally:
-        cluster.remove()
 
 
 @pytest.mark.slow
 async def test_the_node_of_the_worker_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker connects by way of another node of its machine; what it had sent runs again, uncharged."""
-    cluster = RayCluster()
-    try:
-        cluster.begin()
+    with RayCluster() as cluster:
         cluster.start_node(cpus=1)
         async with ray_site_on(cluster, tmp_path, monkeypatch) as site, app:
             worker = site.start_worker()
@@ -190,5 +180,3 @@ async def test_the_node_of_the_worker_goes_away(tmp_path: Path, monkeypatch: pyt
             site.open("gate")
             view = await until_final(app, job)
             assert (view.state, view.failures, view.crashes, worker.poll()) == (JobState.SUCCEEDED, 0, 0, None)
-    finally:
-        cluster.remove()

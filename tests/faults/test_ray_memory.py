@@ -34,14 +34,10 @@ PATIENCE = timedelta(minutes=4)
 @pytest.fixture
 def cluster() -> Iterator[RayCluster]:
     """Start a cluster of two nodes; the first is for drivers."""
-    cluster = RayCluster()
-    try:
-        cluster.begin()
+    with RayCluster() as cluster:
         cluster.start_node(cpus=1)
         second(cluster)
         yield cluster
-    finally:
-        cluster.remove()
 
 
 def second(cluster: RayCluster) -> str:

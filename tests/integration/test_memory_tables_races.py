@@ -82,10 +82,7 @@ async def test_flushes_are_numbered_in_the_order_of_their_rows() -> None:
             [first] = await ours.on(connection).make_flushes("ada", Reason.FULL, most_tokens=10)
             await fill(theirs, 1)
             racing = asyncio.create_task(theirs.make_flushes("ada", Reason.FULL, most_tokens=10))
-            waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-            async with asyncio.timeout(10):
-                while not await connection.fetchval(waits):
-                    await asyncio.sleep(0.01)
+            await _somebody_waits(connection)
         [second] = await racing
         assert (first.number, second.number) == (1, 2)
         assert not set(first.blob_ids) & set(second.blob_ids)
@@ -226,6 +223,40 @@ async def test_a_user_is_deleted_in_the_order_in_which_flushes_are_worked() -> N
         assert await deleting
 
 
+async def test_who_deletes_a_user_holds_flushes_made_while_it_waited() -> None:
+    """They are held before their rows are deleted, as all others are: no deadlock with whoever works on one."""
+    async with open_tables(2) as (ours, theirs):
+        schema = ours._app.settings.memory.schema
+        await fill(ours, 1)
+        async with ours._app.database() as blobs, blobs.transaction():
+            await blobs.execute(f'SELECT FROM "{schema}".general_blobs FOR UPDATE')
+            async with ours._app.database() as connection, connection.transaction():
+                [flush] = await ours.on(connection).make_flushes("ada", Reason.FULL, most_tokens=10)
+                deleting = asyncio.create_task(theirs.delete_user("ada"))
+                await _somebody_waits(connection)
+            await _somebody_waits(blobs)
+            held = f'SELECT FROM "{schema}".flushes WHERE id = $1 FOR UPDATE SKIP LOCKED'
+            assert not await blobs.fetch(held, flush.id)
+        assert await deleting
+
+
+async def test_a_deadlock_that_others_make_is_tried_again() -> None:
+    """A program that locks in another order costs a try, and nothing is told of it."""
+    async with open_tables(2) as (ours, theirs):
+        ids = [await fill(ours, 1, user) for user in ("ada", "bob")]
+        schema = ours._app.settings.memory.schema
+        lock = f'SELECT FROM "{schema}".users WHERE id = $1 FOR UPDATE'
+        async with ours._app.database() as connection, connection.transaction():
+            # The other one looks for the deadlock first, and so is the one that is ended.
+            await connection.execute("SET LOCAL deadlock_timeout = '1min'")
+            await connection.execute(lock, "bob")
+            inserting = asyncio.create_task(theirs.insert_blobs([chat("ada"), chat("bob")]))
+            await _somebody_waits(connection)
+            await connection.execute(lock, "ada")
+        assert len(await inserting) == 2
+        assert len(await rows_of(ours, "buffer_zone")) == len(ids) + 2
+
+
 async def test_what_comes_in_while_its_user_is_deleted_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for the deletion and is the first of a new user, in one try."""
     monkeypatch.setattr("headrace.apps.memory.tables.intake._TRIES", 1)
@@ -239,7 +270,8 @@ async def test_what_comes_in_while_its_user_is_deleted_begins_anew(monkeypatch: 
 
 
 async def _somebody_waits(connection: Any) -> None:
-    """Wait until a transaction waits for another."""
+    """Wait until a transaction waits for that of `connection`."""
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
     async with asyncio.timeout(10):
-        while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+        while not await connection.fetchval(waits):
             await asyncio.sleep(0.01)

@@ -37,13 +37,9 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "there can 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
     """Start a cluster of one node."""
-    cluster = RayCluster()
-    try:
-        cluster.begin()
+    with RayCluster() as cluster:
         cluster.start_node(cpus=2)
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture

@@ -24,13 +24,9 @@ AGENTS = 'agents = true\n[events]\nmember_lease = "3s"\n'
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
     """Start a cluster of one node."""
-    cluster = RayCluster()
-    try:
-        cluster.begin()
+    with RayCluster() as cluster:
         cluster.start_node(cpus=3)
         yield cluster
-    finally:
-        cluster.remove()
 
 
 @pytest.fixture

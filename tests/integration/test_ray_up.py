@@ -85,15 +85,11 @@ class Place:
 @pytest.fixture
 def place() -> Iterator[Place]:
     """Make the namespace."""
-    cluster = RayCluster()
-    try:
-        cluster.begin()
+    with RayCluster() as cluster:
         made = subprocess.run(cluster.command("sh", "-c", LINK), capture_output=True, check=False)
         if made.returncode:
             pytest.skip("no second network interface can be made here")
         yield Place(cluster)
-    finally:
-        cluster.remove()
 
 
 def folder(root: Path, name: str) -> Path:

@@ -13,6 +13,6 @@ class OwnTables(Protocol):
         """Lend a connection of the driver; it comes back with the end of the block, rolled back if need be.
 
         Raises StoreUnavailableError when the database cannot be reached, before or within the block, or no connection
-        is free; what else the database says passes through.
+        is free; what else the database says passes through, as that a transaction met a deadlock.
         """
         ...

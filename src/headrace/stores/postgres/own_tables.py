@@ -10,7 +10,7 @@ import asyncpg
 from headrace.model.errors import StoreUnavailableError
 from headrace.stores.postgres.connection import Connection
 from headrace.stores.postgres.database import Database
-from headrace.stores.postgres.faults import sort_fault
+from headrace.stores.postgres.faults import TRY_AGAIN, sort_fault
 
 _FAULTS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.exceptions.InternalClientError)
 
@@ -27,12 +27,9 @@ class PostgresOwnTables:
         try:
             async with self._database.lend() as connection:
                 yield connection
-        except (
-            OSError,
-            asyncpg.PostgresError,
-            asyncpg.InterfaceError,
-            asyncpg.exceptions.InternalClientError,
-        ) as error:
+        except TRY_AGAIN:
+            raise  # the server is there, and the transaction is the user's to do again
+        except _FAULTS as error:
             fault = sort_fault(error)
             if isinstance(fault, StoreUnavailableError):
                 raise fault from error

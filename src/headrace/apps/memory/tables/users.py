@@ -37,6 +37,8 @@ class UserVerbs(Verbs):
 
         async def delete(statements: Statements) -> bool:
             await statements.fetch("lock_user", user_id=user_id)
+            # A statement of its own: it sees what was made while the first one waited.
+            await statements.fetch("lock_flushes", user_id=user_id)
             return bool(await statements.fetch("delete_user", user_id=user_id))
 
         return await self._statements.together(delete)
