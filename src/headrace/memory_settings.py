@@ -22,6 +22,8 @@ _TIMES = (
     *("metrics_interval", "alert_latency"),
 )
 LEAST_LEASE, LONGEST = timedelta(seconds=5), timedelta(days=30)
+#: Whoever waits for a flush looks at it until it has ended.
+LEAST_KEPT, LONGEST_KEPT = timedelta(hours=1), timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ class MemorySettings:
     cache_ttl: timedelta = timedelta(hours=1)
     #: true keeps the messages once they are memory; false deletes them in the transaction that stores it
     keep_blobs: bool = True
+    #: a flush that is done, with its summary and what the model made of it, is deleted after so long; events, profiles
+    #: and messages stay
+    keep_flushes: timedelta = timedelta(days=30)
     #: a checkpoint of what goes on is kept in each such interval, so that the next is at most two of them away
     checkpoint_interval: timedelta = timedelta(seconds=30)
     #: changes that one step of the consumer takes at most
@@ -116,6 +121,8 @@ def _check_times(memory: MemorySettings) -> None:
         value: timedelta = getattr(memory, name)
         rule = f"must be longer than zero and at most {format_duration(LONGEST)}"
         _require(timedelta() < value <= LONGEST, name, rule, format_duration(value))
+    kept = memory.keep_flushes
+    _require(LEAST_KEPT <= kept <= LONGEST_KEPT, "keep_flushes", "must be from 1h to 3650d", format_duration(kept))
     pause = memory.sweep_interval
     _require(pause <= timedelta(minutes=1), "sweep_interval", "must be at most 1m", format_duration(pause))
     window = memory.batch_window

@@ -19,6 +19,7 @@ from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.memory import Memory
 from headrace.apps.memory.opening import BUFFER
 from headrace.apps.memory.samples.model import answer
+from headrace.apps.memory.stages import watching
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.sweeping import sweep_once
 from headrace.apps.memory.tables.values import NewBlob
@@ -301,3 +302,19 @@ async def test_a_sweep_lets_the_window_of_a_batch_pass(tmp_path: Path) -> None:
                 await connection.execute(f"UPDATE \"{schema}\".flushes SET created_at = now() - interval '1 hour'")
             await sweep_once()
             assert await TABLES.waiting_unbatched(10) == []
+
+
+async def test_a_sweep_deletes_what_was_done_long_ago(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flush, with what was summarised; what became of it stays, and what was done of late."""
+    monkeypatch.setattr(watching, "_LOOKED_AT", {})
+    async with at_work(tmp_path) as world:
+        await world.say("ada", "I live in Lyon.")
+        await world.say("ada", "I like Assam.")
+        old, late = await world.memory.flush("ada")
+        assert [(await world.ended(flush)).state for flush in (old, late)] == [FlushState.DONE] * 2
+        watching._LOOKED_AT.clear()
+        await world.execute("UPDATE {s}.flushes SET ended_at = now() - interval '31 days' WHERE id = $1", old.id)
+        await watching.look_around()
+        assert [flush.id for flush in await world.memory.flushes("ada")] == [late.id]
+        assert [slot.content for slot in await world.memory.profile("ada")] == ["Lyon", "Assam"]
+        assert len(await world.memory.events("ada")) == 2

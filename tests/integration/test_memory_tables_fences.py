@@ -10,11 +10,12 @@ import pytest
 from headrace.apps.memory.data.flushes import FlushState, Reason
 from headrace.apps.memory.data.profiles import ProfileChange
 from headrace.apps.memory.errors import LostFlushError
-from headrace.apps.memory.tables import Committed, Conflict, NotYet, StaleSlot
+from headrace.apps.memory.tables import Committed, Conflict, Ended, NotYet, StaleSlot
 from tests.integration.memory_tables_world import (
     LEASE,
     NO_TIME,
     add,
+    chat,
     fill,
     flushes,
     held,
@@ -116,6 +117,39 @@ async def test_failed_flushes_are_tried_again_some_rounds() -> None:
         assert await tables.retry_failed(NO_TIME, 3, 10) == []
         [row] = [row for row in await rows_of(tables, "flushes") if row["state"] == "failed"]
         assert row["error"] == "no answer"
+
+
+async def test_those_of_one_user_are_taken_up_again_however_often_they_failed() -> None:
+    """And those of others are left."""
+    async with open_one() as tables:
+        [mine], [other] = await flushes(tables), await flushes(tables, user_id="bob")
+        for number in range(1, 6):
+            assert await tables.fail_flush(mine.id, "x") and (number > 1 or await tables.fail_flush(other.id, "x"))
+            [again] = await tables.retry_failed(NO_TIME, None, 10, user_id="ada")
+            assert (again.id, again.round, again.error) == (mine.id, number, "x")
+
+
+async def test_what_was_done_long_ago_goes_and_what_became_of_it_stays() -> None:
+    """Flush and batch; not the event, the profile, the messages, nor that the blob was there."""
+    async with open_one() as tables:
+        [old], [failed] = await flushes(tables), await flushes(tables)
+        waiting = await flushes(tables, user_id="bob")
+        for parts in ([old.id], [one.id for one in waiting]):
+            assert await tables.make_batch(parts) is not None
+        assert await tables.fail_flush(failed.id, "x")
+        work = await held(tables, old)
+        await tables.commit(work, told("x", add("a", "b", "c")), keep_blobs=True)
+        assert await tables.prune(timedelta(hours=1), 10) == 0
+        assert await tables.prune(NO_TIME, 10) == 2
+        assert {row["id"] for row in await rows_of(tables, "flushes")} == {failed.id, waiting[0].id}
+        [batch] = await rows_of(tables, "batches")
+        assert batch["flush_ids"] == [waiting[0].id]
+        assert [event.id for event in await tables.events("ada")] == [old.id]
+        assert isinstance(await tables.begin_flush(old.id, LEASE), Ended)
+        await tables.insert_blobs([chat("ada", id=old.blob_ids[0])])
+        assert (await tables.buffer("ada")).rows == 0
+        [row] = [row for row in await rows_of(tables, "buffer_zone") if row["blob_id"] == old.blob_ids[0]]
+        assert row["status"] == "done"
 
 
 async def test_what_was_begun_goes_on_though_an_earlier_one_is_tried_again() -> None:

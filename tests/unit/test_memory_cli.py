@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from headrace.apps.memory.commands.opening import carry_out
+from headrace.apps.memory.means import TABLES
+from headrace.apps.memory.memory import Memory
+from headrace.apps.memory.stages.sweeping import MOST_ROUNDS
 from headrace.model_settings import ModelSettings
 from headrace.testing.provider import ProviderProcess
 from tests.unit.memory_world import ADA, WEI, Commands, commands, without_rights
@@ -69,6 +75,25 @@ def test_messages_wait_until_they_are_flushed(memory: Commands) -> None:
     assert memory.text("flush", "ada") == "nothing waits in the buffer of ada\n"
     assert "done" in memory.text("flushes", "--state", "done")
     assert memory.text("flushes", "--state", "failed") == "there are no such flushes\n"
+
+
+def test_what_failed_is_shown_with_its_error_and_taken_up_again(memory: Commands) -> None:
+    """Also what has had all its rounds; nothing is done where nothing failed."""
+    memory.text("insert", "ada", "--message", ADA[0]["content"])
+    [flush] = memory.json("flush", "ada")["flushes"]
+
+    async def fail(_: Memory) -> None:
+        for _round in range(MOST_ROUNDS + 1):
+            await TABLES.fail_flush(UUID(flush["id"]), "the model\nis away")
+            await TABLES.retry_failed(timedelta(), MOST_ROUNDS, 1)
+
+    carry_out(fail)
+    [shown] = memory.json("flushes", "--state", "failed")["flushes"]
+    assert (shown["id"], shown["error"], shown["round"]) == (flush["id"], "the model\nis away", MOST_ROUNDS)
+    assert "the model is away" in memory.text("flushes", "--state", "failed")
+    [done] = memory.json("retry", "ada", "--wait")["flushes"]
+    assert (done["id"], done["state"], done["error"], done["round"]) == (flush["id"], "done", None, MOST_ROUNDS + 1)
+    assert memory.text("retry", "ada") == "nothing of ada has failed or waits\n"
 
 
 def test_a_profile_is_changed_by_hand(memory: Commands) -> None:

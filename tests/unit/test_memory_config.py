@@ -289,6 +289,14 @@ def test_a_sweep_is_no_rarer_than_its_schedule() -> None:
     check_memory(MemorySettings(sweep_interval=timedelta(minutes=1)))
 
 
+def test_flushes_are_kept_as_long_as_somebody_may_look_at_them() -> None:
+    """Who waits for one looks at it until it has ended."""
+    for kept in (timedelta(minutes=59), timedelta(days=3651)):
+        with pytest.raises(ConfigError, match=r"memory\.keep_flushes must be from 1h to 3650d, got"):
+            check_memory(MemorySettings(keep_flushes=kept))
+    check_memory(MemorySettings(keep_flushes=timedelta(hours=1)))
+
+
 def test_no_step_takes_more_changes_than_an_agent_may() -> None:
     """It is told as the key of the settings, and of the file."""
     with pytest.raises(ConfigError, match=r"memory\.consume_batch_size must be from 1 to 1,000"):

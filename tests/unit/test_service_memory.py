@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx2
 
@@ -100,6 +101,25 @@ async def test_a_user_is_forgotten(tmp_path: Path) -> None:
         assert code_of(await client.delete(f"{USERS}/ada", headers=JSON)) == "not_found"
 
 
+async def test_a_user_is_noted_and_what_failed_is_taken_up_again(tmp_path: Path) -> None:
+    """Before anything was said; what is not given has its usual value, and nobody is not found."""
+    async with memory_served(tmp_path) as client:
+        assert code_of(await client.get(f"{USERS}/ada")) == "not_found"
+        noted = await client.put(f"{USERS}/ada", json={"level": 5, "language": "zh"})
+        assert (noted.status_code, noted.json()["level"], noted.json()["language"]) == (200, 5, "zh")
+        again = (await client.put(f"{USERS}/ada", json={"level": 2})).json()
+        assert again == (await client.get(f"{USERS}/ada")).json()
+        assert (again["level"], again["language"], again["created_at"]) == (2, None, noted.json()["created_at"])
+        await insert(client, "ada", ADA)
+        [flush] = (await client.post(f"{USERS}/ada/flush", headers=JSON)).json()["flushes"]
+        assert await means.TABLES.fail_flush(UUID(flush["id"]), "no answer")
+        [failed] = (await client.get(FLUSHES, params={"state": "failed"})).json()["flushes"]
+        assert (failed["id"], failed["error"]) == (flush["id"], "no answer")
+        retried = await client.post(f"{USERS}/ada/retry", headers=JSON)
+        [taken] = retried.json()["flushes"]
+        assert (retried.status_code, taken["id"], taken["state"], taken["round"]) == (202, flush["id"], "waiting", 1)
+
+
 async def test_nobody_who_is_not_known_has_anything(tmp_path: Path) -> None:
     """Lists are empty, and a context too."""
     async with memory_served(tmp_path) as client:
@@ -122,6 +142,10 @@ BAD_BODIES: dict[str, tuple[str, str, Any]] = {
     "no zone": ("post", BLOBS, {"messages": ADA, "created_at": "2026-05-01T12:00:00"}),
     "long user": ("post", f"{USERS}/{'u' * 201}/blobs", {"messages": ADA}),
     "user of a control character": ("post", f"{USERS}/a%07b/blobs", {"messages": ADA}),
+    "level": ("put", f"{USERS}/ada", {"level": 11}),
+    "level of a text": ("put", f"{USERS}/ada", {"level": "5"}),
+    "language": ("put", f"{USERS}/ada", {"language": "fr"}),
+    "other note": ("put", f"{USERS}/ada", {"priority": 1}),
     "no changes": ("patch", f"{USERS}/ada/profile", {"changes": []}),
     "operation": ("patch", f"{USERS}/ada/profile", {"changes": [{"op": "drop", "topic": "a", "sub_topic": "b"}]}),
     "no version": (

@@ -28,7 +28,9 @@ from headrace.service.memory_shapes import (
     InsertBlob,
     InsertedBlob,
     ProfileDocument,
+    PutUser,
     SearchQuery,
+    UserDocument,
 )
 from headrace.service.problems import RequestError
 from headrace.service.served import Served
@@ -103,6 +105,32 @@ async def _insert_summary(memory: Memory, user_id: str, body: InsertBlob, blob_i
 async def flush(memory: Lent, user_id: UserId) -> dict[str, Any]:
     """Make memory of what waits in a user's buffer, whether it is full or not."""
     return {"flushes": document_of(await _lent(memory).flush(user_id))}
+
+
+@router.post(
+    "/users/{user_id}/retry", dependencies=[needs(Scope.OPERATE)], status_code=202, response_model=FlushList,
+    operation_id="retry_memory", response_description="what is to be worked on; `/memory/flushes` says how far it is",
+)  # fmt: skip
+async def retry(memory: Lent, user_id: UserId) -> dict[str, Any]:
+    """Take up again what failed for good of a user, however often it did."""
+    return {"flushes": document_of(await _lent(memory).retry(user_id))}
+
+
+@router.get("/users/{user_id}", response_model=UserDocument, operation_id="get_memory_user")
+async def get_user(memory: Lent, user_id: UserId) -> dict[str, Any]:
+    """Return what is noted of a user: how urgent their memory is, and their language."""
+    found: dict[str, Any] = document_of(await _lent(memory).user(user_id))
+    return found
+
+
+@router.put(
+    "/users/{user_id}", dependencies=[needs(Scope.OPERATE)], response_model=UserDocument,
+    operation_id="put_memory_user", response_description="what is noted now",
+)  # fmt: skip
+async def put_user(memory: Lent, user_id: UserId, body: PutUser) -> dict[str, Any]:
+    """Note how urgent a user's memory is, and their language, if need be before they say anything."""
+    await _lent(memory).put_user(user_id, level=body.level, language=body.language)
+    return await get_user(memory, user_id)
 
 
 @router.get("/users/{user_id}/buffer", response_model=BufferDocument, operation_id="get_memory_buffer")

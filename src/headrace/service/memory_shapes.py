@@ -45,6 +45,24 @@ class InsertBlob(BaseModel):
     )
 
 
+class PutUser(BaseModel):
+    """What is noted of a user; what is not given has its usual value."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    level: StrictInt = Field(0, ge=0, le=10, description="each raises the priority by a tenth")
+    language: Literal["en", "zh"] | None = Field(None, description="of what is written; null: that of the messages")
+
+
+class UserDocument(Document):
+    """What is noted of a user."""
+
+    id: str
+    level: int
+    language: str | None
+    created_at: datetime
+
+
 class InsertedBlob(Document):
     """A blob that is stored, and waits in its user's buffer."""
 
@@ -64,6 +82,7 @@ class FlushDocument(Document):
     reason: Reason
     created_at: datetime
     round: int = Field(description="how often it failed for good and was taken up again")
+    error: str | None = Field(description="of its last failure")
 
 
 class FlushList(BaseModel):

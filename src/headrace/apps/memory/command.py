@@ -9,7 +9,7 @@ import click
 
 from headrace.apps.memory.commands.checkpoints import checkpoint, restore
 from headrace.apps.memory.commands.figures import figures
-from headrace.apps.memory.commands.flushing import check, flush, flushes
+from headrace.apps.memory.commands.flushing import check, flush, flushes, retry
 from headrace.apps.memory.commands.inserting import insert, submit
 from headrace.apps.memory.commands.profile import profile
 from headrace.apps.memory.commands.reading import context, events, search
@@ -23,7 +23,7 @@ def memory() -> None:
 
 
 for _command in (
-    set_up, insert, submit, flush, check, profile, events, search, context, flushes, user, forget, figures,
+    set_up, insert, submit, flush, retry, check, profile, events, search, context, flushes, user, forget, figures,
     checkpoint, restore,
 ):  # fmt: skip
     memory.add_command(_command)

@@ -50,6 +50,8 @@ app.lifespan = begun
 
 #: Tokens of a context, and gists that are looked at for it.
 MOST_CONTEXT, MOST_GISTS = 100_000, 200
+#: Flushes of a user that are taken up again at once.
+MOST_RETRIED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,11 @@ class Memory:
         await TABLES.make_flushes(
             parse_user_id(user_id), Reason.EXPLICIT, most_tokens=terms.most_tokens, full=terms.buffer_tokens
         )
+        return list((await start_next(user_id)).unfinished)
+
+    async def retry(self, user_id: str) -> list[Flush]:
+        """Take up again what failed of a user, however often it did, and return what is to be worked on."""
+        await TABLES.retry_failed(timedelta(), None, MOST_RETRIED, user_id=parse_user_id(user_id))
         return list((await start_next(user_id)).unfinished)
 
     async def check(self, user_id: str) -> None:

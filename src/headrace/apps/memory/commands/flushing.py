@@ -1,12 +1,13 @@
-"""`headrace memory flush`, `check` and `flushes`: buffers that become memory, and what became of them."""
+"""`headrace memory flush`, `retry`, `check` and `flushes`: buffers that become memory, and what became of them."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from headrace.apps.flows.commands.telling import json_option, tell, tell_json, tell_table
+from headrace.apps.flows.commands.telling import json_option, shorten, tell, tell_json, tell_table
 from headrace.apps.memory.commands.opening import carry_out, user_argument
 from headrace.apps.memory.data.flushes import Flush, FlushState
 from headrace.apps.memory.documents import document_of
@@ -14,14 +15,18 @@ from headrace.apps.memory.documents import document_of
 if TYPE_CHECKING:
     from headrace.apps.memory.memory import Memory
 
-COLUMNS = ("FLUSH", "USER", "NUMBER", "STATE", "REASON", "BLOBS", "TOKENS", "ROUND", "CREATED")
+COLUMNS = ("FLUSH", "USER", "NUMBER", "STATE", "REASON", "BLOBS", "TOKENS", "ROUND", "CREATED", "ERROR")
+#: Characters of an error in a table.
+MOST_ERROR = 80
+
+wait_option = click.option(
+    "--wait", is_flag=True, show_default=False, help="Do the work here, with whoever works elsewhere, until its end."
+)
 
 
 @click.command()
 @user_argument
-@click.option(
-    "--wait", is_flag=True, show_default=False, help="Do the work here, with whoever works elsewhere, until its end."
-)
+@wait_option
 @json_option
 def flush(user_id: str, wait: bool, as_json: bool) -> int:
     """Make memory of what waits in a user's buffer, whether it is full or not.
@@ -34,14 +39,40 @@ def flush(user_id: str, wait: bool, as_json: bool) -> int:
       headrace memory flush ada
       headrace memory flush ada --wait --json
     """
+    none = f"nothing waits in the buffer of {user_id}"
+    return _begin(lambda memory: memory.flush(user_id), wait=wait, as_json=as_json, none=none)
+
+
+@click.command()
+@user_argument
+@wait_option
+@json_option
+def retry(user_id: str, wait: bool, as_json: bool) -> int:
+    """Take up again what failed for good of a user, however often it did.
+
+    Shows what is to be worked on. `headrace memory run` does it, or this process with --wait; then the exit code is 1
+    where one has failed again.
+
+    \b
+    Examples:
+      headrace memory flushes --state failed
+      headrace memory retry ada
+      headrace memory retry ada --wait --json
+    """
+    none = f"nothing of {user_id} has failed or waits"
+    return _begin(lambda memory: memory.retry(user_id), wait=wait, as_json=as_json, none=none)
+
+
+def _begin(begin: Callable[[Memory], Awaitable[list[Flush]]], *, wait: bool, as_json: bool, none: str) -> int:
+    """Begin flushes, perhaps until their end, and tell of them; return the exit code."""
     from headrace.apps.memory.commands.following import until_ended
 
     async def work(memory: Memory) -> list[Flush]:
-        begun = await memory.flush(user_id)
+        begun = await begin(memory)
         return await until_ended(memory, begun, quiet=as_json) if wait else begun
 
     found = carry_out(work, makes=True, works=wait)
-    _tell_flushes(found, as_json=as_json, none=f"nothing waits in the buffer of {user_id}")
+    _tell_flushes(found, as_json=as_json, none=none)
     return 1 if any(one.state is FlushState.FAILED for one in found) else 0
 
 
@@ -102,5 +133,5 @@ def _row(one: Flush) -> tuple[object, ...]:
     created = f"{one.created_at:%Y-%m-%d %H:%M:%S}"
     return (
         one.id, one.user_id, one.number, one.state.value, one.reason.value, len(one.blob_ids), one.tokens, one.round,
-        created,
+        created, shorten(" ".join((one.error or "").split()), MOST_ERROR),
     )  # fmt: skip

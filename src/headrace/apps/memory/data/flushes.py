@@ -46,6 +46,8 @@ class Flush:
     created_at: datetime
     #: how often it failed for good and was taken up again
     round: int = 0
+    #: of its last failure
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the sweep looks at besides: alerts on figures, and the checkpoint of what goes on."""
+"""What the sweep looks at besides: alerts on figures, the checkpoint of what goes on, and what is old enough to go."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from headrace.apps.memory.figures import memory_figures
 from headrace.apps.memory.means import TABLES, settings
 from headrace.apps.memory.opening import app
 
+#: How often it is looked what is old enough to go, and how many rows go at once.
+PRUNE_EVERY, MOST_PRUNED = timedelta(minutes=1), 5_000
 #: In which interval this process looked last, by what it looked at.
 _LOOKED_AT: dict[str, int] = {}
 
 
 async def look_around() -> None:
-    """Look at what is due: figures each `[memory] metrics_interval`, a checkpoint each `checkpoint_interval`."""
+    """Look at what is due: figures each `[memory] metrics_interval`, a checkpoint each `checkpoint_interval`; prune."""
     if _is_due("figures", settings().metrics_interval):
         await tell_alerts(app, await memory_figures(app, TABLES))
     if _is_due("checkpoint", settings().checkpoint_interval):
         await checkpoint(app, TABLES)
+    if _is_due("prune", PRUNE_EVERY):
+        await TABLES.prune(settings().keep_flushes, MOST_PRUNED)
 
 
 def _is_due(what: str, interval: timedelta) -> bool:

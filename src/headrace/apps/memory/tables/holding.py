@@ -70,10 +70,22 @@ class HoldingVerbs(Verbs):
         """Let flushes wait again whose lease has ended, and return their ids. Their rows stay bound to them."""
         return [row["id"] for row in await self._statements.fetch("release_expired", limit=limit)]
 
-    async def retry_failed(self, after: timedelta, most_rounds: int, limit: int) -> list[Flush]:
-        """Let flushes wait again that failed so long ago, `most_rounds` times each at most, and return them."""
-        rows = await self._statements.fetch("retry_failed", after=after, most_rounds=most_rounds, limit=limit)
+    async def retry_failed(
+        self, after: timedelta, most_rounds: int | None, limit: int, *, user_id: str | None = None
+    ) -> list[Flush]:
+        """Let flushes wait again that failed so long ago, `most_rounds` times each at most, and return them.
+
+        `most_rounds`: None for however often. `user_id`: those of this user alone.
+        """
+        values = {"after": after, "most_rounds": most_rounds, "limit": limit, "user_id": user_id}
+        rows = await self._statements.fetch("retry_failed", **values)
         return [flush_of(row) for row in rows]
+
+    async def prune(self, older_than: timedelta, limit: int) -> int:
+        """Delete flushes that were done so long ago, and batches of then; return how many. Rows of buffers stay."""
+        flushes = await self._statements.fetch("prune_flushes", older_than=older_than, limit=limit)
+        batches = await self._statements.fetch("prune_batches", older_than=older_than, limit=limit)
+        return len(flushes) + len(batches)
 
     async def take_overlooked(self, after: timedelta, limit: int) -> list[Flush]:
         """Return flushes that wait though it is their turn, and were not looked at for so long; each is now."""

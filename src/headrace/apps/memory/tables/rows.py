@@ -24,6 +24,7 @@ def flush_of(row: Any) -> Flush:
         reason=Reason(row["reason"]),
         created_at=row["created_at"],
         round=row["round"],
+        error=row["error"],
     )
 
 

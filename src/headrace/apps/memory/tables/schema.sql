@@ -80,18 +80,18 @@ CREATE TABLE {schema}.flushes (
 CREATE UNIQUE INDEX flushes_processing ON {schema}.flushes (user_id) WHERE state = 'processing';
 -- What of a user is to be done, in order.
 CREATE INDEX flushes_unfinished ON {schema}.flushes (user_id, number) WHERE state IN ('waiting', 'processing');
--- Leases that end, and failures that are old enough.
+-- Leases that end; failures that are old enough to be tried again, and what is old enough to go.
 CREATE INDEX flushes_lease ON {schema}.flushes (lease_until) WHERE state = 'processing';
-CREATE INDEX flushes_failed ON {schema}.flushes (ended_at) WHERE state = 'failed';
+CREATE INDEX flushes_ended ON {schema}.flushes (state, ended_at) WHERE state IN ('done', 'failed');
 -- What may be summarised together with others.
 CREATE INDEX flushes_unbatched ON {schema}.flushes (created_at, id)
   WHERE state = 'waiting' AND batch_id IS NULL AND summary IS NULL AND fence = 0 AND reason <> 'explicit';
 -- What waits for a summary that it shares.
 CREATE INDEX flushes_batched ON {schema}.flushes (batch_id)
   WHERE state = 'waiting' AND batch_id IS NOT NULL AND summary IS NULL AND fence = 0;
--- The list for people.
 -- Flushes that wait, by when it was last looked whether somebody works on them.
 CREATE INDEX flushes_looked_at ON {schema}.flushes (looked_at) WHERE state = 'waiting';
+-- The list for people.
 CREATE INDEX flushes_created ON {schema}.flushes (created_at, id);
 
 -- Flushes of several users that one call of the model summarises.
@@ -104,6 +104,8 @@ CREATE TABLE {schema}.batches (
 );
 -- Calls of late: the size of batches follows how they went.
 CREATE INDEX batches_called ON {schema}.batches (ended_at) WHERE called_ms IS NOT NULL;
+-- What is old enough to go.
+CREATE INDEX batches_created ON {schema}.batches (created_at);
 
 -- Users whose buffer is to be looked at; one row however many changes tell of it.
 CREATE TABLE {schema}.pending_checks (

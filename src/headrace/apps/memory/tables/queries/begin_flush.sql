@@ -10,7 +10,7 @@ WITH begun AS (
     WHERE o.user_id = f.user_id AND o.state IN ('waiting', 'processing') AND o.id <> f.id
       AND (o.state = 'processing' OR (o.number < f.number AND f.state = 'waiting'))
   )
-  RETURNING f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, f.fence
+  RETURNING f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, f.error, f.fence
 ), worked AS (
   -- Not only idle ones: what was idle a moment ago may be seen as it was before.
   UPDATE {schema}.buffer_zone AS z SET status = 'processing', updated_at = now()

@@ -1,5 +1,5 @@
 -- Count flushes that are not done and their rows by state, and the rows that wait in buffers (state buffered).
--- Locks: none. Index: flushes_unfinished, flushes_failed, buffer_zone_waiting.
+-- Locks: none. Index: flushes_unfinished, flushes_ended, buffer_zone_waiting.
 SELECT state, count(*) AS flushes, coalesce(sum(cardinality(blob_ids)), 0) AS rows
 FROM {schema}.flushes WHERE state IN ('waiting', 'processing') GROUP BY state
 UNION ALL

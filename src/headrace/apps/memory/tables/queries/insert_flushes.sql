@@ -16,4 +16,4 @@ WITH placed AS MATERIALIZED (
 )
 INSERT INTO {schema}.flushes (id, user_id, blob_ids, tokens, number, reason)
 SELECT flush_id, %(user_id)s::text, blob_ids, tokens, number, %(reason)s::text FROM made ORDER BY number
-RETURNING id, user_id, blob_ids, tokens, number, state, reason, created_at, round
+RETURNING id, user_id, blob_ids, tokens, number, state, reason, created_at, round, error

@@ -1,6 +1,6 @@
 -- Read the flushes of a batch that have not ended, in its order, with their blobs in theirs.
 -- Locks: none. Index: primary keys.
-SELECT f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round,
+SELECT f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, f.error,
   g.id AS blob_id, g.blob_type, g.blob_data::text AS blob_data, g.token_size, g.created_at AS blob_created_at
 FROM {schema}.batches AS b
 CROSS JOIN LATERAL unnest(b.flush_ids) WITH ORDINALITY AS p (flush_id, place)

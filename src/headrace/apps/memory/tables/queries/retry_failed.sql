@@ -1,8 +1,10 @@
--- Let flushes that failed some time ago wait again, each so many rounds at most; their rows are idle and stay bound.
--- Locks: the flushes, skipping locked ones, then their rows. Index: flushes_failed, primary key, buffer_zone_user.
+-- Let flushes that failed some time ago wait again, each so many rounds at most, or however many; of one user, or of all.
+-- Their rows are idle and stay bound.
+-- Locks: the flushes, skipping locked ones, then their rows. Index: flushes_ended, primary key, buffer_zone_user.
 WITH old AS MATERIALIZED (
   SELECT id, user_id FROM {schema}.flushes
-  WHERE state = 'failed' AND ended_at <= now() - %(after)s::interval AND round < %(most_rounds)s::int
+  WHERE state = 'failed' AND ended_at <= now() - %(after)s::interval AND round < coalesce(%(most_rounds)s::int, round + 1)
+    AND user_id = coalesce(%(user_id)s::text, user_id)
   ORDER BY ended_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ), rows AS (
   UPDATE {schema}.buffer_zone AS z SET status = 'idle', updated_at = now()
@@ -10,4 +12,4 @@ WITH old AS MATERIALIZED (
 )
 UPDATE {schema}.flushes AS f SET state = 'waiting', ended_at = NULL, round = f.round + 1
 FROM old WHERE f.id = old.id
-RETURNING f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round
+RETURNING f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, f.error

@@ -10,4 +10,4 @@ WITH old AS MATERIALIZED (
   ORDER BY f.looked_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 )
 UPDATE {schema}.flushes AS f SET looked_at = now() FROM old WHERE f.id = old.id
-RETURNING f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round
+RETURNING f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, f.error

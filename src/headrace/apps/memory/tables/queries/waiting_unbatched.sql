@@ -1,7 +1,7 @@
 -- List flushes that may be summarised together with others, oldest first, with what their priority is made of. Without a
 -- language of the user's it is told by the first messages: Chinese where one of ten characters is.
 -- Locks: none. Index: flushes_unbatched, primary keys of users and general_blobs.
-SELECT f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, u.level,
+SELECT f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, f.error, u.level,
   coalesce(u.language, (
     SELECT CASE WHEN regexp_count(begin.said, '[\u4e00-\u9fff]') * 10 > length(begin.said) THEN 'zh' ELSE 'en' END
     FROM (SELECT left(b.blob_data::text, 1000) AS said FROM {schema}.general_blobs AS b WHERE b.id = f.blob_ids[1])
