@@ -187,8 +187,10 @@ def test_what_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert luggage.modules == (__name__,)
     assert (luggage.environ["SHOP_KEY"], luggage.environ["HEADRACE_URL"]) == ("secret", STORE["HEADRACE_URL"])
     assert "PATH" not in luggage.environ
-    assert wiring.pack(app, settings(WHOLE, tmp_path, **STORE)).environ.get("HEADRACE_DIRECTORY") is None
     assert luggage.environ["HEADRACE_DIRECTORY"] == str(Path(".headrace").resolve())
+    assert "HEADRACE_BLOB_STORAGE_PATH" not in luggage.environ
+    named = wiring.pack(app, settings('blob_storage.path = "large"', tmp_path, **STORE)).environ
+    assert named["HEADRACE_BLOB_STORAGE_PATH"] == str(Path("large").resolve())
     assert "secret" not in repr(luggage)
     assert Luggage.parse(luggage.text) == luggage
     assert (luggage.folder, wiring.pack(app, Settings()).folder) == ("", str(Path.cwd()))

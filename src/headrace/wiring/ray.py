@@ -88,9 +88,10 @@ def pack(app: App, settings: Settings) -> Luggage:
     modules |= _modules_with([*app.declared_workflows, *app.agents.values()])
     named = {*settings.ray.env_vars, *(name for name in os.environ if name.startswith(_OURS))}
     environ = {name: os.environ[name] for name in sorted(named) if name in os.environ}
-    if not settings.queue.url:
-        # The embedded store: who works in a copy of the folder would start another one there.
-        environ["HEADRACE_DIRECTORY"] = str(settings.directory.resolve())
+    # Who works in a copy of the folder would start another embedded store there, and look for large values there.
+    environ["HEADRACE_DIRECTORY"] = str(settings.directory.resolve())
+    if (blobs := settings.blob_storage.path) is not None:
+        environ["HEADRACE_BLOB_STORAGE_PATH"] = str(blobs.resolve())
     # What Ray has copied to a node is worked in there.
     folder = "" if settings.ray.working_dir else str(Path.cwd())
     return Luggage(_place_of(app), tuple(sorted(modules)), environ, folder)
