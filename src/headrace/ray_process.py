@@ -41,7 +41,7 @@ def work(luggage: str, word: str, node: str) -> bytes:
     fence = Fence.parse(word)
     try:
         calls = _PROCESS.open(luggage, node)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         LOG.exception("the app cannot be opened")
         return _not_begun(f"the app cannot be opened there: {_words(error)}")
     return _PROCESS.work(calls, fence)
@@ -71,7 +71,7 @@ class RayProcess:
             self._opening = asyncio.run_coroutine_threadsafe(_open(calls), self._loop)
         try:
             return self._opening.result()
-        except Exception:
+        except (Exception, SystemExit):
             self._opening, self._failed_at = None, time.monotonic()
             raise
 
@@ -158,7 +158,7 @@ def _not_begun(why: str) -> bytes:
     return json.dumps({"not_begun": why}).encode()
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     return str(error) if isinstance(error, HeadraceError) else f"{type(error).__name__}: {error}"
 
 

@@ -11,11 +11,14 @@ from headrace.model.errors import ConfigError
 
 RAY = "ray"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_ADDRESS = re.compile(r"auto|\[?[A-Za-z0-9:._-]{1,253}\]?:[0-9]{1,5}")
+_HOST = r"[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63}){0,30}|\[[0-9A-Fa-f:]{2,45}(?:\.[0-9]{1,3}){0,3}\]"
+_ADDRESS = re.compile(rf"auto|(?:{_HOST}):([0-9]{{1,5}})")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?) ?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?")
 _UNITS = {"": 1, "B": 1, **{f"{letter}B": 1000**n for n, letter in enumerate("KMGT", 1)}}
 _UNITS |= {f"{letter}iB": 1024**n for n, letter in enumerate("KMGT", 1)}
+#: Ray counts in ten-thousandths.
+_LEAST = 0.0001
 #: Ray's own names of resources, which have keys of their own here.
 _OWN = frozenset({"CPU", "GPU", "memory", "object_store_memory"})
 
@@ -94,8 +97,9 @@ def check_ray(ray: RaySettings) -> None:
             'ray.address cannot be ray://…, as a worker must be a node of the cluster: run it on one, with "auto", '
             "or with HOST:PORT of the head node"
         )
-    if not _ADDRESS.fullmatch(ray.address):
-        raise ConfigError(f'ray.address must be "auto" or HOST:PORT, got {ray.address!r}')
+    found = _ADDRESS.fullmatch(ray.address)
+    if found is None or not 1 <= int(found[1] or 1) <= 65535:
+        raise ConfigError(f'ray.address must be "auto" or HOST:PORT, with a port from 1 to 65535, got {ray.address!r}')
     if not _NAME.fullmatch(ray.namespace):
         rule = "must be 1 to 64 of A-Z a-z 0-9 _ . - and begin with a letter or digit"
         raise ConfigError(f"ray.namespace {rule}, got {ray.namespace!r}")
@@ -111,10 +115,10 @@ def check_ray(ray: RaySettings) -> None:
 
 
 def _check_amounts(table: RayResources) -> None:
-    if not 0 < table.num_cpus < math.inf:
-        raise ConfigError(f"num_cpus must be more than 0, got {table.num_cpus}")
-    if table.num_gpus < 0 or (table.num_gpus > 1 and table.num_gpus != int(table.num_gpus)):
-        raise ConfigError(f"num_gpus must be a share from 0 to 1 or a whole number, got {table.num_gpus}")
+    if not _LEAST <= table.num_cpus < math.inf:
+        raise ConfigError(f"num_cpus must be at least {_LEAST}, got {table.num_cpus}")
+    if table.num_gpus != 0 and not _is_share(table.num_gpus):
+        raise ConfigError(f"num_gpus must be 0, a share from {_LEAST} to 1, or a whole number, got {table.num_gpus}")
     table.amounts()
 
 
@@ -123,6 +127,10 @@ def _number(text: str, amount: str) -> float:
         number = float(amount)
     except ValueError:
         number = 0.0
-    if not 0 < number < math.inf or (number > 1 and number != int(number)):
-        raise ConfigError(f'custom must be like "tpu=1", a share of one or a whole number, got {text!r}')
+    if not _is_share(number):
+        raise ConfigError(f'custom must be like "tpu=1", a share from {_LEAST} to 1 or a whole number, got {text!r}')
     return number
+
+
+def _is_share(number: float) -> bool:
+    return _LEAST <= number < math.inf and (number <= 1 or number == int(number))

@@ -10,10 +10,7 @@ import re
 import signal
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import Future
-from contextlib import asynccontextmanager
-from typing import Any, cast
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
@@ -26,108 +23,13 @@ from headrace.executors.ray.asking import MOST_BUNDLES, STALE_SECONDS, is_stale,
 from headrace.executors.ray.book import Book, Out
 from headrace.executors.ray.cluster import reach
 from headrace.executors.ray.errors import Fate, fate_of
-from headrace.executors.ray.executor import RayExecutor
-from headrace.executors.ray.fitting import Amounts, Node, room
-from headrace.executors.ray.site import RaySite
+from headrace.executors.ray.fitting import Node, room
 from headrace.model.errors import ExecutorCrashedError, ExecutorLostError
-from headrace.model.farm import BEGUN, ENDED, PAID, Begun, Fence
-from headrace.model.job import ClaimedJob, Completion, JobState
-from headrace.ports.executor import Call
+from headrace.model.farm import BEGUN, ENDED, PAID, Fence
 from headrace.ports.wire import encode_completion
-from tests.unit.test_celery_watch import Steps, ended
+from tests.unit.ray_parts import NODE, Site, done, site_of
+from tests.unit.test_celery_watch import ended
 from tests.waiting import wait_until
-
-NODE = Node("n" * 56, {"CPU": 4.0}, {"CPU": 4.0})
-
-
-class Cluster:
-    """A cluster that is made up."""
-
-    here = NODE.id
-
-    def __init__(self, _site: Any = None) -> None:
-        self.nodes, self.sent, self.cancelled = [NODE], list[tuple[Amounts, str, Future[bytes]]](), list[bool]()
-        self.wanted: list[list[Mapping[str, float]]] = []
-        self.refuses = False
-        self.connections = 0
-
-    def connect(self) -> None:
-        """Connect."""
-        self.connections += 1
-
-    def disconnect(self) -> None:
-        """Leave."""
-
-    def look(self) -> list[Node]:
-        """Return its nodes."""
-        return self.nodes
-
-    def send(self, need: Amounts, word: str) -> tuple[Any, Future[bytes]]:
-        """Take a call."""
-        if self.refuses:
-            raise ConnectionError("away")
-        future: Future[bytes] = Future()
-        self.sent.append((need, word, future))
-        return object(), future
-
-    def cancel(self, _ref: Any, *, force: bool) -> None:
-        """Note it."""
-        self.cancelled.append(force)
-
-    def want(self, bundles: list[Mapping[str, float]]) -> None:
-        """Note it."""
-        self.wanted.append(bundles)
-
-
-class Site:
-    """An executor on it."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.cluster, self.steps = Cluster(), Steps()
-        monkeypatch.setattr(executing, "Cluster", lambda _site: self.cluster)
-        for module in (seeing, watch):
-            monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
-        monkeypatch.setattr(seeing, "CONNECT_SECONDS", 0.01)
-        site = RaySite("auto", "headrace", {}, "entry", "secret luggage")
-        self.executor = RayExecutor(site, cast("Any", self.steps), lambda queue: queue == "llm", lambda _: {"CPU": 1.0})
-        self.fence = Fence(uuid4(), 1, uuid4())
-
-    async def ready(self) -> None:
-        """Wait until it has looked."""
-        await wait_until(lambda: self.executor.room("llm", {}))
-
-    def run(self, timeout: float = 60.0) -> asyncio.Task[Any]:
-        """Run a call."""
-        job = cast("ClaimedJob", _Job(self.fence))
-        call = Call(job, self.fence.session, timeout, "m:f", lambda: None, lambda: None)
-        return asyncio.create_task(self.executor.run(call))
-
-    async def sent(self) -> Future[bytes]:
-        """Return what the cluster owes for the first call."""
-        await wait_until(lambda: self.cluster.sent)
-        return self.cluster.sent[0][2]
-
-    def begin(self, steps: int = 0) -> None:
-        """Sign for the call, as a process does."""
-        self.steps.kept[self.fence.job, BEGUN] = Begun("n", 1, 0.0, "sign", 1, steps).text
-
-
-class _Job:
-    """What an executor asks of a job."""
-
-    def __init__(self, fence: Fence) -> None:
-        self.id, self.attempt, self.queue = fence.job, fence.attempt, "llm"
-
-
-@asynccontextmanager
-async def site_of(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
-    """Open an executor and close it."""
-    site = Site(monkeypatch)
-    try:
-        await site.ready()
-        yield site
-    finally:
-        await site.executor.close()
 
 
 @pytest.fixture
@@ -135,11 +37,6 @@ async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     """Have one."""
     async with site_of(monkeypatch) as site:
         yield site
-
-
-def done(fence: Fence) -> Completion:
-    """Return an end of a call."""
-    return Completion(fence.job, fence.attempt, JobState.SUCCEEDED, result="7")
 
 
 class TaskError(exceptions.RayTaskError):
@@ -159,7 +56,7 @@ class TaskError(exceptions.RayTaskError):
         (exceptions.OwnerDiedError("00", None, ""), Fate.LOST, "driver that sent it is gone"),
         (exceptions.ObjectLostError("00", None, ""), Fate.LOST, "lost with a Ray node"),
         (exceptions.ObjectFetchTimedOutError("00", None, ""), Fate.LOST, "cannot be fetched|lost with a Ray node"),
-        (exceptions.TaskCancelledError(), Fate.CANCELLED, "was cancelled in Ray"),
+        (exceptions.TaskCancelledError(), Fate.LOST, "was cancelled in Ray"),
         (exceptions.RuntimeEnvSetupError("no pip"), Fate.UNFIT, "cannot set its environment up: .*no pip"),
         (exceptions.TaskUnschedulableError("no"), Fate.LOST, "cannot place it"),
         (TaskError(ModuleNotFoundError("shop")), Fate.UNFIT, "cannot run calls of this app: .*shop"),

@@ -26,6 +26,7 @@ from headrace.settings import Settings, load_settings
 from headrace.wiring import ray as wiring
 from headrace.wiring.farm import farms_out, make_farm
 from headrace.wiring.farms import Farms
+from headrace.wiring.ray_figures import expose_ray, ray_figures
 
 STORE = {"HEADRACE_URL": "postgresql://user:secret@host/db"}
 WHOLE = """
@@ -94,17 +95,29 @@ def test_a_queue_says_where_it_runs(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('[ray]\naddress = "ray://host:10001"', "ray.address cannot be ray://…, as a worker must be a node"),
-        ('[ray]\naddress = "host"', "ray.address must be \"auto\" or HOST:PORT, got 'host'"),
+        ('[ray]\naddress = "host"', "ray.address must be \"auto\" or HOST:PORT, with a port .*, got 'host'"),
+        ('[ray]\naddress = "host:0"', "ray.address must be .* from 1 to 65535, got 'host:0'"),
+        ('[ray]\naddress = "host:65536"', "ray.address must be .* from 1 to 65535, got 'host:65536'"),
+        ('[ray]\naddress = "::1:6379"', "ray.address must be"),
+        ('[ray]\naddress = "a..b:6379"', "ray.address must be"),
         ('[ray]\nnamespace = "a b"', "ray.namespace must be 1 to 64"),
         ('[ray]\nenv_vars = ["KEY=secret"]', "ray.env_vars must be names of environment variables"),
         ("[ray]\nadress = 1", r"unknown key \[ray\] adress; did you mean 'address'"),
         ("[ray]\nresources = 1", r"ray.resources must hold a table for each name"),
-        ("[ray.resources.llm]\nnum_cpus = 0", "ray.resources.llm: num_cpus must be more than 0, got 0.0"),
-        ("[ray.resources.llm]\nnum_gpus = 1.5", "ray.resources.llm: num_gpus must be a share from 0 to 1 or a whole"),
+        ("[ray.resources.llm]\nnum_cpus = 0", "ray.resources.llm: num_cpus must be at least 0.0001, got 0.0"),
+        ("[ray.resources.llm]\nnum_cpus = 0.00001", "num_cpus must be at least 0.0001, got 1e-05"),
+        ("[ray.resources.llm]\nnum_gpus = inf", "num_gpus must be .* got inf"),
+        ("[ray.resources.llm]\nnum_gpus = nan", "num_gpus must be .* got nan"),
+        ("[ray.resources.llm]\nnum_gpus = 0.00001", "num_gpus must be .* got 1e-05"),
+        (
+            "[ray.resources.llm]\nnum_gpus = 1.5",
+            "ray.resources.llm: num_gpus must be 0, a share from 0.0001 to 1, or a",
+        ),
         ("[ray.resources.llm]\nnum_gpus = -1", "num_gpus must be"),
         ('[ray.resources.llm]\nmemory = "2 loads"', "ray.resources.llm: memory must be a size such as"),
         ('[ray.resources.llm]\ncustom = ["GPU=1"]', "no name that has a key of its own, got 'GPU=1'"),
-        ('[ray.resources.llm]\ncustom = ["ssd=1.5"]', "a share of one or a whole number, got 'ssd=1.5'"),
+        ('[ray.resources.llm]\ncustom = ["ssd=1.5"]', "a share from 0.0001 to 1 or a whole number, got 'ssd=1.5'"),
+        ('[ray.resources.llm]\ncustom = ["ssd=0.00001"]', "or a whole number, got 'ssd=0.00001'"),
         ('[ray.resources.llm]\ncustom = ["ssd"]', "got 'ssd'"),
         ("[ray.resources.llm]\ncpus = 1", r"unknown key \[ray.resources.llm\] cpus"),
         ('[ray.resources."a b"]\nnum_cpus = 1', r"the name of \[ray.resources.a b\]"),
@@ -177,7 +190,22 @@ def test_two_farms_are_one_to_a_worker(tmp_path: Path, monkeypatch: pytest.Monke
     assert (farm.room("a", {"a": 1, "b": 2}), asked) == (3, [("a", 2), ("b", 3), ("a", {"a": 1})])
 
 
-def test_what_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ray_refuses_stops_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By its own rules, before anything is claimed; a table of no queue is told."""
+    with pytest.raises(ConfigError, match=r"ray\.resources\.default: Ray refuses 1 CPU, 3 TPU: .*chip"):
+        wiring._check_needs(settings('[ray.resources.default]\ncustom = ["TPU=3"]', tmp_path), app.registry)
+    with caplog.at_level("WARNING", "headrace.ray"):
+        wiring._check_needs(settings("[ray.resources.defualt]\nnum_cpus = 2", tmp_path), app.registry)
+    assert "[ray.resources.defualt] counts for nothing" in caplog.text
+
+
+async def test_figures_of_a_cluster_need_no_code_of_the_worker(tmp_path: Path) -> None:
+    """Who reads them may be on a machine without it; what is wrong costs the other figures nothing."""
+    text = '[worker]\nexecutor = "ray"\n[ray]\naddress = "127.0.0.1:1"\nworking_dir = "/no/such/folder"'
+    assert await ray_figures(settings(text, tmp_path, **STORE)) == expose_ray(None)
+
+
+def test_what_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Settings of Headrace, what is named, and where the app is; nothing of it is in what Ray logs, or in a repr."""
     monkeypatch.setenv("SHOP_KEY", "secret")
     monkeypatch.setenv("HEADRACE_URL", STORE["HEADRACE_URL"])
@@ -194,6 +222,9 @@ def test_what_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "secret" not in repr(luggage)
     assert Luggage.parse(luggage.text) == luggage
     assert (luggage.folder, wiring.pack(app, Settings()).folder) == ("", str(Path.cwd()))
+    with caplog.at_level("WARNING", "headrace.ray"):
+        wiring.pack(app, settings('[ray]\nenv_vars = ["SHOP_NONE"]', tmp_path, **STORE))
+    assert "names SHOP_NONE, which this worker does not have" in caplog.text
     own = {"excludes": ["/.headrace/"]}
     assert wiring._runtime_env(read) == {"working_dir": ".", **own, "py_modules": ["."], "pip": ["rich==14"]}
     assert wiring._runtime_env(Settings()) == {}
@@ -210,6 +241,9 @@ def test_what_a_machine_keeps_for_itself_is_not_copied(tmp_path: Path) -> None:
     assert ZipFile(tmp_path / "code.zip").namelist() == ["jobs.py"]
     elsewhere = f'directory = "{tmp_path}/own"\n[ray]\nworking_dir = "{tmp_path}/code"'
     assert "excludes" not in wiring._runtime_env(settings(elsewhere, tmp_path))
+    itself = settings(f'directory = "{tmp_path}/code"\n[ray]\nworking_dir = "{tmp_path}/code"', tmp_path, **STORE)
+    with pytest.raises(ConfigError, match=r"ray\.working_dir must be another folder than `directory`"):
+        wiring.check_site(itself)
 
 
 def test_modules_of_workflows_and_agents_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

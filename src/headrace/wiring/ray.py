@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from headrace.app import App
     from headrace.executors.ray.fitting import Node
 
+LOG = logging.getLogger("headrace.ray")
+
 #: Whose `work` Ray's processes call.
 _ENTRY = "headrace.ray_process"
 _OURS = "HEADRACE_"
@@ -40,6 +43,7 @@ def make_ray_farm(app: App, settings: Settings, jobs: JobStore) -> Farm:
     from headrace.executors.ray.executor import RayExecutor
     from headrace.executors.ray.site import RaySite
 
+    _check_needs(settings, app.registry)
     ray, luggage = settings.ray, pack(app, settings)
     site = RaySite(address, ray.namespace, _runtime_env(settings), _ENTRY, luggage.text)
     return RayExecutor(site, jobs, lambda queue: settings.executor_of(queue) == RAY, ray.amounts)
@@ -57,6 +61,11 @@ def check_site(settings: Settings) -> None:
         for path in paths:
             if path and "://" not in path and not Path(path).is_dir():
                 raise ConfigError(f"{name} must be a folder, or the URI of a package, and there is none at {path!r}")
+    if settings.ray.working_dir and Path(settings.ray.working_dir).resolve() == settings.directory.resolve():
+        raise ConfigError(
+            f"ray.working_dir must be another folder than `directory`, {str(settings.directory)!r}, in which this "
+            "machine keeps tokens and an embedded database: Ray would copy them to each node"
+        )
 
 
 def _check_extra() -> None:
@@ -82,10 +91,27 @@ def _check_tasks(settings: Settings, registry: Registry) -> None:
             )
 
 
+def _check_needs(settings: Settings, registry: Registry) -> None:
+    from headrace.executors.ray.cluster import check_need
+
+    queues = {task.spec.queue for task in registry}
+    for queue in sorted(queues):
+        try:
+            check_need(settings.ray.amounts(queue))
+        except ValueError as error:
+            raise ConfigError(
+                f"ray.resources.{queue}: Ray refuses {needs_in_words(settings, queue)}: {error}"
+            ) from None
+    for queue in sorted(settings.ray.resources.keys() - queues):
+        LOG.warning("[ray.resources.%s] counts for nothing: no task of this app has a queue of that name", queue)
+
+
 def pack(app: App, settings: Settings) -> Luggage:
     """Return what each call brings along: a node may know nothing of this worker."""
     modules = {task.target.rpartition(":")[0] for task in app.registry if settings.executor_of(task.spec.queue) == RAY}
     modules |= _modules_with([*app.declared_workflows, *app.agents.values()])
+    for name in sorted(set(settings.ray.env_vars) - os.environ.keys()):
+        LOG.warning("ray.env_vars names %s, which this worker does not have: it goes to no node", name)
     named = {*settings.ray.env_vars, *(name for name in os.environ if name.startswith(_OURS))}
     environ = {name: os.environ[name] for name in sorted(named) if name in os.environ}
     # Who works in a copy of the folder would start another embedded store there, and look for large values there.
@@ -139,7 +165,7 @@ def _runtime_env(settings: Settings) -> Mapping[str, Any]:
 def _own_files(settings: Settings) -> list[str]:
     """Return what is not copied though it is in the folder: what this machine keeps for itself, such as a token."""
     folder, own = Path(settings.ray.working_dir), settings.directory.resolve()
-    if not settings.ray.working_dir or not own.is_relative_to(folder.resolve()) or own == folder.resolve():
+    if not settings.ray.working_dir or not own.is_relative_to(folder.resolve()):
         return []
     return [f"/{own.relative_to(folder.resolve())}/"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 #: Whose `host` the actor calls.
 _ENTRY = "headrace.ray_agents"
 _LOOK = timedelta(seconds=2)
+#: A cluster that is away does not keep a worker from its end for longer than this, beyond the grace time.
+_LEAVE_SECONDS = 15.0
 
 
 def keeps_agents(settings: Settings) -> bool:
@@ -55,4 +59,6 @@ class AgentsLoop(Loop):
     async def stop(self) -> None:
         """End it in order if this worker has made it."""
         await super().stop()
-        await self._threads.run(lambda: self._keeper.stop(self._grace))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._grace + _LEAVE_SECONDS):
+                await self._threads.run(lambda: self._keeper.stop(self._grace))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from headrace.model.errors import BrokerUnavailableError
+from headrace.model.errors import BrokerUnavailableError, ConfigError
 from headrace.ray_settings import RAY
 from headrace.settings import Settings
-from headrace.wiring.ray import ray_nodes
+from headrace.wiring.ray import nodes_alive
 
 if TYPE_CHECKING:
     from headrace.executors.ray.fitting import Node
+
+LOG = logging.getLogger("headrace.ray")
 
 UP, NODES, RESOURCE = "headrace_ray_up", "headrace_ray_nodes", "headrace_ray_resource"
 #: Names of Ray that say how much there is; others name single nodes.
@@ -19,12 +22,13 @@ RESOURCES = ("CPU", "GPU", "memory", "object_store_memory")
 
 
 async def ray_figures(settings: Settings) -> str:
-    """Return the figures; nothing where no queue runs on Ray. Raises ConfigError."""
+    """Return the figures; nothing where no queue runs on Ray. Who reads them needs none of the code that runs there."""
     if RAY not in settings.executors.values():
         return ""
     try:
-        return expose_ray(await ray_nodes(settings))
-    except BrokerUnavailableError:
+        return expose_ray(await nodes_alive(settings))
+    except (BrokerUnavailableError, ConfigError) as error:
+        LOG.info("no figures of the Ray cluster: %s", error)
         return expose_ray(None)
 
 

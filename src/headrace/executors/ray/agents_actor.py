@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError, RayError
 
 LOG = logging.getLogger("headrace.ray")
 
@@ -74,7 +74,7 @@ class AgentsKeeper:
             if ray.get(actor.owner.remote(), timeout=ANSWER_SECONDS) == self._driver:
                 ray.get(actor.stop.remote(), timeout=grace + ANSWER_SECONDS)
                 ray.kill(actor)
-        except (GetTimeoutError, RayActorError) as error:
+        except RayError as error:
             LOG.info("the actor of the agents does not end in order: %s", type(error).__name__)
 
     def _find(self, driver: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -42,47 +43,65 @@ class Cluster:
     def __init__(self, site: RaySite) -> None:
         self._site = site
         self._function: Any = ray.remote(max_retries=0, retry_exceptions=False)(call)
-        #: Whether this connected, and so is to disconnect: a program may have done so for itself.
-        self._owns = False
+        #: Whether the program has connected for itself: then it disconnects, too.
+        self._theirs = ray.is_initialized()
+        self._connected = False
+        #: Held by what Ray would begin a cluster of its own for, or join the next best one, were there no connection.
+        self._lock = threading.Lock()
         #: The node that this process is on.
         self.here = ""
 
     def connect(self) -> None:
         """Connect, which takes a second or more. Raises what Ray does."""
-        if not ray.is_initialized():
+        if not self._theirs:
+            if ray.is_initialized():
+                # To what a call of Ray's has found or begun by itself.
+                ray.shutdown()
             reach(self._site.address)
             log_as_others_do()
             ray.init(
                 address=self._site.address, namespace=self._site.namespace, log_to_driver=False,
                 configure_logging=False, runtime_env=dict(self._site.runtime_env) or None,
             )  # fmt: skip
-            self._owns = True
+        elif self.here:
+            raise ConnectionError("the program has connected to Ray by itself, and that is over: start it anew")
         # Given nothing it is refused, but only once the head node has the function: `send` need not wait for that.
         with suppress(TypeError):
             self._function.remote()
         self.here = ray.get_runtime_context().get_node_id()
+        self._connected = True
 
     def disconnect(self) -> None:
         """Leave the cluster: what runs there for this process ends."""
-        if self._owns and ray.is_initialized():
+        with self._lock:
+            self._connected = False
+        if not self._theirs and ray.is_initialized():
             ray.shutdown()
-        self._owns = False
 
     def look(self) -> list[Node]:
         """Return the nodes that are alive."""
         return nodes_of(ray._private.state.state)
 
     def send(self, need: Amounts, word: str) -> tuple[ObjectRef[bytes], Future[bytes]]:
-        """Let a node with so much room run a call; does not wait for anything."""
-        options: dict[str, Any] = {_ARGUMENTS[name]: amount for name, amount in need.items() if name in _ARGUMENTS}
-        options["resources"] = {name: amount for name, amount in need.items() if name not in _ARGUMENTS}
-        site = self._site
-        ref = self._function.options(name="headrace", **options).remote(site.entry, site.luggage, word)
+        """Let a node with so much room run a call; does not wait for anything.
+
+        Raises ValueError for a need that Ray refuses, ConnectionError without a connection.
+        """
+        site, prepared = self._site, self._function.options(name="headrace", **_options(need))
+        with self._lock:
+            self._need_connection()
+            ref = prepared.remote(site.entry, site.luggage, word)
         return ref, ref.future()
 
     def cancel(self, ref: ObjectRef[bytes], *, force: bool) -> None:
-        """Interrupt a call, or end its process; one that was not begun never is."""
-        ray.cancel(ref, force=force)
+        """Interrupt a call, or end its process; one that was not begun never is. Raises ConnectionError without one."""
+        with self._lock:
+            self._need_connection()
+            ray.cancel(ref, force=force)
+
+    def _need_connection(self) -> None:
+        if not self._connected:
+            raise ConnectionError("not connected to the Ray cluster")
 
     def want(self, bundles: Sequence[Amounts]) -> None:
         """Ask the autoscaler for a cluster on which these, and what other workers want, fit at once."""
@@ -92,6 +111,16 @@ class Cluster:
         for key in [key for key, part in parts.items() if is_stale(part, now)]:
             notes._internal_kv_del(key, namespace=_NOTES)
         request_resources(bundles=total_of(parts.values(), now))
+
+
+def check_need(need: Amounts) -> None:
+    """Raise ValueError for what Ray takes for no need of a task."""
+    ray.remote(call).options(**_options(need))
+
+
+def _options(need: Amounts) -> dict[str, Any]:
+    options: dict[str, Any] = {_ARGUMENTS[name]: amount for name, amount in need.items() if name in _ARGUMENTS}
+    return options | {"resources": {name: amount for name, amount in need.items() if name not in _ARGUMENTS}}
 
 
 def _keys() -> list[bytes]:

@@ -12,17 +12,15 @@ class Fate(Enum):
 
     #: The process that ran it died, and its node lives.
     CRASHED = auto()
-    #: Its node, its driver, or what it returned is gone; or Ray could not run it.
+    #: Its node, its driver, or what it returned is gone; or Ray could not run it, or has cancelled it.
     LOST = auto()
-    #: It was cancelled.
-    CANCELLED = auto()
     #: No process can be made for it, or none can read the call: code or environment of the nodes do not fit.
     UNFIT = auto()
 
 
 #: The first that fits counts: an error of a task is also of the class of its cause.
 _FATES: tuple[tuple[type[BaseException], Fate, str], ...] = (
-    (exceptions.TaskCancelledError, Fate.CANCELLED, "was cancelled in Ray"),
+    (exceptions.TaskCancelledError, Fate.LOST, "was cancelled in Ray"),
     (exceptions.OutOfMemoryError, Fate.CRASHED, "its process was ended by Ray, as its node ran out of memory"),
     (exceptions.WorkerCrashedError, Fate.CRASHED, "its Ray worker process died; it may have run out of memory"),
     (exceptions.NodeDiedError, Fate.LOST, "its Ray node is gone"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from headrace.daemon_threads import DaemonThreads
 from headrace.executors.ray.book import Book, Out
@@ -28,11 +27,13 @@ from headrace.ports.executor import Call
 from headrace.ports.job_store import JobStore
 from headrace.ports.wire import decode_completion
 
-LOG = logging.getLogger("headrace.ray")
+T = TypeVar("T")
 
 #: A call that was stopped there, since its attempt does not own its job or is to be cancelled, is so long no matter
 #: of this worker's: it hears of that by itself.
 STOPPED_SECONDS = 15.0
+#: A store that is away is asked again after so long what is kept of a call, until the lease of its job ends.
+STORE_SECONDS = 0.5
 #: What connects for longer than this does not keep a worker from its beginning.
 BEGIN_SECONDS = 15.0
 #: A cluster that is away must not keep a worker from its end.
@@ -99,7 +100,7 @@ class RayExecutor:
             ending = await out.ended
             if isinstance(ending, BaseException):
                 return await self._explained(parts, out, ending)
-            return await self._answer(parts, ending)
+            return await self._answer(parts, out, ending)
         except asyncio.CancelledError:
             parts.watch.stop(out)
             raise
@@ -109,7 +110,10 @@ class RayExecutor:
         try:
             out.ref, future = parts.cluster.send(parts.sight.need(out.queue), out.fence.word)
         except Exception as error:
-            parts.sight.lose(first_line(error))
+            if isinstance(error, ValueError | TypeError):
+                parts.sight.rest()  # of what it takes; others are not to lose theirs for it
+            else:
+                parts.sight.lose(first_line(error))
             out.settle(ExecutorLostError(f"Ray does not take the job: {first_line(error)}"))
             return
         self._book.add(out)
@@ -124,7 +128,7 @@ class RayExecutor:
 
         future.add_done_callback(tell)
 
-    async def _answer(self, parts: _Parts, answer: bytes) -> Any:
+    async def _answer(self, parts: _Parts, out: Out, answer: bytes) -> Any:
         """Return the completion that a process has answered with. Raises ExecutorLostError."""
         message = json.loads(answer)
         if "completion" in message:
@@ -133,7 +137,7 @@ class RayExecutor:
             parts.sight.rest()
             raise ExecutorLostError(f"no Ray process began the job: {why}")
         await asyncio.sleep(STOPPED_SECONDS)
-        raise ExecutorLostError("the attempt does not own its job any more", begun=True)
+        raise await _kept(lambda: self._signer.lost(out.fence, "the attempt does not own its job any more"))
 
     async def _explained(self, parts: _Parts, out: Out, error: BaseException) -> Completion:
         """Return how a call ended that gave no answer, where that was kept. Raises what is to be said of it if not."""
@@ -141,16 +145,17 @@ class RayExecutor:
             raise error
         fate, why = fate_of(error)
         if fate is Fate.CRASHED:
-            # A store that is away has the time of its own lease to come back.
-            with contextlib.suppress(StoreUnavailableError):
-                if (completion := await self._signer.end(out.fence)) is not None:
-                    return completion
-            raise await self._signer.crashed(out.fence, why)
+            if (completion := await _kept(lambda: self._signer.end(out.fence))) is not None:
+                return completion
+            died = await _kept(lambda: self._signer.crashed(out.fence, why))
+            if isinstance(died, ExecutorLostError):
+                parts.sight.rest()  # it died of the app that it opened
+            raise died
         if fate is Fate.UNFIT:
             parts.sight.rest()
         elif parts.sight.here and parts.sight.here in str(error):
             parts.sight.lose("the node of this worker is gone")
-        raise await self._signer.lost(out.fence, why)
+        raise await _kept(lambda: self._signer.lost(out.fence, why))
 
     def _open(self) -> _Parts:
         if self._parts is None:
@@ -176,3 +181,12 @@ class RayExecutor:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self._threads.run(parts.cluster.disconnect)
         self._threads.end()
+
+
+async def _kept(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask the store until it answers."""
+    while True:
+        try:
+            return await ask()
+        except StoreUnavailableError:
+            await asyncio.sleep(STORE_SECONDS)

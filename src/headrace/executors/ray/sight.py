@@ -32,7 +32,9 @@ class Sight:
 
     def __init__(self, cluster: Cluster, book: Book, amounts: Callable[[str], Amounts], threads: DaemonThreads) -> None:
         self._cluster, self._book, self._amounts, self._threads = cluster, book, amounts, threads
+        #: As they were seen last, which counts as long as looks find them.
         self._nodes: list[Node] = []
+        self._seen = False
         self._connected = False
         #: Since when it was looked in vain.
         self._missed_at: float | None = None
@@ -55,7 +57,7 @@ class Sight:
         """Connect anew: the node that this worker is on is gone."""
         if self._connected:
             LOG.warning("connecting to the Ray cluster anew: %s", why)
-            self._connected, self._nodes = False, []
+            self._connected = self._seen = False
 
     @property
     def here(self) -> str:
@@ -64,7 +66,7 @@ class Sight:
 
     def room(self, queue: str, taken: Mapping[str, int]) -> int:
         """Return how many more jobs of a queue may be claimed, by what was seen last."""
-        if not self._nodes or _now() < self._rests_until:
+        if not self._seen or _now() < self._rests_until:
             return 0
         self._warn(queue)
         mine = Counter({name: count for name, count in taken.items() if count}) | self._book.counts
@@ -94,6 +96,7 @@ class Sight:
             await asyncio.sleep(LOOK_SECONDS if self._connected else CONNECT_SECONDS)
 
     async def _connect(self) -> None:
+        self._seen = False
         await self._threads.run(self._cluster.disconnect)
         for out in self._book:
             # Ray says no more of what was sent by way of a connection that is gone.
@@ -105,13 +108,16 @@ class Sight:
         LOG.info("connected to the Ray cluster as a driver on node %s", self._cluster.here[:8])
 
     def _note(self, nodes: list[Node]) -> None:
-        self._nodes, self._missed_at, self._said = nodes, None, False
+        if not self._connected:
+            # It was lost while a thread looked.
+            return
+        self._nodes, self._missed_at, self._said, self._seen = nodes, None, False, True
         self._book.turn()
-        if self._connected and self._cluster.here not in {node.id for node in nodes}:
+        if self._cluster.here not in {node.id for node in nodes}:
             self.lose("the node of this worker is gone")
 
     def _miss(self, error: Exception) -> None:
-        self._nodes = []
+        self._seen = False
         self._missed_at = _now() if self._missed_at is None else self._missed_at
         if _now() - self._missed_at >= GONE_SECONDS:
             self._connected = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID, uuid4
 
-from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, FenceLostError, StoreUnavailableError
+from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, FenceLostError
 from headrace.model.farm import BEGUN, ENDED, Begun, Fence, of_attempt
 from headrace.model.job import Completion
 from headrace.ports.job_store import JobStore
@@ -13,7 +13,10 @@ from headrace.ports.wire import decode_completion
 
 
 class Signer:
-    """Signs for calls of which nobody knows whether they began, so that they cannot any more."""
+    """Signs for calls of which nobody knows whether they began, so that they cannot any more.
+
+    All raise StoreUnavailableError, and may be asked again.
+    """
 
     def __init__(self, jobs: JobStore) -> None:
         self._jobs = jobs
@@ -33,12 +36,7 @@ class Signer:
         """Return the error of a call whose process died: one that had not begun it did not die of it."""
         if (begun := await self._begun(fence)) is None:
             return ExecutorLostError(f"{why}, before it began")
-        try:
-            progressed = begun.progressed(await self._jobs.load_steps(fence.job))
-        except StoreUnavailableError:
-            # Not to be known: it must not be convicted for that.
-            progressed = True
-        return ExecutorCrashedError(why, progressed=progressed)
+        return ExecutorCrashedError(why, progressed=begun.progressed(await self._jobs.load_steps(fence.job)))
 
     async def _begun(self, fence: Fence) -> Begun | None:
         """Return who began a call; None: nobody did, and nobody can.
@@ -50,8 +48,8 @@ class Signer:
             stored = await self._jobs.save_step(
                 fence.job, attempt=fence.attempt, session=fence.session, name=BEGUN, value=sign.text
             )
-        except (FenceLostError, StoreUnavailableError):
-            # It may have, and what is written for it is refused, or comes later.
+        except FenceLostError:
+            # It may have, and what is written for it is refused.
             return sign
         kept = of_attempt(stored, fence.attempt)
         begun = sign if kept is None else Begun.of(kept)
@@ -61,4 +59,6 @@ class Signer:
         """Return those calls that have begun, by one read."""
         wanted: list[tuple[UUID, str]] = [(fence.job, BEGUN) for fence in fences]
         stored = await self._jobs.read_steps(wanted) if wanted else {}
-        return {fence for fence in fences if of_attempt(stored.get((fence.job, BEGUN)), fence.attempt) is not None}
+        kept = {fence: of_attempt(stored.get((fence.job, BEGUN)), fence.attempt) for fence in fences}
+        # One of ours says that nobody can any more, though its answer was lost.
+        return {fence for fence, one in kept.items() if one is not None and Begun.of(one).sign != self._id}
