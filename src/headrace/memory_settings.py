@@ -22,8 +22,8 @@ _TIMES = (
     *("metrics_interval", "alert_latency"),
 )
 LEAST_LEASE, LONGEST = timedelta(seconds=5), timedelta(days=30)
-#: Whoever waits for a flush looks at it until it has ended.
-LEAST_KEPT, LONGEST_KEPT = timedelta(hours=1), timedelta(days=3650)
+#: Whoever waits for a flush looks at it until it has ended, also after the database was away for long.
+LEAST_KEPT, LONGEST_KEPT = timedelta(days=1), timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,8 @@ class MemorySettings:
 def check_memory(memory: MemorySettings) -> None:
     """Raise ConfigError naming key, rule and value for what does not fit."""
     _require(_NAME.fullmatch(memory.schema), "schema", "must be 1 to 63 of a-z 0-9 _", memory.schema)
+    taken = memory.schema.startswith("pg_") or memory.schema == "information_schema"
+    _require(not taken, "schema", "must be none of PostgreSQL's own, which begin with pg_", memory.schema)
     rule = "must be 1 to 64 of A-Z a-z 0-9 _ - without a point"
     _require(_PREFIX.fullmatch(memory.prefix), "prefix", rule, memory.prefix)
     _require(memory.source in (TRIGGER, DEBEZIUM), "source", f'must be "{TRIGGER}" or "{DEBEZIUM}"', memory.source)
@@ -122,7 +124,7 @@ def _check_times(memory: MemorySettings) -> None:
         rule = f"must be longer than zero and at most {format_duration(LONGEST)}"
         _require(timedelta() < value <= LONGEST, name, rule, format_duration(value))
     kept = memory.keep_flushes
-    _require(LEAST_KEPT <= kept <= LONGEST_KEPT, "keep_flushes", "must be from 1h to 3650d", format_duration(kept))
+    _require(LEAST_KEPT <= kept <= LONGEST_KEPT, "keep_flushes", "must be from 1d to 3650d", format_duration(kept))
     pause = memory.sweep_interval
     _require(pause <= timedelta(minutes=1), "sweep_interval", "must be at most 1m", format_duration(pause))
     window = memory.batch_window

@@ -11,17 +11,21 @@ from random import Random
 from typing import Any
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 
-from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
+from headrace.apps.memory.commands.following import until_ended
+from headrace.apps.memory.data.flushes import Flush, FlushState, Held, Reason
 from headrace.apps.memory.data.profiles import ProfileChange
 from headrace.apps.memory.means import TABLES
 from headrace.apps.memory.memory import Memory
 from headrace.apps.memory.opening import BUFFER
 from headrace.apps.memory.samples.model import answer
 from headrace.apps.memory.stages import watching
-from headrace.apps.memory.stages.checking import check_buffer
+from headrace.apps.memory.stages.checking import MOST_NAMED, check_buffer
+from headrace.apps.memory.stages.holding import held
 from headrace.apps.memory.stages.sweeping import sweep_once
+from headrace.apps.memory.tables import MemoryTables
 from headrace.apps.memory.tables.values import NewBlob
 from headrace.model_settings import ModelSettings
 from headrace.testing.provider import ChatRequest, Latency, ScriptedProvider
@@ -318,3 +322,63 @@ async def test_a_sweep_deletes_what_was_done_long_ago(tmp_path: Path, monkeypatc
         assert [flush.id for flush in await world.memory.flushes("ada")] == [late.id]
         assert [slot.content for slot in await world.memory.profile("ada")] == ["Lyon", "Assam"]
         assert len(await world.memory.events("ada")) == 2
+
+
+async def test_a_profile_may_be_large(tmp_path: Path) -> None:
+    """Larger than what a step of a job may keep."""
+    async with at_work(tmp_path) as world:
+        entries = [ProfileChange("add", "notes", f"n{number}", "x" * 9_000, 0) for number in range(40)]
+        await world.memory.put_user("ada")
+        await world.memory.change_profile("ada", entries)
+        submitted = await world.memory.submit("ada", [{"role": "user", "content": "I live in Lyon."}])
+        assert [end["success"] for end in await submitted.run.result(20)] == [True]
+        assert len(await world.memory.profile("ada")) == 41
+
+
+async def test_a_look_at_very_many_blobs_has_a_result(tmp_path: Path) -> None:
+    """Which names the last of them."""
+    with settled(settings_of(tmp_path)) as app:
+        async with app.worker(queues=[BUFFER]):
+            await TABLES.set_up()
+            data = {"messages": [{"role": "user", "content": "Hm."}]}
+            await TABLES.insert_blobs([NewBlob("ada", "chat", data, 1, uuid4()) for _ in range(7_000)])
+            job = await check_buffer.enqueue("ada", "explicit")
+            looked = await job.result(20)
+            flushes = await TABLES.unfinished("ada")
+            assert sum(len(flush.blob_ids) for flush in flushes) == 7_000
+            assert looked["flushes"] == [str(flush.id) for flush in flushes]
+            assert looked["blob_ids"] == [str(one) for flush in flushes for one in flush.blob_ids][-MOST_NAMED:]
+
+
+async def test_who_follows_a_flush_does_not_wait_for_a_forgotten_user(tmp_path: Path) -> None:
+    """It is not there any more, and so not shown."""
+    with settled(settings_of(tmp_path)) as app:
+        async with app:
+            memory = Memory()
+            await memory.set_up()
+            await memory.insert("ada", [{"role": "user", "content": "I like rye."}])
+            begun = await memory.flush("ada")
+            await memory.delete_user("ada")
+            assert await until_ended(memory, begun, quiet=True) == []
+
+
+async def test_a_lease_is_renewed_again_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it is: the work goes on meanwhile."""
+    renewed: list[UUID] = []
+
+    async def renew(_: Any, flush: Held, _lease: timedelta) -> bool:
+        renewed.append(flush.flush.id)
+        if len(renewed) == 1:
+            raise asyncpg.DeadlockDetectedError("deadlock detected")
+        return True
+
+    monkeypatch.setattr(MemoryTables, "renew", renew)
+    with settled(settings_of(tmp_path, lease=timedelta(seconds=0.15))) as app:
+        async with app:
+            await TABLES.set_up()
+            await TABLES.insert_blobs([NewBlob("ada", "chat", {"messages": []}, 1, uuid4())])
+            [flush] = await TABLES.make_flushes("ada", Reason.EXPLICIT, most_tokens=10)
+            begun = await TABLES.begin_flush(flush.id, SOON)
+            assert isinstance(begun, Held)
+            async with held(begun):
+                await wait_until(lambda: len(renewed) > 1)

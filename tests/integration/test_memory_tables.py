@@ -13,7 +13,18 @@ from headrace.apps.memory.data.flushes import FlushState, Reason, flush_id
 from headrace.apps.memory.data.profiles import ProfileChange
 from headrace.apps.memory.data.results import FlushResult
 from headrace.apps.memory.tables import Committed, Ended, NewBlob, NotYet
-from tests.integration.memory_tables_world import LEASE, add, chat, fill, flushes, held, open_one, rows_of, told
+from tests.integration.memory_tables_world import (
+    LEASE,
+    add,
+    chat,
+    execute,
+    fill,
+    flushes,
+    held,
+    open_one,
+    rows_of,
+    told,
+)
 
 AT = datetime(2026, 5, 2, 9, tzinfo=UTC)
 
@@ -73,6 +84,20 @@ async def test_only_what_becomes_memory_is_buffered() -> None:
         await tables.insert_blobs([NewBlob("ada", "doc", {"text": "x"}, 5, uuid4()), chat()])
         assert len(await rows_of(tables, "general_blobs")) == 2
         assert (await tables.buffer("ada")).rows == 1
+
+
+async def test_a_blob_under_the_id_of_anothers_leaves_nothing() -> None:
+    """Neither a row nor a claim to what was there: that of another user is not deleted as memory of this one."""
+    async with open_one() as tables:
+        document = NewBlob("ada", "doc", {"text": "x"}, 5, uuid4())
+        await tables.insert_blobs([document])
+        with pytest.raises(ConflictError, match=str(document.id)):
+            await tables.insert_blobs([chat("eve", id=document.id)])
+        assert await rows_of(tables, "buffer_zone") == []
+        [flush] = await flushes(tables, user_id="eve")
+        await execute(tables, "UPDATE {schema}.flushes SET blob_ids = blob_ids || $1::uuid", document.id)
+        await tables.commit(await held(tables, flush), told("x"), keep_blobs=False)
+        assert [row["id"] for row in await rows_of(tables, "general_blobs")] == [document.id]
 
 
 async def test_blobs_without_a_time_keep_the_order_of_the_list() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -180,6 +181,21 @@ async def test_two_flushes_of_a_user_are_never_worked_on_together() -> None:
         assert isinstance(await racing, NotYet)
         assert isinstance(await ours.commit(later, NEW, keep_blobs=True), Committed)  # type: ignore[arg-type]
         await held(theirs, first)
+
+
+async def test_a_conflict_costs_no_connection() -> None:
+    """The one that wrote it is lent to the next."""
+    async with open_one() as tables:
+        work = await held(tables, (await flushes(tables))[0])
+        await tables.change_profile("ada", [add("a", "b", "c")])
+
+        async def pid() -> Any:
+            async with tables._app.database() as connection:
+                return await connection.fetchval("SELECT pg_backend_pid()")
+
+        before = await pid()
+        assert isinstance(await tables.commit(work, told("x", add("a", "b", "d")), keep_blobs=True), Conflict)
+        assert await pid() == before
 
 
 async def test_a_conflict_takes_all_back_and_names_the_slots() -> None:

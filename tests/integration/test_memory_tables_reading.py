@@ -267,6 +267,16 @@ async def test_a_batch_that_nobody_asks_for_is_found_again() -> None:
         assert await tables.stale_batches(NO_TIME, 10) == []
 
 
+async def test_a_batch_whose_call_is_over_is_not_looked_for() -> None:
+    """Whose flushes wait for their turn, and ask for themselves then."""
+    async with open_one() as tables:
+        _, later = await flushes(tables, 2)
+        batch = await tables.make_batch([later.id])
+        assert batch is not None
+        assert await tables.end_batch(batch) == ["ada"]
+        assert await tables.stale_batches(NO_TIME, 10) == []
+
+
 async def test_a_batch_and_its_job_are_one() -> None:
     """On the caller's connection the verbs are part of its transaction."""
     async with open_one() as tables:

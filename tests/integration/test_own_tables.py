@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -66,6 +67,17 @@ async def test_a_server_that_hangs_up_is_the_stores_fault() -> None:
             async with app.database() as connection:
                 await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         assert caught.value.transient
+
+
+async def test_errors_of_the_users_own_pass_through() -> None:
+    """Of a file, or a deadlock, which the user does again; neither says that the store is away."""
+    async with app_on() as app:
+        with pytest.raises(FileNotFoundError):
+            async with app.database():
+                Path("/no/such/file").read_text()
+        with pytest.raises(asyncpg.DeadlockDetectedError):
+            async with app.database() as connection:
+                await connection.execute("DO $$ BEGIN RAISE EXCEPTION 'as one' USING ERRCODE = '40P01'; END $$")
 
 
 async def test_other_stores_have_none() -> None:

@@ -38,6 +38,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
         (("profile", "ada", "--set", "work/title="), 2, "--set"),
         (("profile", "ada", "--set", f"{'t' * 101}/x=y"), 2, "topic"),
         (("profile", "ada", "--set", "a/b=c", "--delete", "a/b"), 5, "a/b"),
+        (("profile", "ada", "--delete", "a/b=c"), 2, "--delete"),
         (("profile", "ada", "--set", "a/b=c", "--set", "a/b=d"), 2, "once"),
         (("events", "ada", "--tag", "glad"), 2, "--tag"),
         (("events", "ada", "--limit", "0"), 2, "--limit"),

@@ -291,10 +291,10 @@ def test_a_sweep_is_no_rarer_than_its_schedule() -> None:
 
 def test_flushes_are_kept_as_long_as_somebody_may_look_at_them() -> None:
     """Who waits for one looks at it until it has ended."""
-    for kept in (timedelta(minutes=59), timedelta(days=3651)):
-        with pytest.raises(ConfigError, match=r"memory\.keep_flushes must be from 1h to 3650d, got"):
+    for kept in (timedelta(hours=23), timedelta(days=3651)):
+        with pytest.raises(ConfigError, match=r"memory\.keep_flushes must be from 1d to 3650d, got"):
             check_memory(MemorySettings(keep_flushes=kept))
-    check_memory(MemorySettings(keep_flushes=timedelta(hours=1)))
+    check_memory(MemorySettings(keep_flushes=timedelta(days=1)))
 
 
 def test_no_step_takes_more_changes_than_an_agent_may() -> None:
@@ -306,3 +306,10 @@ def test_no_step_takes_more_changes_than_an_agent_may() -> None:
     assert (
         parse_config({"task_configs": {"storage_tasks": {"batch_size": 10_000}}}).tasks["storage"].batch_size == 10_000
     )
+
+
+@pytest.mark.parametrize("schema", ["pg_memory", "information_schema"])
+def test_a_schema_of_the_servers_own_is_refused(schema: str) -> None:
+    """Before tables are made in it."""
+    with pytest.raises(ConfigError, match=rf"memory\.schema must be none of PostgreSQL's own.*{schema}"):
+        check_memory(MemorySettings(schema=schema))

@@ -28,6 +28,7 @@ def said(content: Any, **more: Any) -> dict[str, Any]:
     [
         ("hello", r"blobs\[3\] must be an object"),
         ({"user_id": "ada", "data": SAID, "kind": "chat"}, r"blobs\[3\] must have user_id, type"),
+        ({"user_id": "ada", "data": {"messages": [{7: "x", "y": 1}]}}, r"blobs\[3\]\.messages\[0\] must have role"),
         ({"data": SAID}, r"blobs\[3\]\.user_id"),
         ({"user_id": "a\nb", "data": SAID}, r"blobs\[3\]\.user_id"),
         ({"user_id": "ada", "type": "song", "data": SAID}, r"blobs\[3\]\.type"),

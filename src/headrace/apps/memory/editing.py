@@ -33,7 +33,7 @@ def parse_changes(value: Any) -> tuple[ProfileChange, ...]:
 def _change(field: str, value: Any) -> ProfileChange:
     if not isinstance(value, Mapping):
         raise InvalidInputError(field, "must be an object such as {op, topic, sub_topic, content}", value)
-    unknown = sorted(set(value) - set(_KEYS))
+    unknown = sorted(map(str, set(value) - set(_KEYS)))
     if unknown:
         raise InvalidInputError(field, f"must have {', '.join(_KEYS)} alone", unknown[0])
     op = value.get("op")

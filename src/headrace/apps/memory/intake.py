@@ -47,7 +47,7 @@ def _message(field: str, value: Any) -> Message:
         value = asdict(value)
     if not isinstance(value, Mapping):
         raise InvalidInputError(field, 'must be an object such as {"role": "user", "content": "…"}', value)
-    unknown = sorted(set(value) - {"role", "content", "alias", "created_at"})
+    unknown = sorted(map(str, set(value) - {"role", "content", "alias", "created_at"}))
     if unknown:
         raise InvalidInputError(field, "must have role, content, alias and created_at alone", unknown[0])
     if value.get("role") not in ROLES:

@@ -24,12 +24,20 @@ class PostgresOwnTables:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """Lend a connection. A server that is gone is the store's fault; what it says of a statement is the user's."""
+        own: OSError | None = None
         try:
             async with self._database.lend() as connection:
-                yield connection
+                try:
+                    yield connection
+                except OSError as error:
+                    # Of a file of the user's, say: the connection has nothing to do with it.
+                    own = None if connection.is_closed() else error
+                    raise
         except TRY_AGAIN:
             raise  # the server is there, and the transaction is the user's to do again
         except _FAULTS as error:
+            if error is own:
+                raise
             fault = sort_fault(error)
             if isinstance(fault, StoreUnavailableError):
                 raise fault from error

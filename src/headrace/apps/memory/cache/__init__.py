@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.apps.memory.cache.keys import answer_key, content_key
+from headrace.apps.memory.cache.keys import answer_key
 from headrace.apps.memory.cache.results import NAME, ResultCache
 
-__all__ = ["NAME", "ResultCache", "answer_key", "content_key"]
+__all__ = ["NAME", "ResultCache", "answer_key"]

@@ -7,15 +7,6 @@ from typing import Any
 from headrace import Cache
 
 
-def content_key(*parts: Any) -> str:
-    """Return the SHA-256 of parts, any JSON, in one form for equal ones. Raises InvalidInputError.
-
-    >>> content_key({"a": 1, "b": [2]}) == content_key({"b": [2], "a": 1})
-    True
-    """
-    return Cache.key(*parts)
-
-
 def answer_key(*parts: Any, prompt: str, model: str, language: str) -> str:
     """Return the key of what a model answers. `prompt`: the prompt and its version; `parts`: what is asked about.
 
@@ -23,4 +14,4 @@ def answer_key(*parts: Any, prompt: str, model: str, language: str) -> str:
     >>> asked == answer_key("hello", prompt="summary/2", model="m", language="en")
     False
     """
-    return content_key({"prompt": prompt, "model": model, "language": language}, *parts)
+    return Cache.key({"prompt": prompt, "model": model, "language": language}, *parts)

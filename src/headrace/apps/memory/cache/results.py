@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,12 +44,6 @@ class ResultCache:
         """Keep a text of up to 1 MiB. Raises PayloadTooLargeError."""
         if self._cache is not None:
             await self._cache.put(key, text)
-
-    async def get_or_make(self, key: str, make: Callable[[], Awaitable[str]]) -> str:
-        """Return the text under a key, else what `make()` returns, which is kept; asked at once, it is made once."""
-        if self._cache is None:
-            return await make()
-        return str(await self._cache.get_or_make(key, make))
 
     async def stats(self) -> CacheStats | None:
         """Return entries, bytes, hits, misses, evictions and the hit rate; None without a cache."""

@@ -55,7 +55,6 @@ def retry(user_id: str, wait: bool, as_json: bool) -> int:
 
     \b
     Examples:
-      headrace memory flushes --state failed
       headrace memory retry ada
       headrace memory retry ada --wait --json
     """

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
 
@@ -20,27 +21,26 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks.
 LOOK = 0.3
-#: Events that are looked through for those of a submit.
-MOST_EVENTS = 100
 ENDED = (FlushState.DONE, FlushState.FAILED)
 INTERRUPTED = "\nInterrupted. Nothing is lost: `headrace memory run` goes on with it."
 
 
 async def submitted(memory: Memory, user_id: str, said: list[Any], key: str | None, *, quiet: bool) -> dict[str, Any]:
     """Submit messages, wait for what becomes of them, and return that."""
+    from headrace.apps.memory.means import TABLES
+
     given = await memory.submit(user_id, said, key=None if key is None else f"{user_id}/{key}")
     if not quiet:
         tell(f"run {given.run.id}", err=True)
     failed = await _follow(given.run, quiet=quiet)
     found: dict[str, Any] = {"user_id": user_id, "run": str(given.run.id), "blob_id": str(given.blob_id)}
     ends = [] if failed else await _ends(given.run)
-    ids = {one["flush_id"] for one in ends}
-    events = await memory.events(user_id, limit=MOST_EVENTS)
+    events = await TABLES.events_of_flushes([UUID(one["flush_id"]) for one in ends])
     return found | {
         "success": not failed and all(one["success"] for one in ends),
         "error": failed,
         "flushes": ends,
-        "events": [document_of(event) for event in reversed(events) if str(event.id) in ids],
+        "events": document_of(events),
     }
 
 
@@ -81,13 +81,13 @@ async def _error_of(run: Run) -> str | None:
 
 
 async def until_ended(memory: Memory, flushes: Sequence[Flush], *, quiet: bool) -> list[Flush]:
-    """Wait until flushes are done or have failed, and return them as they are then."""
+    """Wait until flushes are done or have failed, and return them as they are then; not those of a forgotten user."""
     from headrace.apps.memory.means import TABLES
 
     bar = _new_bar(quiet=quiet)
     try:
         while True:
-            found = [await TABLES.find_flush(one.id) or one for one in flushes]
+            found = [one for each in flushes if (one := await TABLES.find_flush(each.id)) is not None]
             done = sum(one.state in ENDED for one in found)
             bar.show(done, len(found))
             if done == len(found):

@@ -51,9 +51,9 @@ def profile(user_id: str, texts: tuple[str, ...], gone: tuple[str, ...], as_json
 
 
 def _place(option: str, text: str) -> tuple[str, str]:
-    place = text.partition("=")[0]
+    place, given, _ = text.partition("=")
     topic, sign, sub_topic = place.partition("/")
-    if not sign or not topic.strip() or not sub_topic.strip():
+    if not sign or not topic.strip() or not sub_topic.strip() or (given and option == "--delete"):
         shape = "TOPIC/SUB=TEXT" if option == "--set" else "TOPIC/SUB"
         raise InvalidInputError(option, f"must be {shape}", text)
     return topic.strip(), sub_topic.strip()

@@ -13,13 +13,17 @@ from headrace.apps.memory.stages.runs import run_key
 from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.values import Buffer
 
+#: Flushes, and blobs, that a result names.
+MOST_NAMED = 1_000
+
 
 @app.task(name="memory.check_buffer", queue=BUFFER, retry=RETRIES[BUFFER], breaker=BREAKERS["buffer"], timeout="1m")
 async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any]:
     """Make flushes of a user's buffer if it is full, or for a `reason` of its own; begin the first that waits.
 
     Returns what is to be worked on: `{user_id, blob_ids, flushes, priority, created_at, trigger_events}`, the last of
-    which says whether change events asked for it; and under which names the ends of these flushes are `told`.
+    which says whether change events asked for it; and under which names the ends of these flushes are `told`. Of a user
+    with very much to do the last are named: they are worked on in their order, so that the others end before.
     """
     # First: what comes into the buffer from here on leads to another check.
     told = await TABLES.take_check(user_id)
@@ -29,11 +33,12 @@ async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any
     if why is not None:
         await TABLES.make_flushes(user_id, why, most_tokens=terms.most_tokens, full=terms.buffer_tokens)
     started = await start_next(user_id)
+    last = started.unfinished[-MOST_NAMED:]
     return {
         "user_id": user_id,
-        "flushes": [str(flush.id) for flush in started.unfinished],
-        "told": [run_key(flush) for flush in started.unfinished],
-        "blob_ids": [str(blob) for flush in started.unfinished for blob in flush.blob_ids],
+        "flushes": [str(flush.id) for flush in last],
+        "told": [run_key(flush) for flush in last],
+        "blob_ids": [str(blob) for flush in last for blob in flush.blob_ids][-MOST_NAMED:],
         "priority": started.priority,
         "created_at": datetime.now(UTC).isoformat(),
         "trigger_events": told and reason != Reason.IDLE,

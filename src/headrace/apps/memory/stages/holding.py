@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from headrace import StoreUnavailableError
 from headrace.apps.memory.data.flushes import Held
 from headrace.apps.memory.errors import LostFlushError
 from headrace.apps.memory.means import TABLES, settings
+
+LOG = logging.getLogger("headrace.memory")
 
 
 @asynccontextmanager
@@ -29,8 +31,9 @@ async def held(flush: Held) -> AsyncIterator[None]:
                     lost = True
                     task.cancel()
                     return
-            except StoreUnavailableError:
-                continue  # the store may answer the next time; what is written says the fence anyway
+            except Exception as error:
+                # It may go well the next time; what is written says the fence anyway.
+                LOG.warning("the lease of flush %s was not renewed: %r", flush.flush.id, error)
 
     renewing = asyncio.create_task(renew(), name="headrace-memory-lease")
     try:

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from headrace import Context, Snooze
 from headrace.apps.memory.data.flushes import FlushState, Held
-from headrace.apps.memory.data.profiles import Slot
 from headrace.apps.memory.data.results import FlushResult
 from headrace.apps.memory.errors import LostFlushError
 from headrace.apps.memory.means import TABLES, language_for, settings
@@ -57,21 +56,11 @@ async def _write(flush: Held, ctx: Context) -> FlushResult:
     summary = await TABLES.load_summary(flush.flush.id)
     if summary is None:
         summary = await summaries.of_one(flush.blobs, wanted)
-    # What the answers are about must be the same in each try; a change meanwhile is found when they are stored.
-    profile = await profile_step(ctx, "profile", flush.flush.user_id)
+    # An answer is known by what was asked: where the profile has changed since an earlier try, that is asked anew.
+    profile = await TABLES.profile(flush.flush.user_id)
     language = language_of(said_in(lines_of(flush.blobs)), wanted)
     result = await summaries.writer(language).write(summary, profile, language)
     return await TABLES.save_result(flush, result)
-
-
-async def profile_step(ctx: Context, name: str, user_id: str) -> list[Slot]:
-    """Return a user's profile as it was when the job first looked."""
-
-    async def read() -> list[list[Any]]:
-        slots = await TABLES.profile(user_id)
-        return [[slot.topic, slot.sub_topic, slot.content, slot.version, slot.update_hits] for slot in slots]
-
-    return [Slot(*values) for values in await ctx.step(name, read)]
 
 
 async def give_up(flush: Held, error: Exception, ctx: Context, queue: str) -> None:
@@ -86,6 +75,7 @@ def output(user_id: str, flush_id: str, count: int, told: str, ended: Ended | No
     """Return what a stage says of a flush; `ended`: it had ended before, and may have failed."""
     facts = {"user_id": user_id, "flush_id": flush_id, "told": told}
     if ended is not None and ended.state is not FlushState.DONE:
-        why = "the flush has failed" if ended.state is FlushState.FAILED else "the user was forgotten"
+        gone = "the flush is not there any more: its user was forgotten, or it was done long ago"
+        why = "the flush has failed" if ended.state is FlushState.FAILED else gone
         return {**facts, "success": False, "error": why, "retry_needed": False}
     return {**facts, "success": True, "result_ref": f"flush:{flush_id}", "processed_count": count}

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 from uuid import UUID
 
-from headrace import ConflictError, Context, Snooze
+from headrace import Context, Snooze
 from headrace.apps.memory.data.flushes import Held
-from headrace.apps.memory.errors import LostFlushError
+from headrace.apps.memory.errors import LostFlushError, ProfileBusyError
 from headrace.apps.memory.means import TABLES, settings, terms
 from headrace.apps.memory.opening import RETRIES, STORAGE, app
 from headrace.apps.memory.rules import BREAKERS
 from headrace.apps.memory.stages.checking import check_buffer
 from headrace.apps.memory.stages.holding import held
-from headrace.apps.memory.stages.processing import TURN, give_up, output, profile_step
+from headrace.apps.memory.stages.processing import TURN, give_up, output
 from headrace.apps.memory.stages.runs import tell_end
 from headrace.apps.memory.stages.turns import start_next
 from headrace.apps.memory.tables.values import Conflict, Ended, NotYet
@@ -52,20 +50,13 @@ async def store_flush(processed: dict[str, Any], ctx: Context) -> Any:
 async def _commit(flush: Held, ctx: Context) -> None:
     result = await TABLES.load_result(flush.flush.id)
     assert result is not None  # the stage before has kept it
-    for turn in range(MOST_MERGES):
+    writer = Writer(app.llm, terms(), ctx.step, sample=flush.flush.round)
+    for _ in range(MOST_MERGES):
         answer = await TABLES.commit(flush, result, keep_blobs=settings().keep_blobs)
         if not isinstance(answer, Conflict):
             return
-        profile = await profile_step(ctx, f"profile-{turn}", flush.flush.user_id)
-        # Each turn has checkpoints of its own: it is about a profile of its own.
-        step = partial(_step_of, ctx, turn)
-        writer = Writer(app.llm, terms(), step, sample=flush.flush.round)
-        result = await writer.merge_again(result, profile)
-    raise ConflictError(f"the profile of this flush's user was changed {MOST_MERGES} times while it was merged")
-
-
-async def _step_of(ctx: Context, turn: int, name: str, run: Callable[[], Any]) -> Any:
-    return await ctx.step(f"{name}-{turn}", run)
+        result = await writer.merge_again(result, await TABLES.profile(flush.flush.user_id))
+    raise ProfileBusyError(f"the profile of this flush's user was changed {MOST_MERGES} times while it was merged")
 
 
 async def _go_on(user_id: str) -> None:

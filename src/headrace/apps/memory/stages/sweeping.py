@@ -60,8 +60,8 @@ async def sweep_once() -> int:
     if settings().enable_batching:
         # What waited for its whole window: the gathering of that was missed.
         await gather(waited=settings().batch_window)
-    found = len(released) + len(again) + await _end_batches() + await _take_up()
-    return found + await _check_idle()
+    found = len(released) + len(again) + await _check_idle()
+    return found + await _end_batches() + await _take_up()
 
 
 async def _check_idle() -> int:

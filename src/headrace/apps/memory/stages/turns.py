@@ -7,6 +7,7 @@ a part of its answer is missing or wrong, that flush asks for itself.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,8 +25,8 @@ from headrace.apps.memory.tables.values import Sharing, WaitingFlush
 
 #: Flushes that one look groups at most.
 MOST_AT_ONCE = 500
-#: Not empty while this process groups flushes: a burst of checks need not do it all at once.
-_GATHERING: list[bool] = []
+#: Held while this process groups flushes: a burst of checks need not do it all at once.
+_GATHERING = asyncio.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +76,15 @@ async def gather(waited: timedelta = timedelta()) -> int:
 
     `waited`: of what was made so long ago.
     """
-    if _GATHERING:
+    if _GATHERING.locked():
         return 0  # the one that goes on, or the next window's, takes what waits
-    _GATHERING.append(True)
-    try:
+    async with _GATHERING:
         waiting = await TABLES.waiting_unbatched(MOST_AT_ONCE, most_tokens=small_tokens(), waited=waited)
         found = [_candidate(one) for one in waiting if may_share(one.flush)]
         size = batch_size(settings().batch_mode, await TABLES.pace(), most=settings().max_batch_size)
         groups = group_flushes(found, size, most=settings().max_batch_size)
         scores = {one.flush_id: one.score for one in found}
         return sum([await _make_batch(group, max(scores[one] for one in group)) for group in groups])
-    finally:
-        _GATHERING.clear()
 
 
 async def _make_batch(group: Sequence[UUID], urgency: float) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason, flush_id
@@ -45,23 +47,8 @@ class BufferVerbs(Verbs):
 
         async def bind(statements: Statements) -> list[Flush]:
             rows = await statements.fetch("take_idle_rows", user_id=user_id)
-            if not rows:
-                return []
-            parts = split((Row(row["blob_id"], row["token_size"]) for row in rows), most_tokens, full)
-            if reason is Reason.FULL and full is not None and not is_full(parts[-1], full):
-                parts.pop()
-            if not parts:
-                return []
-            blob_ids, flush_ids = _placed(user_id, parts)
-            made = await statements.fetch(
-                "insert_flushes",
-                user_id=user_id,
-                blob_ids=blob_ids,
-                flush_ids=flush_ids,
-                last_flush=rows[0]["last_flush"],
-                reason=reason.value,
-            )
-            return sorted(map(flush_of, made), key=lambda flush: flush.number)
+            parts = _parts(rows, most_tokens, full, keep_rest=reason is Reason.FULL)
+            return await _bind(statements, user_id, parts, rows[0]["last_flush"], reason) if parts else []
 
         return await self._statements.together(bind)
 
@@ -85,6 +72,25 @@ class BufferVerbs(Verbs):
             check_user(user_id)
             rows = await self._statements.fetch("list_user_flushes", user_id=user_id, state=state, limit=limit)
         return [flush_of(row) for row in rows]
+
+
+def _parts(rows: Sequence[Any], most_tokens: int, full: int | None, *, keep_rest: bool) -> list[list[Row]]:
+    """Return rows as flushes take them; `keep_rest`: without the last one where that is not full."""
+    parts = split((Row(row["blob_id"], row["token_size"]) for row in rows), most_tokens, full) if rows else []
+    if parts and keep_rest and full is not None and not is_full(parts[-1], full):
+        parts.pop()
+    return parts
+
+
+async def _bind(
+    statements: Statements, user_id: str, parts: list[list[Row]], last_flush: int, reason: Reason
+) -> list[Flush]:
+    blob_ids, flush_ids = _placed(user_id, parts)
+    made = await statements.fetch(
+        "insert_flushes", user_id=user_id, blob_ids=blob_ids, flush_ids=flush_ids, last_flush=last_flush,
+        reason=reason.value,
+    )  # fmt: skip
+    return sorted(map(flush_of, made), key=lambda flush: flush.number)
 
 
 def _placed(user_id: str, parts: list[list[Row]]) -> tuple[list[UUID], list[UUID]]:

@@ -36,7 +36,7 @@ class IntakeVerbs(Verbs):
                 names = ", ".join(str(row["id"]) for row in clashing[:5])
                 raise ConflictError(f"{len(clashing)} blobs are there with other content: {names}; give new ids")
 
-        await self._while_users_go(insert, alone=len(blobs) == 1)
+        await self._while_users_go(insert)
         return [blob.id for blob in blobs]
 
     async def note_checks(self, user_ids: Sequence[str]) -> list[str]:
@@ -50,12 +50,11 @@ class IntakeVerbs(Verbs):
         """Take the note of a user, before its buffer is looked at; whether there was one."""
         return bool(await self._statements.fetch("take_check", user_id=user_id))
 
-    async def _while_users_go(self, insert: Callable[[Statements], Awaitable[None]], *, alone: bool) -> None:
+    async def _while_users_go(self, insert: Callable[[Statements], Awaitable[None]]) -> None:
         """Insert, and again where a user was made and deleted by others during the statement."""
         for turn in range(1, _TRIES + 1):
             try:
-                # One blob is one statement: it needs no transaction around it.
-                await (insert(self._statements) if alone else self._statements.together(insert))
+                await self._statements.together(insert)
                 return
             except asyncpg.ForeignKeyViolationError:
                 if turn == _TRIES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
@@ -28,6 +28,10 @@ class ReadingVerbs(Verbs):
         tags = None if tag is None else json.dumps([storable(asdict(tag))])
         rows = await self._statements.fetch("events", user_id=user_id, before=before, tags=tags, limit=limit)
         return [event_of(row) for row in rows]
+
+    async def events_of_flushes(self, flush_ids: Sequence[UUID]) -> list[UserEvent]:
+        """Return the events that flushes came to, oldest first; a flush that told of nothing has none."""
+        return [event_of(row) for row in await self._statements.fetch("events_of_flushes", ids=list(flush_ids))]
 
     async def search(self, user_id: str, query: str, *, limit: int = 10) -> list[FoundGist]:
         """Return gists of a user that have any word of the query, best first, in English and Chinese.

@@ -1,7 +1,7 @@
 -- The tables of memory: one schema is one project. {schema} is `[memory] schema`.
 --
 -- Other programs may insert too: the user (if it is new), the blob, then its row of buffer_zone with the defaults.
--- Lock order of everything that writes: users, flushes (by id), buffer_zone, user_profiles, then the rest.
+-- Lock order of everything that writes to what is there: users, flushes (by id), buffer_zone, user_profiles, then the rest.
 
 -- Which shape the tables have, and what tells of changes of buffer_zone; one row.
 CREATE TABLE {schema}.about (
@@ -88,7 +88,7 @@ CREATE INDEX flushes_unbatched ON {schema}.flushes (created_at, id)
   WHERE state = 'waiting' AND batch_id IS NULL AND summary IS NULL AND fence = 0 AND reason <> 'explicit';
 -- What waits for a summary that it shares.
 CREATE INDEX flushes_batched ON {schema}.flushes (batch_id)
-  WHERE state = 'waiting' AND batch_id IS NOT NULL AND summary IS NULL AND fence = 0;
+  WHERE state = 'waiting' AND batch_id IS NOT NULL AND summary IS NULL AND fence = 0 AND NOT alone;
 -- Flushes that wait, by when it was last looked whether somebody works on them.
 CREATE INDEX flushes_looked_at ON {schema}.flushes (looked_at) WHERE state = 'waiting';
 -- The list for people.
@@ -133,7 +133,7 @@ CREATE TABLE {schema}.user_events (
   user_id text COLLATE "C" NOT NULL REFERENCES {schema}.users ON DELETE CASCADE,
   event_tip text NOT NULL,                     -- lines that begin with "- "
   event_tags jsonb NOT NULL,                   -- [{"tag", "value"}]
-  profile_delta jsonb NOT NULL                 -- [{"content", "attributes": {"topic", "sub_topic"}}]; content null: deleted
+  profile_delta jsonb NOT NULL                 -- [{"content", "attributes": {"topic", "sub_topic"}}]; null: deleted
 );
 CREATE INDEX user_events_user ON {schema}.user_events (user_id, created_at, id);
 
@@ -144,7 +144,7 @@ CREATE TABLE {schema}.user_event_gists (
   number int NOT NULL,                         -- from 0
   user_id text COLLATE "C" NOT NULL,
   content text NOT NULL,
-  words tsvector NOT NULL,                     -- English stems, and of Chinese each character and each pair of neighbours
+  words tsvector NOT NULL,                     -- English stems; of Chinese each character, and pairs of neighbours
   PRIMARY KEY (event_id, number)
 );
 CREATE INDEX user_event_gists_user ON {schema}.user_event_gists (user_id, created_at);

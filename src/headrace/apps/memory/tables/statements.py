@@ -15,14 +15,19 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from headrace import App, StoreVersionError
+from headrace import App, StoreUnavailableError, StoreVersionError
 
 T = TypeVar("T")
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 _COMMENT = re.compile(r"--[^\n]*")
 #: What another try mends: ours take locks in one order, other programs may not.
-_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_AGAIN = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.exceptions.InvalidCachedStatementError,
+    asyncpg.exceptions.OutdatedSchemaCacheError,
+)
 _TRIES = 5
 
 
@@ -116,6 +121,8 @@ class Statements:
                 f"The tables of memory are not in the schema {self.schema}: start `headrace memory run`, which makes "
                 "them, or correct [memory] schema"
             ) from error
+        except TimeoutError as error:
+            raise StoreUnavailableError("The store did not answer within [queue] statement_timeout.") from error
         return rows
 
 

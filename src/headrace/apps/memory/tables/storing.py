@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from headrace import HeadraceError
 from headrace.apps.memory.data.events import gists_of
 from headrace.apps.memory.data.flushes import FlushState, Held
 from headrace.apps.memory.data.profiles import ProfileChange
@@ -18,8 +19,8 @@ from headrace.apps.memory.tables.verbs import Verbs
 from headrace.apps.memory.tables.words import words_of
 
 
-class _ProfileIsNewerError(Exception):
-    """Takes the transaction back."""
+class _ProfileIsNewerError(HeadraceError):
+    """Takes the transaction back; as one of ours, which the connection outlives."""
 
     def __init__(self, slots: tuple[StaleSlot, ...]) -> None:
         super().__init__()

@@ -1,5 +1,6 @@
 -- Hold a flush under a new fence and read its blobs, in order; nothing when it has ended, or when another of the user
--- is worked on or comes before it; what was begun goes on though an earlier one that failed is tried again. Two flushes of a user begun at the same moment: flushes_processing refuses one.
+-- is worked on or comes before it; what was begun goes on though an earlier one that failed is tried again. Two flushes
+-- of a user begun at the same moment: flushes_processing refuses one.
 -- Locks: the flush, then its rows. Index: primary key, flushes_unfinished, buffer_zone_user.
 WITH begun AS (
   UPDATE {schema}.flushes AS f

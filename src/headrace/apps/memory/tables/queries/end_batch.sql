@@ -1,4 +1,5 @@
--- Note that the call of a batch is over: flushes of it that got no summary ask for themselves. Returns the users of all.
+-- Note that the call of a batch is over: flushes of it that got no summary ask for themselves. Returns the users of
+-- all.
 -- Locks: the flushes by id, the batch. Index: primary key of batches, primary key.
 WITH mine AS MATERIALIZED (
   SELECT f.id, f.user_id, f.summary FROM {schema}.flushes AS f

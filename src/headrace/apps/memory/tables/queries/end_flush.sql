@@ -16,6 +16,7 @@ WITH person AS MATERIALIZED (
   FROM held WHERE z.user_id = held.user_id AND z.flush_id = held.id
 ), dropped AS (
   DELETE FROM {schema}.general_blobs AS b USING held WHERE NOT %(keep_blobs)s::bool AND b.id = ANY (held.blob_ids)
+    AND b.user_id = held.user_id
 ), event AS (
   INSERT INTO {schema}.user_events (id, user_id, event_tip, event_tags, profile_delta)
   SELECT held.id, held.user_id, %(event_tip)s::text, %(event_tags)s::text::jsonb, %(profile_delta)s::text::jsonb

@@ -1,7 +1,7 @@
 -- Insert blobs, their rows of the buffer and the users that are new; return the ids of those that were not there. Blobs
 -- without a time are said now, in the order given.
--- Locks: the users, against their deletion alone, then new users and blobs against the same ones; each by id. Index:
--- primary keys.
+-- Locks: rows and blobs against the same ones, then the users against their deletion alone, and new ones; each by id.
+-- Who deletes a user waits for none of these rows, for it does not see them. Index: primary keys.
 WITH given AS MATERIALIZED (
   SELECT g.id, g.user_id, g.blob_type, g.blob_data::jsonb AS blob_data, g.token_size, g.buffered,
     coalesce(g.created_at, now() + g.place * interval '1 microsecond') AS created_at

@@ -4,7 +4,7 @@ WITH old AS MATERIALIZED (
   SELECT b.id FROM {schema}.batches AS b
   WHERE b.created_at <= now() - %(older_than)s::interval AND NOT EXISTS (
     SELECT FROM {schema}.flushes AS f
-    WHERE f.batch_id = b.id AND f.state = 'waiting' AND f.summary IS NULL AND f.fence = 0
+    WHERE f.batch_id = b.id AND f.state = 'waiting' AND f.summary IS NULL AND f.fence = 0 AND NOT f.alone
   )
   ORDER BY b.created_at LIMIT %(limit)s::int FOR UPDATE OF b SKIP LOCKED
 )

@@ -1,5 +1,5 @@
--- Delete flushes that were done long ago, oldest first: summary and result go with them. Their rows of the buffer stay, so
--- that the same blob inserted again is known.
+-- Delete flushes that were done long ago, oldest first: summary and result go with them. Their rows of the buffer stay,
+-- so that the same blob inserted again is known.
 -- Locks: the flushes, skipping locked ones. Index: flushes_ended, primary key.
 WITH old AS MATERIALIZED (
   SELECT id FROM {schema}.flushes WHERE state = 'done' AND ended_at <= now() - %(older_than)s::interval

@@ -1,10 +1,10 @@
--- Let flushes that failed some time ago wait again, each so many rounds at most, or however many; of one user, or of all.
--- Their rows are idle and stay bound.
+-- Let flushes that failed some time ago wait again, each so many rounds at most, or however many; of one user, or of
+-- all. Their rows are idle and stay bound.
 -- Locks: the flushes, skipping locked ones, then their rows. Index: flushes_ended, primary key, buffer_zone_user.
 WITH old AS MATERIALIZED (
   SELECT id, user_id FROM {schema}.flushes
-  WHERE state = 'failed' AND ended_at <= now() - %(after)s::interval AND round < coalesce(%(most_rounds)s::int, round + 1)
-    AND user_id = coalesce(%(user_id)s::text, user_id)
+  WHERE state = 'failed' AND ended_at <= now() - %(after)s::interval
+    AND round < coalesce(%(most_rounds)s::int, round + 1) AND user_id = coalesce(%(user_id)s::text, user_id)
   ORDER BY ended_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ), rows AS (
   UPDATE {schema}.buffer_zone AS z SET status = 'idle', updated_at = now()

@@ -1,5 +1,5 @@
--- List flushes that wait although they are the first of their users, and were not looked at for a while; and note that they
--- are looked at now.
+-- List flushes that wait although they are the first of their users, and were not looked at for a while; and note that
+-- they are looked at now.
 -- Locks: the flushes, skipping locked ones. Index: flushes_looked_at, flushes_unfinished.
 WITH old AS MATERIALIZED (
   SELECT f.id FROM {schema}.flushes AS f

@@ -1,5 +1,5 @@
--- List flushes that may be summarised together with others, oldest first, with what their priority is made of. Without a
--- language of the user's it is told by the first messages: Chinese where one of ten characters is.
+-- List flushes that may be summarised together with others, oldest first, with what their priority is made of. Without
+-- a language of the user's it is told by the first messages: Chinese where one of ten characters is.
 -- Locks: none. Index: flushes_unbatched, primary keys of users and general_blobs.
 SELECT f.id, f.user_id, f.blob_ids, f.tokens, f.number, f.state, f.reason, f.created_at, f.round, f.error, u.level,
   coalesce(u.language, (
