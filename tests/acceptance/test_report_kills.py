@@ -95,7 +95,12 @@ def _check(here: Place) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_killed_in_every_stage_the_same_command_ends_with_the_same_report_and_pays_once(here: Place) -> None:
+@pytest.mark.parametrize(
+    "stages", [pytest.param(STAGES[1::2], id="some"), pytest.param(STAGES, id="all", marks=pytest.mark.slow)]
+)
+def test_killed_in_every_stage_the_same_command_ends_with_the_same_report_and_pays_once(
+    here: Place, stages: tuple[tuple[str, int, str], ...]
+) -> None:
     """Ctrl-C, then kill -9 of commands, children, supervisor and database in each stage; no answer is bought twice."""
     process = here.begin(*BUILD, "out", faults="ingest_and_normalize:before")
     wait_until_sync(lambda: list(here.marks.iterdir()), timedelta(seconds=60), message="the first stage to run")
@@ -103,7 +108,7 @@ def test_killed_in_every_stage_the_same_command_ends_with_the_same_report_and_pa
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "the same command goes on" in told
-    _kill_in(here, STAGES)
+    _kill_in(here, stages)
     _check(here)
 
 

@@ -55,6 +55,7 @@ def _banner(here: Place, summary: dict[str, Any], lang: str, headline: str) -> N
     assert f"headrace report resume {summary['job_id']} --out DIR" in page
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_without_a_model_the_messy_report_is_whole_and_resume_asks_for_what_is_missing_once() -> None:
     """2,000 rows and nobody listens: statistics, failures and cases in all forms; then one call for each question."""
@@ -140,7 +141,6 @@ def test_a_model_that_hangs_is_given_up() -> None:
         _filled(here, summary["job_id"], QUESTIONS)
 
 
-@pytest.mark.slow
 def test_a_key_that_is_refused_is_no_reason_to_try_again() -> None:
     """HTTP 401 for all: each question once."""
     with _small("server_error:status=401") as here:

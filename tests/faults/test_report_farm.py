@@ -75,6 +75,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
             yield Site(farm, model)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 async def test_a_report_is_the_same_in_process_and_on_a_farm_that_is_killed_in_part(site: Site) -> None:
     """Two workers of the farm, one of them killed while it asks: page for page what one process makes."""

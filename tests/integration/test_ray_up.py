@@ -98,32 +98,45 @@ def folder(root: Path, name: str) -> Path:
     return made
 
 
-def test_a_cluster_comes_up_on_loopback_alone_and_goes_by_itself(place: Place, tmp_path: Path) -> None:
-    """Two nodes; nothing listens elsewhere, none comes in without the token, and another cluster is left alone."""
-    one, other = folder(tmp_path, "one"), folder(tmp_path, "other")
+def test_a_cluster_comes_up_on_loopback_alone(place: Place, tmp_path: Path) -> None:
+    """Nothing listens elsewhere, and none comes in without the token."""
+    one = folder(tmp_path, "one")
     assert "headrace ray up" in place.headrace(one, "ray", "status", code=1)
-    said = place.headrace(one, "ray", "up", "--nodes", "2", "--num-cpus", "1", "--object-store-memory", "80MB")
-    assert "2 nodes with 2 CPUs, at 127.0.0.1:26379 (loopback only, with a token)" in said
+    said = place.headrace(one, "ray", "up", "--num-cpus", "1", "--object-store-memory", "80MB")
+    assert "1 node with 1 CPU, at 127.0.0.1:26379 (loopback only, with a token)" in said
     assert place.listeners() == {"127.0.0.1", "::ffff:127.0.0.1"}
     for name in ("ray.json", "ray.token"):
         assert (one / "data" / name).stat().st_mode & 0o777 == 0o600, name
+    assert _asked(place, one, {"RAY_AUTH_MODE": "disabled"}) != 0
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(one / "data" / "ray.token")}
+    assert _asked(place, one, token) == 0
+    assert place.document(one, "ray", "down")["stopped"] is True
+    assert not place.cluster.pids("gcs_server|raylet")
+
+
+def _asked(place: Place, directory: Path, environ: dict[str, str]) -> int:
+    """Ask the head node as one with these settings does; return what that ended with."""
+    code = "from ray._raylet import GcsClient; GcsClient('127.0.0.1:26379').internal_kv_keys(b'', None, timeout=9)"
+    asked = subprocess.run(
+        place.cluster.command(sys.executable, "-c", code), env=place.environment(directory) | environ,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert asked.returncode == 0 or "InvalidAuthToken" in asked.stderr
+    return asked.returncode
+
+
+@pytest.mark.slow
+def test_clusters_are_beside_each_other_and_go_by_themselves(place: Place, tmp_path: Path) -> None:
+    """Two nodes, which are shown and not begun twice; another cluster is left alone."""
+    one, other = folder(tmp_path, "one"), folder(tmp_path, "other")
+    place.headrace(one, "ray", "up", "--nodes", "2", "--num-cpus", "1", "--object-store-memory", "80MB")
     shown = place.document(one, "ray", "status")
     assert (shown["state"], shown["nodes_alive"], shown["cpus"]) == ("running", 2, 2.0)
     # Which store jobs would be in does not matter for that.
     in_memory = place.headrace(one, "ray", "status", "--json", wrap=("env", "HEADRACE_URL=memory://"))
     assert json.loads(in_memory)["nodes_alive"] == 2
-
     again = place.document(one, "ray", "up")
     assert (again["started"], again["node_sizes"]) == (False, shown["node_sizes"])
-    stranger = "import ray; ray.init(address='127.0.0.1:26379', log_to_driver=False)"
-    environ = {**place.environment(one), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "disabled"}
-    refused = subprocess.run(
-        place.cluster.command(sys.executable, "-c", stranger), env=environ, capture_output=True, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
-    assert refused.returncode != 0
-    assert "uthenticat" in refused.stderr
-
     beside = place.document(other, "ray", "up", "--num-cpus", "1", "--object-store-memory", "80MB")
     assert beside["address"] != shown["address"]
     assert place.document(one, "ray", "down")["stopped"] is True

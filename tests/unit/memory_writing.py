@@ -106,6 +106,7 @@ async def writing(
             api_key=given.api_key or "",
             provider="openai",
             style=style,
+            requests_per_minute=600_000,  # known, so that nothing is paced while it would be learned
         )
         async with App(settings=replace(QUICK, llm=llm)) as app:
             yield World(app, provider, mind, terms or Terms.usual())
