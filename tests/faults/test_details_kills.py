@@ -55,8 +55,6 @@ def _check(report: Report) -> None:
     assert not report.faults, describe(report)
     assert not report.ended, describe(report)
     assert report.killed == report.there, describe(report)
-    # Clients went on behind what they had.
-    assert report.figures["resumed"], describe(report)
 
 
 @pytest.mark.timeout(600)
@@ -76,4 +74,7 @@ async def test_each_process_is_killed_under_more_load(line: DetailsLine) -> None
     # The relay is the last: who takes over from it waits for the end of its term, and meanwhile nothing flows.
     one_by_one = [("agent",), ("service",), ("callback",), ("worker",), ("other agent",), *SERVERS, ("relay",)]
     both_agents = [AGENTS, ("service",), ("callback",), ("worker",), *SERVERS, ("relay",)]
-    _check(await Campaign(line, Load(clients=20, seconds=800), [*one_by_one, *both_agents], each=10).run())
+    report = await Campaign(line, Load(clients=20, seconds=800), [*one_by_one, *both_agents], each=10).run()
+    _check(report)
+    # Clients went on behind what they had; with few batches none need be in the middle at a kill.
+    assert report.figures["resumed"], describe(report)

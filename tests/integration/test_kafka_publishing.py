@@ -249,6 +249,7 @@ async def test_a_topic_that_may_not_be_written_to_is_told() -> None:
     assert answers[1] is None
 
 
+@pytest.mark.slow
 async def test_a_topic_without_leader_keeps_no_other_back() -> None:
     """It is told to be tried again, soon and sooner, alone too, and is taken, once and in order, when it can be."""
     with mock_cluster() as cluster:

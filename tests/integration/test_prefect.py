@@ -89,7 +89,8 @@ async def test_suspended_flow_runs_are_resumed_by_their_events(prefect: tuple[Pr
         assert first["pid"] != last["pid"]
 
 
-@pytest.mark.parametrize(("late", "free"), [(1, 0), pytest.param(4, 8, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("late", "free"), [(1, 0), (4, 8)])
 async def test_runs_that_suspend_themselves_while_their_events_come_are_all_resumed(
     prefect: tuple[PrefectServer, Place], late: int, free: int
 ) -> None:

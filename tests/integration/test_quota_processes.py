@@ -55,6 +55,7 @@ async def test_processes_share_a_quota_that_they_know(scenario: str, beside: boo
     assert figures.utilisation >= MOST, figures
 
 
+@pytest.mark.slow
 async def test_processes_find_a_halved_quota() -> None:
     """Few calls are refused, and then what is left is used again: a run of thousands shows how few, see benchmarks."""
     figures = await run("halved, burst 1 s", 330)
