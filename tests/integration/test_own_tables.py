@@ -69,6 +69,18 @@ async def test_a_server_that_hangs_up_is_the_stores_fault() -> None:
         assert caught.value.transient
 
 
+async def test_a_server_that_does_not_answer_in_time_is_the_stores_fault() -> None:
+    """And its connection, on which an answer may be on its way, is lent to nobody."""
+    async with app_on() as app:
+        pids: list[int] = []
+        with pytest.raises(StoreUnavailableError):
+            async with app.database() as connection:
+                pids.append(await connection.fetchval("SELECT pg_backend_pid()"))
+                await connection.execute("SELECT pg_sleep(9)", timeout=0.1)
+        async with app.database() as connection:
+            assert await connection.fetchval("SELECT pg_backend_pid()") not in pids
+
+
 async def test_errors_of_the_users_own_pass_through() -> None:
     """Of a file, or a deadlock, which the user does again; neither says that the store is away."""
     async with app_on() as app:

@@ -231,6 +231,22 @@ async def test_a_memo_that_the_model_leaves_long_is_cut(said: Any, word: str) ->
     assert "shorten: interest/food was cut by rule" in result.warnings
 
 
+async def test_equal_memos_are_shortened_by_one_question() -> None:
+    """As a step of a job it has one name, which may be used once."""
+    used: set[str] = set()
+
+    async def step(name: str, run: Callable[[], Any]) -> Any:
+        assert name not in used, name
+        used.add(name)
+        return await run()
+
+    long = [fact("interest", sub, ("bread " * 200).strip()) for sub in ("food", "baking")]
+    async with writing({"shorten": {"memo": "bread"}, "extract": items(*long)}) as world:
+        result = await world.writer(step).write("- the user likes bread", [], "en")
+        assert [change.content for change in result.changes] == ["bread", "bread"]
+        assert world.mind.tasks.count("shorten") == 1
+
+
 def by_turn(*said: Any) -> Callable[[ChatRequest], Any]:
     """One answer after the other, the last for ever."""
     left = list(said)

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -70,6 +71,8 @@ async def test_without_a_connection_no_call_begins_one(monkeypatch: pytest.Monke
         cluster.send({"CPU": 1.0}, "word")
     with pytest.raises(ConnectionError, match="not connected"):
         cluster.cancel(ray.ObjectRef.nil(), force=True)
+    with pytest.raises(ConnectionError, match="not connected"):
+        cluster.want([])
     site = Site(monkeypatch)
     monkeypatch.setattr(executing, "Cluster", lambda _: cluster)
     await site.executor.begin()
@@ -79,27 +82,29 @@ async def test_without_a_connection_no_call_begins_one(monkeypatch: pytest.Monke
     assert inits == []
 
 
-def test_what_ray_has_begun_by_itself_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not taken for the cluster of the settings; what the program has connected to is, until it is gone."""
-    asked: list[str] = []
+def test_a_connection_of_the_programs_own_is_used_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has connected disconnects; once that is gone, the executor connects for itself."""
+    there, asked = [True], list[str]()
 
     def reach(address: str) -> str:
         asked.append(address)
         raise ConnectionRefusedError
 
+    context = SimpleNamespace(get_node_id=lambda: "n")
     monkeypatch.setattr(clusters, "reach", reach)
     monkeypatch.setattr(ray, "shutdown", lambda: asked.append("shutdown"))
-    ours = RealCluster(NOWHERE)
-    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "is_initialized", lambda: bool(there))
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: context)
+    cluster = RealCluster(NOWHERE)
+    monkeypatch.setattr(cluster, "_function", SimpleNamespace(remote=lambda: None))
+    for _ in range(2):
+        cluster.connect()
+        assert cluster.here == "n"
+        cluster.disconnect()
+    there.clear()
     with pytest.raises(ConnectionRefusedError):
-        ours.connect()
-    assert asked == ["shutdown", NOWHERE.address]
-    theirs = RealCluster(NOWHERE)
-    theirs.here = "n"
-    theirs.disconnect()
-    with pytest.raises(ConnectionError, match="has connected to Ray by itself"):
-        theirs.connect()
-    assert asked == ["shutdown", NOWHERE.address]
+        cluster.connect()
+    assert asked == [NOWHERE.address]
 
 
 async def test_a_cluster_that_is_lost_while_it_is_looked_at_has_no_room(

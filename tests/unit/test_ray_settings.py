@@ -27,8 +27,10 @@ from headrace.wiring import ray as wiring
 from headrace.wiring.farm import farms_out, make_farm
 from headrace.wiring.farms import Farms
 from headrace.wiring.ray_figures import expose_ray, ray_figures
+from headrace.wiring.ray_luggage import pack
 
 STORE = {"HEADRACE_URL": "postgresql://user:secret@host/db"}
+ON_RAY = '[worker]\nexecutor = "ray"\n'
 WHOLE = """
 [worker]
 executor = "ray"
@@ -193,9 +195,9 @@ def test_two_farms_are_one_to_a_worker(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_ray_refuses_stops_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """By its own rules, before anything is claimed; a table of no queue is told."""
     with pytest.raises(ConfigError, match=r"ray\.resources\.default: Ray refuses 1 CPU, 3 TPU: .*chip"):
-        wiring._check_needs(settings('[ray.resources.default]\ncustom = ["TPU=3"]', tmp_path), app.registry)
+        wiring._check_needs(settings(f'{ON_RAY}[ray.resources.default]\ncustom = ["TPU=3"]', tmp_path), app.registry)
     with caplog.at_level("WARNING", "headrace.ray"):
-        wiring._check_needs(settings("[ray.resources.defualt]\nnum_cpus = 2", tmp_path), app.registry)
+        wiring._check_needs(settings(f"{ON_RAY}[ray.resources.defualt]\nnum_cpus = 2", tmp_path), app.registry)
     assert "[ray.resources.defualt] counts for nothing" in caplog.text
 
 
@@ -210,20 +212,20 @@ def test_what_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog
     monkeypatch.setenv("SHOP_KEY", "secret")
     monkeypatch.setenv("HEADRACE_URL", STORE["HEADRACE_URL"])
     read = settings(WHOLE, tmp_path)
-    luggage = wiring.pack(app, read)
+    luggage = pack(app, read)
     assert luggage.app == f"{__name__}:app"
     assert luggage.modules == (__name__,)
     assert (luggage.environ["SHOP_KEY"], luggage.environ["HEADRACE_URL"]) == ("secret", STORE["HEADRACE_URL"])
     assert "PATH" not in luggage.environ
     assert luggage.environ["HEADRACE_DIRECTORY"] == str(Path(".headrace").resolve())
     assert "HEADRACE_BLOB_STORAGE_PATH" not in luggage.environ
-    named = wiring.pack(app, settings('blob_storage.path = "large"', tmp_path, **STORE)).environ
+    named = pack(app, settings('blob_storage.path = "large"', tmp_path, **STORE)).environ
     assert named["HEADRACE_BLOB_STORAGE_PATH"] == str(Path("large").resolve())
     assert "secret" not in repr(luggage)
     assert Luggage.parse(luggage.text) == luggage
-    assert (luggage.folder, wiring.pack(app, Settings()).folder) == ("", str(Path.cwd()))
+    assert (luggage.folder, pack(app, Settings()).folder) == ("", str(Path.cwd()))
     with caplog.at_level("WARNING", "headrace.ray"):
-        wiring.pack(app, settings('[ray]\nenv_vars = ["SHOP_NONE"]', tmp_path, **STORE))
+        pack(app, settings('[ray]\nenv_vars = ["SHOP_NONE"]', tmp_path, **STORE))
     assert "names SHOP_NONE, which this worker does not have" in caplog.text
     own = {"excludes": ["/.headrace/"]}
     assert wiring._runtime_env(read) == {"working_dir": ".", **own, "py_modules": ["."], "pip": ["rich==14"]}
@@ -257,7 +259,7 @@ def test_modules_of_workflows_and_agents_go_along(tmp_path: Path, monkeypatch: p
     other.number = 3  # type: ignore[attr-defined]
     for module in (shop, flows, agents, other):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    luggage = wiring.pack(own, settings(WHOLE, tmp_path))
+    luggage = pack(own, settings(WHOLE, tmp_path))
     assert (luggage.app, luggage.modules) == ("shop_of_ray:app", ("shop_agents", "shop_flows"))
 
 

@@ -17,6 +17,7 @@ from headrace.service import (
     health,
     jobs,
     memory,
+    memory_users,
     metrics,
     models,
     papers,
@@ -69,6 +70,7 @@ def make_service(app: App, access: Access | None = None) -> FastAPI:
         api.include_router(reports.router)
     if memory.makes_memory(app):
         api.include_router(memory.router)
+        api.include_router(memory_users.router)
     service.include_router(api)
     service.include_router(health.router)
     service.include_router(metrics.router)

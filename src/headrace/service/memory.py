@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query
 
 from headrace.app import App
 from headrace.apps.memory.documents import document_of, found_document
@@ -28,9 +28,7 @@ from headrace.service.memory_shapes import (
     InsertBlob,
     InsertedBlob,
     ProfileDocument,
-    PutUser,
     SearchQuery,
-    UserDocument,
 )
 from headrace.service.problems import RequestError
 from headrace.service.served import Served
@@ -84,9 +82,9 @@ async def insert(memory: Lent, user_id: UserId, body: InsertBlob, key: Idempoten
         raise InvalidInputError("messages", "must be given, or summary, and not both", None)
     if body.messages is not None:
         said = [one.model_dump(exclude_none=True) for one in body.messages]
-        stored = await _lent(memory).insert(user_id, said, blob_id=blob_id, created_at=body.created_at)
+        stored = await lent(memory).insert(user_id, said, blob_id=blob_id, created_at=body.created_at)
     else:
-        stored = await _insert_summary(_lent(memory), user_id, body, blob_id)
+        stored = await _insert_summary(lent(memory), user_id, body, blob_id)
     return {"blob_id": str(stored), "user_id": user_id}
 
 
@@ -104,7 +102,7 @@ async def _insert_summary(memory: Memory, user_id: str, body: InsertBlob, blob_i
 )  # fmt: skip
 async def flush(memory: Lent, user_id: UserId) -> dict[str, Any]:
     """Make memory of what waits in a user's buffer, whether it is full or not."""
-    return {"flushes": document_of(await _lent(memory).flush(user_id))}
+    return {"flushes": document_of(await lent(memory).flush(user_id))}
 
 
 @router.post(
@@ -113,37 +111,20 @@ async def flush(memory: Lent, user_id: UserId) -> dict[str, Any]:
 )  # fmt: skip
 async def retry(memory: Lent, user_id: UserId) -> dict[str, Any]:
     """Take up again what failed for good of a user, however often it did."""
-    return {"flushes": document_of(await _lent(memory).retry(user_id))}
-
-
-@router.get("/users/{user_id}", response_model=UserDocument, operation_id="get_memory_user")
-async def get_user(memory: Lent, user_id: UserId) -> dict[str, Any]:
-    """Return what is noted of a user: how urgent their memory is, and their language."""
-    found: dict[str, Any] = document_of(await _lent(memory).user(user_id))
-    return found
-
-
-@router.put(
-    "/users/{user_id}", dependencies=[needs(Scope.OPERATE)], response_model=UserDocument,
-    operation_id="put_memory_user", response_description="what is noted now",
-)  # fmt: skip
-async def put_user(memory: Lent, user_id: UserId, body: PutUser) -> dict[str, Any]:
-    """Note how urgent a user's memory is, and their language, if need be before they say anything."""
-    await _lent(memory).put_user(user_id, level=body.level, language=body.language)
-    return await get_user(memory, user_id)
+    return {"flushes": document_of(await lent(memory).retry(user_id))}
 
 
 @router.get("/users/{user_id}/buffer", response_model=BufferDocument, operation_id="get_memory_buffer")
 async def buffer(memory: Lent, user_id: UserId) -> dict[str, Any]:
     """Return what waits in a user's buffer and belongs to no flush."""
-    found: dict[str, Any] = document_of(await _lent(memory).buffer(user_id))
+    found: dict[str, Any] = document_of(await lent(memory).buffer(user_id))
     return found
 
 
 @router.get("/users/{user_id}/profile", response_model=ProfileDocument, operation_id="get_memory_profile")
 async def profile(memory: Lent, user_id: UserId) -> dict[str, Any]:
     """Return what is known of a user; an empty list of one who is not known."""
-    return {"user_id": user_id, "profile": document_of(await _lent(memory).profile(user_id))}
+    return {"user_id": user_id, "profile": document_of(await lent(memory).profile(user_id))}
 
 
 @router.patch(
@@ -156,7 +137,7 @@ async def change_profile(memory: Lent, user_id: UserId, body: ChangeProfile) -> 
 
     changes = parse_changes([one.model_dump(exclude_none=True) for one in body.changes])
     try:
-        found = await _lent(memory).change_profile(user_id, changes)
+        found = await lent(memory).change_profile(user_id, changes)
     except ConflictError as error:
         raise RequestError(409, "version_conflict", str(error)) from None
     return {"user_id": user_id, "profile": document_of(found)}
@@ -168,14 +149,14 @@ async def events(memory: Lent, user_id: UserId, query: Annotated[EventQuery, Que
     from headrace.apps.memory.tagging import parse_tag
 
     tag = None if query.tag is None else parse_tag("tag", query.tag)
-    found = await _lent(memory).events(user_id, limit=query.limit, before=query.before, tag=tag)
+    found = await lent(memory).events(user_id, limit=query.limit, before=query.before, tag=tag)
     return {"user_id": user_id, "events": document_of(found)}
 
 
 @router.get("/users/{user_id}/search", response_model=FoundLines, operation_id="search_memory")
 async def search(memory: Lent, user_id: UserId, query: Annotated[SearchQuery, Query()]) -> dict[str, Any]:
     """Return lines of a user's events that fit a text, the best first; English and Chinese."""
-    found = await _lent(memory).search(user_id, query.q, limit=query.limit)
+    found = await lent(memory).search(user_id, query.q, limit=query.limit)
     return {"user_id": user_id, "query": query.q, "gists": [found_document(one) for one in found]}
 
 
@@ -184,24 +165,14 @@ async def context(memory: Lent, user_id: UserId, query: Annotated[ContextQuery, 
     """Return what a prompt may be told of a user, within a budget of tokens: the profile, then lines of events."""
     from headrace.apps.memory.writing.tokens import count_tokens
 
-    text = await _lent(memory).context(user_id, budget=query.budget, query=query.q)
+    text = await lent(memory).context(user_id, budget=query.budget, query=query.q)
     return {"user_id": user_id, "budget": query.budget, "tokens": count_tokens(text), "context": text}
-
-
-@router.delete(
-    "/users/{user_id}", dependencies=[needs(Scope.OPERATE)], status_code=204, operation_id="forget_memory_user",
-    response_description="nothing of the user is left", response_class=Response,
-)  # fmt: skip
-async def forget(memory: Lent, user_id: UserId) -> Response:
-    """Delete a user and all that belongs to them: messages, buffer, flushes, profile, events."""
-    await _lent(memory).delete_user(user_id)
-    return Response(status_code=204)
 
 
 @router.get("/flushes", response_model=FlushList, operation_id="list_memory_flushes")
 async def flushes(memory: Lent, query: Annotated[FlushQuery, Query()]) -> dict[str, Any]:
     """Return flushes, the newest first."""
-    found = await _lent(memory).flushes(query.user_id, state=query.state, limit=query.limit)
+    found = await lent(memory).flushes(query.user_id, state=query.state, limit=query.limit)
     return {"flushes": document_of(found)}
 
 
@@ -211,10 +182,10 @@ async def figures(memory: Lent) -> dict[str, Any]:
     from headrace.apps.memory.figures import memory_figures
     from headrace.apps.memory.means import TABLES
 
-    return (await memory_figures(_lent(memory).app, TABLES)).to_json()
+    return (await memory_figures(lent(memory).app, TABLES)).to_json()
 
 
-def _lent(memory: Any) -> Memory:
+def lent(memory: Any) -> Memory:
     """Say what is lent: its module is imported with the first request."""
-    lent: Memory = memory
-    return lent
+    found: Memory = memory
+    return found

@@ -35,7 +35,7 @@ def keeps_agents(settings: Settings) -> bool:
 def make_agents_loop(app: App) -> Loop:
     """Return what sees to it that the actor is there while this worker works."""
     from headrace.executors.ray.agents_actor import AgentsKeeper
-    from headrace.wiring.ray import pack
+    from headrace.wiring.ray_luggage import pack
 
     luggage = pack(app, app.settings)
     keeper = AgentsKeeper(luggage.app, app.settings.ray.namespace, _ENTRY, luggage.text)

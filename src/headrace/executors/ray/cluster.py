@@ -15,8 +15,10 @@ from headrace.executors.ray.asking import is_stale, part_of, total_of
 from headrace.executors.ray.fitting import Amounts, Node
 from headrace.executors.ray.site import RaySite
 
-# Before Ray is imported: it tells nobody that it is used.
+# Before Ray is imported: it tells nobody that it is used, and begins no cluster of its own, or joins the next best one,
+# for a call that comes while this process is connected to none.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
 
 import ray
 from ray import ObjectRef
@@ -43,28 +45,24 @@ class Cluster:
     def __init__(self, site: RaySite) -> None:
         self._site = site
         self._function: Any = ray.remote(max_retries=0, retry_exceptions=False)(call)
-        #: Whether the program has connected for itself: then it disconnects, too.
-        self._theirs = ray.is_initialized()
+        #: Whether this connected, and so is to disconnect: a program may have done so for itself.
+        self._owns = False
         self._connected = False
-        #: Held by what Ray would begin a cluster of its own for, or join the next best one, were there no connection.
+        #: Held by calls, and before they are not possible any more: the program may have imported Ray first, as it is.
         self._lock = threading.Lock()
         #: The node that this process is on.
         self.here = ""
 
     def connect(self) -> None:
         """Connect, which takes a second or more. Raises what Ray does."""
-        if not self._theirs:
-            if ray.is_initialized():
-                # To what a call of Ray's has found or begun by itself.
-                ray.shutdown()
+        if not ray.is_initialized():
             reach(self._site.address)
             log_as_others_do()
             ray.init(
                 address=self._site.address, namespace=self._site.namespace, log_to_driver=False,
                 configure_logging=False, runtime_env=dict(self._site.runtime_env) or None,
             )  # fmt: skip
-        elif self.here:
-            raise ConnectionError("the program has connected to Ray by itself, and that is over: start it anew")
+            self._owns = True
         # Given nothing it is refused, but only once the head node has the function: `send` need not wait for that.
         with suppress(TypeError):
             self._function.remote()
@@ -75,8 +73,9 @@ class Cluster:
         """Leave the cluster: what runs there for this process ends."""
         with self._lock:
             self._connected = False
-        if not self._theirs and ray.is_initialized():
+        if self._owns and ray.is_initialized():
             ray.shutdown()
+        self._owns = False
 
     def look(self) -> list[Node]:
         """Return the nodes that are alive."""
@@ -91,7 +90,7 @@ class Cluster:
         with self._lock:
             self._need_connection()
             ref = prepared.remote(site.entry, site.luggage, word)
-        return ref, ref.future()
+            return ref, ref.future()
 
     def cancel(self, ref: ObjectRef[bytes], *, force: bool) -> None:
         """Interrupt a call, or end its process; one that was not begun never is. Raises ConnectionError without one."""
@@ -105,7 +104,10 @@ class Cluster:
 
     def want(self, bundles: Sequence[Amounts]) -> None:
         """Ask the autoscaler for a cluster on which these, and what other workers want, fit at once."""
-        now, mine = time.time(), b"wants:" + ray.get_runtime_context().get_job_id().encode()
+        with self._lock:
+            self._need_connection()
+            mine = b"wants:" + ray.get_runtime_context().get_job_id().encode()
+        now = time.time()
         notes._internal_kv_put(mine, part_of(bundles, now), namespace=_NOTES)
         parts = {key: notes._internal_kv_get(key, namespace=_NOTES) or b"" for key in _keys()}
         for key in [key for key, part in parts.items() if is_stale(part, now)]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from headrace.ports.job_store import JobStore
 from headrace.ports.wire import decode_completion
 
 T = TypeVar("T")
+
+LOG = logging.getLogger("headrace.ray")
 
 #: A call that was stopped there, since its attempt does not own its job or is to be cancelled, is so long no matter
 #: of this worker's: it hears of that by itself.
@@ -184,9 +187,13 @@ class RayExecutor:
 
 
 async def _kept(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask the store until it answers."""
+    """Ask the store until it answers; whose job is lost meanwhile is cancelled here."""
+    told = False
     while True:
         try:
             return await ask()
-        except StoreUnavailableError:
+        except StoreUnavailableError as error:
+            if not told:
+                LOG.warning("how a call ended is not known until the store answers: %s", first_line(error))
+            told = True
             await asyncio.sleep(STORE_SECONDS)

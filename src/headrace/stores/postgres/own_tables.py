@@ -30,8 +30,8 @@ class PostgresOwnTables:
                 try:
                     yield connection
                 except OSError as error:
-                    # Of a file of the user's, say: the connection has nothing to do with it.
-                    own = None if connection.is_closed() else error
+                    # Of a file of the user's, say; but what does not answer in time is the server.
+                    own = None if connection.is_closed() or isinstance(error, TimeoutError) else error
                     raise
         except TRY_AGAIN:
             raise  # the server is there, and the transaction is the user's to do again

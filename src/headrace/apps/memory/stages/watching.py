@@ -22,8 +22,8 @@ async def look_around() -> None:
         await tell_alerts(app, await memory_figures(app, TABLES))
     if _is_due("checkpoint", settings().checkpoint_interval):
         await checkpoint(app, TABLES)
-    if _is_due("prune", PRUNE_EVERY):
-        await TABLES.prune(settings().keep_flushes, MOST_PRUNED)
+    if _is_due("prune", PRUNE_EVERY) and await TABLES.prune(settings().keep_flushes, MOST_PRUNED) >= MOST_PRUNED:
+        del _LOOKED_AT["prune"]  # there may be more
 
 
 def _is_due(what: str, interval: timedelta) -> bool:

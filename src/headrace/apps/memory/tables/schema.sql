@@ -1,7 +1,7 @@
 -- The tables of memory: one schema is one project. {schema} is `[memory] schema`.
 --
 -- Other programs may insert too: the user (if it is new), the blob, then its row of buffer_zone with the defaults.
--- Lock order of everything that writes to what is there: users, flushes (by id), buffer_zone, user_profiles, then the rest.
+-- Lock order of everything that writes to what is there: users, flushes (by id), buffer_zone, user_profiles, the rest.
 
 -- Which shape the tables have, and what tells of changes of buffer_zone; one row.
 CREATE TABLE {schema}.about (

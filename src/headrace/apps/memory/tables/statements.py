@@ -5,6 +5,8 @@ A statement names its parameters `%(name)s`, which become `$1 … $n`, and its t
 
 from __future__ import annotations
 
+import asyncio
+import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -28,7 +30,7 @@ _AGAIN = (
     asyncpg.exceptions.InvalidCachedStatementError,
     asyncpg.exceptions.OutdatedSchemaCacheError,
 )
-_TRIES = 5
+_TRIES, _FIRST_PAUSE = 5, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +123,15 @@ class Statements:
                 f"The tables of memory are not in the schema {self.schema}: start `headrace memory run`, which makes "
                 "them, or correct [memory] schema"
             ) from error
-        except TimeoutError as error:
-            raise StoreUnavailableError("The store did not answer within [queue] statement_timeout.") from error
         return rows
 
 
 async def _persist(work: Callable[[], Awaitable[T]]) -> T:
-    for _ in range(_TRIES - 1):
+    for turn in range(_TRIES):
         try:
             return await work()
-        except _AGAIN:
-            continue
-    return await work()
+        except _AGAIN as error:
+            if turn + 1 == _TRIES:
+                raise StoreUnavailableError(f"The tables of memory are fought for ({type(error).__name__})") from error
+            await asyncio.sleep(_FIRST_PAUSE * 2**turn * random.random())  # noqa: S311 - spreads rivals, no secret
+    raise AssertionError("unreachable")

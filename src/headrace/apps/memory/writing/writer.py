@@ -145,13 +145,12 @@ class Writer:
         return []
 
     async def _shorten(self, draft: Draft, places: Sequence[Place], lang: Language) -> list[str]:
-        found = await all_of([self._short(draft[place], lang) for place in places])
-        draft.update(zip(places, (text for text, _ in found), strict=True))
-        return [
-            f"shorten: {topic}/{sub} was cut by rule"
-            for (topic, sub), (_, is_cut) in zip(places, found, strict=True)
-            if is_cut
-        ]
+        # Two of the same words are one question.
+        memos = list(dict.fromkeys(draft[place] for place in places))
+        found = dict(zip(memos, await all_of([self._short(memo, lang) for memo in memos]), strict=True))
+        cut = [f"shorten: {topic}/{sub} was cut by rule" for topic, sub in places if found[draft[topic, sub]][1]]
+        draft.update({place: found[draft[place]][0] for place in places})
+        return cut
 
     async def _short(self, memo: str, lang: Language) -> tuple[str, bool]:
         most = self._terms.limits.memo_tokens_after

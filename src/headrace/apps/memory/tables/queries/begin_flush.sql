@@ -20,5 +20,7 @@ WITH begun AS (
 SELECT begun.*, b.id AS blob_id, b.blob_type, b.blob_data::text AS blob_data, b.token_size,
   b.created_at AS blob_created_at
 FROM begun CROSS JOIN LATERAL unnest(begun.blob_ids) WITH ORDINALITY AS p (blob_id, place)
-LEFT JOIN LATERAL (SELECT * FROM {schema}.general_blobs WHERE id = p.blob_id LIMIT 1) AS b ON true
+LEFT JOIN LATERAL (
+  SELECT * FROM {schema}.general_blobs WHERE id = p.blob_id AND user_id = begun.user_id LIMIT 1
+) AS b ON true
 ORDER BY p.place

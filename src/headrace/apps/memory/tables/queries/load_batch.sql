@@ -6,5 +6,7 @@ FROM {schema}.batches AS b
 CROSS JOIN LATERAL unnest(b.flush_ids) WITH ORDINALITY AS p (flush_id, place)
 JOIN {schema}.flushes AS f ON f.id = p.flush_id AND f.state IN ('waiting', 'processing')
 CROSS JOIN LATERAL unnest(f.blob_ids) WITH ORDINALITY AS q (blob_id, place)
-LEFT JOIN LATERAL (SELECT * FROM {schema}.general_blobs WHERE id = q.blob_id LIMIT 1) AS g ON true
+LEFT JOIN LATERAL (
+  SELECT * FROM {schema}.general_blobs WHERE id = q.blob_id AND user_id = f.user_id LIMIT 1
+) AS g ON true
 WHERE b.id = %(batch_id)s::uuid ORDER BY p.place, q.place
