@@ -18,7 +18,7 @@ from headrace.apps.memory.rules.priority import KIND_WEIGHTS, LEAST_SCORES
 from headrace.apps.memory.stages import sweeping
 from headrace.apps.memory.writing.terms import Terms
 from headrace.memory_settings import MemorySettings
-from headrace.service import memory, memory_shapes, paging
+from headrace.service import memory, memory_shapes, memory_users, paging
 from headrace.settings import load_settings
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
@@ -79,7 +79,7 @@ def test_every_route_is_named_with_its_scope() -> None:
     """Those of the service, and no other."""
     told = re.findall(r"^\| `(\w+) ([\w/{}]+)` \| `(\w+)` \|", REFERENCE, re.MULTILINE)
     there = []
-    for route in memory.router.routes:
+    for route in [*memory.router.routes, *memory_users.router.routes]:
         assert isinstance(route, APIRoute)
         scope = next((str(one.dependency.scope) for one in route.dependencies), "read")  # type: ignore[union-attr]
         there += [(method, route.path.removeprefix("/memory/"), scope) for method in route.methods]
