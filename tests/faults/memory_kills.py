@@ -39,8 +39,10 @@ class Report:
 
     kills: int = 0
     seconds: float = 0.0
-    #: Calls that were under way at the kills, and calls beyond the first of each content.
+    #: Calls that were under way at the kills, by the provider; by the ledger, which knows also those whose answer had
+    #: come and was not stored yet; and calls beyond the first of each content.
     in_flight: int = 0
+    orphaned: int = 0
     paid_twice: int = 0
     #: Those of them that the ledger does not list as orphaned, or as answered.
     unlisted: int = 0
@@ -52,7 +54,7 @@ class Report:
     @property
     def clean(self) -> bool:
         """Whether every promise was kept."""
-        paid_once = self.paid_twice <= self.in_flight and not self.unlisted
+        paid_once = self.paid_twice <= max(self.in_flight, self.orphaned) and not self.unlisted
         return paid_once and not self.wrong and self.latest < BEYOND.total_seconds()
 
 
@@ -140,6 +142,7 @@ async def count(line: MemoryLine, report: Report) -> None:
     for state in (CallState.SETTLED, CallState.ORPHANED):
         listed[state.value] = len(await ledger.list_calls(state=state, limit=10_000))
     report.calls, report.paid_twice = line.provider.stats().calls, line.paid_twice()
+    report.orphaned = listed[CallState.ORPHANED.value]
     report.unlisted = max(report.calls - listed.total(), 0)
     report.wrong += [f"{row} did not wait for the one before" for row in await line.unordered()]
     report.wrong += [f"{row['user_id']}: {row['blob_id']} is {row['status']}" for row in await line.query(_LOST)]

@@ -5,6 +5,7 @@ Processes that work for a worker, such as those of a cluster, import single task
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,10 +15,15 @@ from headrace.apps.memory.means import TABLES
 
 @asynccontextmanager
 async def begun(_: App) -> AsyncIterator[None]:
-    """Make what is missing of the tables, have all the work declared, and sweep at once."""
+    """Make what is missing of the tables, have all the work declared, sweep at once, and look at leases meanwhile."""
     # Late: what is declared there is by the settings, which a program may set until it opens the app.
-    from headrace.apps.memory.worker import begin_sweep
+    from headrace.apps.memory.worker import begin_sweep, release_leases
 
     await TABLES.set_up()
     await begin_sweep()
-    yield
+    releasing = asyncio.create_task(release_leases(), name="headrace-memory-leases")
+    try:
+        yield
+    finally:
+        releasing.cancel()
+        await asyncio.gather(releasing, return_exceptions=True)

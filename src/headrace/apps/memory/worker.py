@@ -10,8 +10,8 @@ from headrace.apps.memory.beginning import begun
 from headrace.apps.memory.graph import memory, memory_flush
 from headrace.apps.memory.opening import app
 from headrace.apps.memory.stages.consuming import consumer
-from headrace.apps.memory.stages.sweeping import begin_sweep, sweep
+from headrace.apps.memory.stages.sweeping import begin_sweep, release_leases, sweep
 
 app.lifespan = begun
 
-__all__ = ["app", "begin_sweep", "consumer", "memory", "memory_flush", "sweep"]
+__all__ = ["app", "begin_sweep", "consumer", "memory", "memory_flush", "release_leases", "sweep"]

@@ -1,7 +1,11 @@
-"""The sweep: what no message tells of. Buffers that nothing came into, leases that ended, and runs that failed."""
+"""The sweep: what no message tells of. Buffers that nothing came into, leases that ended, and runs that failed.
+
+A job of the cluster does all of it but the leases, which each worker looks at.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -51,16 +55,25 @@ async def begin_sweep() -> None:
         await sweep.options(key=f"begin/{until}").enqueue(until)
 
 
+async def release_leases() -> None:
+    """Let flushes wait again whose lease has ended, until cancelled. Each worker does: a sweep dies with its own."""
+    while True:
+        await asyncio.sleep(settings().sweep_interval.total_seconds())
+        try:
+            await TABLES.release_expired(MOST)
+        except Exception as error:
+            LOG.warning("leases that ended were not looked at: %r", error)
+
+
 async def sweep_once() -> int:
     """Look once; return how much was found."""
-    released = await TABLES.release_expired(MOST)
     again = await TABLES.retry_failed(settings().retry_failed_after, MOST_ROUNDS, MOST)
     for flush in again:
         await start_next(flush.user_id)
     if settings().enable_batching:
         # What waited for its whole window: the gathering of that was missed.
         await gather(waited=settings().batch_window)
-    found = len(released) + len(again) + await _check_idle()
+    found = len(again) + await _check_idle()
     return found + await _end_batches() + await _take_up()
 
 
