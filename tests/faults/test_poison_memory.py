@@ -67,7 +67,8 @@ async def assert_convicted_alone(app: App, poison: JobHandle[None]) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("suspects", [8, pytest.param(NEIGHBOURS, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("suspects", [8, NEIGHBOURS])
 async def test_a_job_that_eats_memory_is_convicted_alone(bound: Bound, site: Site, app: App, suspects: int) -> None:
     """It takes its worker along twice, then dies alone three times: a dead letter. All 63 neighbours succeed.
 
