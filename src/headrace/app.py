@@ -347,7 +347,7 @@ class App(WorkflowVerbs, EventVerbs, WebhookVerbs, DatabaseVerbs):
                 yield worker
             finally:
                 with self.runtime.jobs_leave():
-                    await asyncio.gather(host.stop(wait), worker.stop(wait))
+                    await worker.stop(wait, beside=host.stop(wait))
 
     def _slots(self, queues: Mapping[str, int] | Iterable[str] | None, default: int) -> dict[str, int]:
         if isinstance(queues, str):

@@ -83,8 +83,9 @@ async def test_agents_in_an_actor_lose_nothing_when_it_is_killed(site: RaySite) 
         [worker] = cluster.pids("headrace worker")
         cluster.run("kill", "-TERM", str(worker))
         await wait_until(lambda: _true(worker not in cluster.pids(".")), LONG)
-        assert not cluster.pids("ray::AgentsActor")
-        assert "does not end in order" not in site.logs()
+        await wait_until(lambda: _true(not cluster.pids("ray::AgentsActor")), LONG)
+        assert "the actor of the agents has ended in order" in site.logs(), site.logs()
+        assert "go on although they were told" not in site.logs()
 
 
 @pytest.mark.slow

@@ -177,8 +177,17 @@ class Worker:
                     LOG.warning("cannot begin a new session, trying again: %s", error, exc_info=True)
                 await asyncio.sleep(RESTART_SECONDS)
 
-    async def stop(self, grace: timedelta) -> None:
-        """Stop claiming; let handlers end within `grace` and release the rest, uncharged."""
+    async def stop(self, grace: timedelta, *, beside: Awaitable[None] | None = None) -> None:
+        """Stop claiming; let handlers end within `grace` and release the rest, uncharged.
+
+        `beside`: what ends at the same time, and may use the executors until it has.
+        """
+        try:
+            await asyncio.gather(self._stop(grace), *([] if beside is None else [beside]))
+        finally:
+            await self._close_executors()
+
+    async def _stop(self, grace: timedelta) -> None:
         self._started = False
         # At once: ending the loops may take a while.
         if self._shift is not None:
@@ -197,6 +206,8 @@ class Worker:
         await self._end_shifts(grace)
         if self._end_admitting is not None:
             await self._end_admitting()
+
+    async def _close_executors(self) -> None:
         executors = [*self._factory.executors.values(), self._factory.alone]
         if self._factory.farm is not None:
             executors.append(self._factory.farm)

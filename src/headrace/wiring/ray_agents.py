@@ -62,3 +62,4 @@ class AgentsLoop(Loop):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._grace + _LEAVE_SECONDS):
                 await self._threads.run(lambda: self._keeper.stop(self._grace))
+        self._threads.end()

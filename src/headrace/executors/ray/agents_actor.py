@@ -74,8 +74,9 @@ class AgentsKeeper:
             if ray.get(actor.owner.remote(), timeout=ANSWER_SECONDS) == self._driver:
                 ray.get(actor.stop.remote(), timeout=grace + ANSWER_SECONDS)
                 ray.kill(actor)
+                LOG.info("the actor of the agents has ended in order")
         except RayError as error:
-            LOG.info("the actor of the agents does not end in order: %s", type(error).__name__)
+            LOG.info("the actor of the agents does not end in order: %s", _last_line(error))
 
     def _find(self, driver: str) -> Any:
         maker: Any = ray.remote(AgentsActor)
