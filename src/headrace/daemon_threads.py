@@ -52,8 +52,8 @@ class _Work:
             self.future.set_result(value)
 
 
-class DaemonThreads:
-    """A pool of daemon threads."""
+class _Pool:
+    """Threads until they are told to end."""
 
     def __init__(self) -> None:
         #: `_idle` counts threads that wait for work nobody has promised them yet.
@@ -62,14 +62,8 @@ class DaemonThreads:
         self._lock = threading.Lock()
         self._count = 0
 
-    async def run(self, function: Callable[[], Any]) -> Any:
-        """Call a function in a thread, with the context variables of the caller; cancelling stops waiting for it."""
-        context = contextvars.copy_context()
-        work = _Work(lambda: context.run(function), asyncio.get_running_loop().create_future())
-        self._put(work)
-        return await work.future
-
-    def _put(self, work: _Work) -> None:
+    def put(self, work: _Work) -> None:
+        """Let a thread do it."""
         self._queue.put(work)
         if self._idle.acquire(blocking=False):
             return
@@ -105,3 +99,23 @@ class DaemonThreads:
                 # Where the permit is gone, somebody has just put work for this thread.
                 if self._idle.acquire(blocking=False):
                     return None
+
+
+class DaemonThreads:
+    """A pool of daemon threads, with new ones after its end."""
+
+    def __init__(self) -> None:
+        self._pool = _Pool()
+
+    async def run(self, function: Callable[[], Any]) -> Any:
+        """Call a function in a thread, with the context variables of the caller; cancelling stops waiting for it."""
+        context = contextvars.copy_context()
+        work = _Work(lambda: context.run(function), asyncio.get_running_loop().create_future())
+        self._pool.put(work)
+        return await work.future
+
+    def end(self) -> None:
+        """Let every thread end, a busy one after its work."""
+        # An idle one has promised to take work: who comes later must not count on it.
+        pool, self._pool = self._pool, _Pool()
+        pool.end()

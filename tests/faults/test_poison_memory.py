@@ -111,7 +111,8 @@ async def test_a_job_that_eats_memory_is_convicted_alone(bound: Bound, site: Sit
 
         async def ended(batch: Batch[Any]) -> bool:
             last.keep()
-            return (await batch.progress()).percent == 100
+            progress = await batch.progress()
+            return progress.done == progress.total
 
         others = await app.submit(effect, range(1_000, 1_000 + OTHERS), queue="others")
         await wait_until(lambda: ended(others), timedelta(seconds=60))
@@ -131,7 +132,8 @@ async def test_a_job_that_eats_memory_is_convicted_alone(bound: Bound, site: Sit
         assert [(job.state, job.failures) for job in jobs] == [(JobState.SUCCEEDED, 0)] * NEIGHBOURS
         await assert_convicted_alone(app, poison, last.lost)
     tries = [line["at"] for line in site.effects("start") if line.get("attempt", 0) > 2]
-    assert min(line["at"] for line in site.effects("effect") if line["number"] >= 1_000) < max(tries)
+    ends = sorted(line["at"] for line in site.effects("effect") if line["number"] >= 1_000)
+    assert ends[OTHERS // 2] < max(tries)
     assert bound.kills >= 5
     assert site.effects("survived") == []
     assert (await check(site)).clean

@@ -17,9 +17,12 @@ import pytest
 from headrace import App, Context
 from headrace.engine import shift
 from headrace.engine.loops.leadership import Leadership
+from headrace.engine.registry import RunsIn
+from headrace.engine.worker import Worker
 from headrace.model.errors import ConfigError, InvalidInputError
 from headrace.model.ids import uuid7
 from headrace.model.job import JobState
+from headrace.ports.executor import Call
 from headrace.wiring import make_worker
 from tests.unit.engine_app import QUICK, quick_app, shift_of, until_final, until_state, view_of
 from tests.waiting import wait_until
@@ -83,6 +86,67 @@ async def test_nothing_is_claimed_while_a_worker_ends_its_loops() -> None:
             worker._loops.pop(0)
         views = [await view_of(app, job) for job in jobs]
     assert [view.attempt for view in views] == [1, 0, 0]
+
+
+class Closed:
+    """An executor that notes when it is closed."""
+
+    def __init__(self, worker: Worker, said: list[str]) -> None:
+        self._inner, self._said = worker._factory.executors[RunsIn.LOOP], said
+        worker._factory.executors[RunsIn.LOOP] = self
+
+    async def run(self, call: Call) -> Any:
+        """Run it as the other would."""
+        return await self._inner.run(call)
+
+    async def close(self) -> None:
+        """Note it."""
+        self._said.append("closed")
+
+
+async def test_executors_are_closed_once_all_has_ended_that_uses_them() -> None:
+    """Also what ends beside the worker, however long that takes."""
+    app, said = quick_app(), list[str]()
+    gate = Gate(app)
+    stopped = asyncio.Event()
+
+    async def others() -> None:
+        await stopped.wait()
+        said.append("others")
+
+    async with app, app.worker(grace=20) as worker:
+        Closed(worker, said)
+        await gate.task.enqueue()
+        await wait_until(lambda: gate.running)
+        stopping = asyncio.ensure_future(worker.stop(timedelta(seconds=20), beside=others()))
+        gate.open.set()
+        await wait_until(lambda: worker.session is None and not gate.running)
+        assert said == []
+        stopped.set()
+        await stopping
+        assert said == ["others", "closed"]
+
+
+async def test_what_fails_beside_a_stopping_worker_takes_no_handler_along() -> None:
+    """It is raised once handlers have ended within their grace, and executors are closed."""
+    app, said = quick_app(), list[str]()
+    gate = Gate(app)
+
+    async def others() -> None:
+        raise ValueError("cannot say goodbye")
+
+    async with app, app.worker(grace=20) as worker:
+        Closed(worker, said)
+        job = await gate.task.enqueue()
+        await wait_until(lambda: gate.running)
+        stopping = asyncio.ensure_future(worker.stop(timedelta(seconds=20), beside=others()))
+        await wait_until(lambda: worker.session is None)
+        assert said == []
+        gate.open.set()
+        with pytest.raises(ValueError, match="goodbye"):
+            await stopping
+        assert (await view_of(app, job)).state is JobState.SUCCEEDED
+        assert said == ["closed"]
 
 
 async def test_a_stopping_leader_hands_over_at_once() -> None:

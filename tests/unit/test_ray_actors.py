@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,8 @@ from headrace.model.errors import ConfigError
 from headrace.settings import Settings, load_settings
 from headrace.wiring.caches import RayCache, open_caches
 from headrace.wiring.events import _parts_of_worker
-from headrace.wiring.ray_agents import keeps_agents
+from headrace.wiring.ray_agents import AgentsLoop, keeps_agents
+from tests.waiting import wait_until
 
 BOUNDS = CacheBounds(2, 1_000, timedelta(minutes=1))
 
@@ -50,3 +52,32 @@ def test_workers_leave_agents_to_the_actor_where_that_is_asked() -> None:
     assert not keeps_agents(settings(RAY_AGENTS="true", WORKER_AGENTS_ENABLED="false"))
     with pytest.raises(ConfigError, match='executor = "ray" for a queue'):
         keeps_agents(settings(RAY_AGENTS="true"))
+
+
+class Keeper:
+    """Keeps an actor that is made up."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def keep(self) -> None:
+        """Note it."""
+        self.said.append("keep")
+
+    def stop(self, grace: float) -> None:
+        """Note it."""
+        self.said.append(f"stop {grace}")
+
+
+async def test_who_keeps_the_actor_may_stop_twice_and_begin_again() -> None:
+    """As all duties may; each time at once."""
+    keeper = Keeper()
+    loop = AgentsLoop(keeper, timedelta(seconds=7))
+    for _ in range(2):
+        keeper.said.clear()
+        loop.start()
+        await wait_until(lambda: keeper.said)
+        async with asyncio.timeout(10):
+            await loop.stop()
+            await loop.stop()
+        assert keeper.said == ["keep", "stop 7.0", "stop 7.0"]

@@ -82,6 +82,16 @@ async def test_without_a_connection_no_call_begins_one(monkeypatch: pytest.Monke
     assert inits == []
 
 
+async def test_an_executor_that_was_closed_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a worker does that starts again after a stop."""
+    site = Site(monkeypatch)
+    for count in (1, 2):
+        await site.executor.begin()
+        await site.ready()
+        assert site.cluster.connections == count
+        await site.executor.close()
+
+
 def test_a_connection_of_the_programs_own_is_used_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has connected disconnects; once that is gone, the executor connects for itself."""
     there, asked = [True], list[str]()

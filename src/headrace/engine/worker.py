@@ -180,12 +180,19 @@ class Worker:
     async def stop(self, grace: timedelta, *, beside: Awaitable[None] | None = None) -> None:
         """Stop claiming; let handlers end within `grace` and release the rest, uncharged.
 
-        `beside`: what ends at the same time, and may use the executors until it has.
+        `beside`: what ends at the same time, and may use the executors until it has. Raises what either raised, once
+        both have ended.
         """
+        both = [self._stop(grace), *([] if beside is None else [beside])]
         try:
-            await asyncio.gather(self._stop(grace), *([] if beside is None else [beside]))
+            ended = await asyncio.gather(*both, return_exceptions=True)
         finally:
             await self._close_executors()
+        failed = [error for error in ended if error is not None]
+        for error in failed[1:]:
+            LOG.warning("more went wrong while the worker stopped: %s", error, exc_info=error)
+        if failed:
+            raise failed[0]
 
     async def _stop(self, grace: timedelta) -> None:
         self._started = False

@@ -20,5 +20,4 @@ class ThreadExecutor:
 
     async def close(self) -> None:
         """Let idle threads end; running handlers are not waited for. A later call begins anew."""
-        threads, self._threads = self._threads, DaemonThreads()
-        threads.end()
+        self._threads.end()

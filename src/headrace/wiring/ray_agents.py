@@ -59,7 +59,9 @@ class AgentsLoop(Loop):
     async def stop(self) -> None:
         """End it in order if this worker has made it."""
         await super().stop()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._grace + _LEAVE_SECONDS):
-                await self._threads.run(lambda: self._keeper.stop(self._grace))
-        self._threads.end()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._grace + _LEAVE_SECONDS):
+                    await self._threads.run(lambda: self._keeper.stop(self._grace))
+        finally:
+            self._threads.end()

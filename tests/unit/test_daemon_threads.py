@@ -1,0 +1,24 @@
+"""Threads beside the event loop."""
+
+from __future__ import annotations
+
+import threading
+
+from headrace.daemon_threads import DaemonThreads
+from tests.waiting import wait_until
+
+
+async def test_after_their_end_there_are_new_threads() -> None:
+    """Those that were idle end, and what comes then does not wait for one of them."""
+    threads = DaemonThreads()
+    used = set[threading.Thread]()
+
+    async def knows_it() -> bool:
+        thread = await threads.run(threading.current_thread)
+        return thread in used or bool(used.add(thread))
+
+    for _ in range(3):
+        # One that has come again was idle.
+        await wait_until(knows_it)
+        threads.end()
+        await wait_until(lambda: not any(thread.is_alive() for thread in used))
