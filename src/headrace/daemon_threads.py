@@ -20,6 +20,14 @@ MAX_THREADS = 1_000
 #: A thread without work ends after this long.
 IDLE_SECONDS = 10.0
 
+#: Threads of this process that are inside a function; an idle one is none.
+_BUSY: set[threading.Thread] = set()
+
+
+def busy_threads() -> list[threading.Thread]:
+    """Return the threads that run a function now, of all pools of this process."""
+    return list(_BUSY)
+
 
 @dataclass(slots=True)
 class _Work:
@@ -31,12 +39,15 @@ class _Work:
     def run(self) -> None:
         if self.future.cancelled():
             return
+        _BUSY.add(threading.current_thread())
         try:
             value = self.function()
         except BaseException as error:
             self._tell(None, error)
         else:
             self._tell(value, None)
+        finally:
+            _BUSY.discard(threading.current_thread())
 
     def _tell(self, value: Any, error: BaseException | None) -> None:
         # RuntimeError: the loop has ended, and nobody waits any more.

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import sys
-import threading
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +15,7 @@ from headrace.cli.loading import load_app
 from headrace.cli.long_running import run_long, settle
 from headrace.cli.output import print_json
 from headrace.cli.signals import StopSignals, exit_now, exit_within, follow_lifeline
+from headrace.daemon_threads import busy_threads
 from headrace.model.durations import format_duration
 from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE
 
@@ -116,11 +116,9 @@ def _announce_start(app: App, worker: Worker, options: WorkOptions) -> None:
 
 def _leave_threads(code: int) -> None:
     """Exit without waiting for handlers that still run in threads; their jobs were released."""
-    left = [thread for thread in threading.enumerate() if thread.name.startswith("headrace-task")]
-    for thread in left:
+    for thread in busy_threads():
         thread.join(timeout=0.1)
-    running = sum(thread.is_alive() for thread in left)
-    if running:
+    if running := len(busy_threads()):
         LOG.warning("%d handlers in threads go on although they were told to stop: leaving them", running)
         logging.shutdown()
         sys.stdout.flush()
