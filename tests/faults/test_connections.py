@@ -243,7 +243,7 @@ async def crowded_site(store: str, folder: Path) -> AsyncIterator[tuple[Site, Cr
     """Give a system on a server with few connections, and clients for all of them."""
     (folder / "gates").mkdir()
     if store == "redis":
-        with crashable_valkey("everysec", maxclients=str(FEW)) as valkey:
+        with crashable_valkey("always", maxclients=str(FEW)) as valkey:
             await create_namespace(RedisSite(valkey.dsn, prefix="site"))
             async with watched(Site(valkey, "site", folder)) as site:
                 yield site, RedisCrowd(valkey)

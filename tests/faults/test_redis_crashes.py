@@ -44,7 +44,7 @@ async def killed(site: Site, times: int, jobs: int = 1_000) -> Verdict:
     return verdict
 
 
-@pytest.mark.parametrize("own_valkey", [pytest.param("always", marks=pytest.mark.slow), "everysec"], indirect=True)
+@pytest.mark.parametrize("own_valkey", ["always", pytest.param("everysec", marks=pytest.mark.slow)], indirect=True)
 async def test_kills_under_load_lose_nothing(fragile_redis: Site) -> None:
     """What was acknowledged before a kill -9 ends once, with fsync at each commit and each second alike."""
     verdict = await killed(fragile_redis, 3)
