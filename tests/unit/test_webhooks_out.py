@@ -238,7 +238,7 @@ async def test_a_name_that_leads_to_a_private_address_is_refused(monkeypatch: py
         return found
 
     monkeypatch.setattr("headrace.outbound.client.resolve_host", resolve)
-    app = sending_app(allow_private=False, retry_for=timedelta(milliseconds=1))
+    app = sending_app(allow_private=False, retry_for=timedelta(microseconds=1))
     async with app:
         with pytest.raises(ForbiddenTargetError, match=r"hooks\.example"):
             await delivery(app, "https://hooks.example/", "order.packed", None)
@@ -388,7 +388,8 @@ async def test_a_message_of_a_round_that_is_over_tells_of_that_round() -> None:
 @pytest.mark.parametrize("key", [None, "order-7"])
 async def test_a_dead_letter_that_is_sent_again_keeps_its_id(key: str | None) -> None:
     """With a key and without one: the receiver may have it already."""
-    app = sending_app(retry_for=timedelta(milliseconds=1))
+    # Over when the first answer comes, however fast that is.
+    app = sending_app(retry_for=timedelta(microseconds=1))
     async with receiver(status(503), OK) as site, app.worker():
         job = await delivery(app, site.url, "order.packed", None, key)
         assert await ended(app, job) is JobState.FAILED
