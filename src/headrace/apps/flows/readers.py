@@ -94,7 +94,8 @@ async def _answered(given: bytes) -> tuple[int | None, bytes]:
     pipe, no_pipe = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     child = await asyncio.create_subprocess_exec(sys.executable, "-I", _CHILD, stdin=pipe, stdout=pipe, stderr=no_pipe)
     try:
-        out, _ = await asyncio.wait_for(child.communicate(given), TIMEOUT)
+        async with asyncio.timeout(TIMEOUT):
+            out, _ = await child.communicate(given)
     except TimeoutError:
         raise NodeError(f"the file took longer than {TIMEOUT:g} s to read: split it") from None
     finally:

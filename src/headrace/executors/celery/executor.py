@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -19,6 +19,9 @@ from headrace.ports.executor import Call
 from headrace.ports.job_store import JobStore
 
 LOG = logging.getLogger("headrace.celery")
+
+#: Until a task that was cancelled and goes on is cancelled once more.
+CANCEL_AGAIN_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -93,9 +96,22 @@ class CeleryExecutor:
         parts, self._parts = self._parts, None
         if parts is None:
             return
-        for task in parts.tasks:
-            task.cancel()
-        await asyncio.gather(*parts.tasks, *self._telling, return_exceptions=True)
+        await end_tasks(parts.tasks)
+        await asyncio.gather(*self._telling, return_exceptions=True)
         await parts.sight.close()
         await parts.sender.close()
         await parts.link.close()
+
+
+async def end_tasks(tasks: Collection[asyncio.Task[None]], *, again: float = CANCEL_AGAIN_SECONDS) -> None:
+    """Cancel tasks until they have ended; `again`: seconds until one that goes on is cancelled once more.
+
+    Once is not enough: redis-py writes under `asyncio.wait_for`, which on Python 3.11 loses a cancellation that comes
+    while the write has just ended (https://github.com/python/cpython/issues/86296), and the loop goes on for ever.
+    """
+    ending = set(tasks)
+    while ending:
+        for task in ending:
+            task.cancel()
+        _, ending = await asyncio.wait(ending, timeout=again)
+    await asyncio.gather(*tasks, return_exceptions=True)
