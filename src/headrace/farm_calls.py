@@ -21,6 +21,7 @@ from headrace.engine.attempt import Attempt, StopReason, describe, run_attempt
 from headrace.engine.shift import UNKNOWN_TASK_DELAY
 from headrace.engine.workflows.patience import AGAIN
 from headrace.engine.workflows.remote import join_run
+from headrace.event_loops import end_tasks
 from headrace.model.errors import FenceLostError, HeadraceError, StoreUnavailableError
 from headrace.model.farm import BEGUN, ENDED, PAID, Begun, Fence, own_steps, stored_sign
 from headrace.model.job import ClaimedJob, Completion, JobState
@@ -113,8 +114,7 @@ class FarmCalls:
     async def close(self) -> None:
         """Close what is open."""
         if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
+            await end_tasks([self._listening])
         await self._stack.aclose()
         await self.link.close()
 

@@ -18,7 +18,6 @@ from headrace.engine.loops.aggregator import FARM_GRACE, OVERDUE_GRACE, Aggregat
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.middleware.time_limit import limit_time
 from headrace.engine.workflows.patience import LONGEST
-from headrace.executors.celery.executor import end_tasks
 from headrace.executors.celery.judging import GONE_SECONDS, LOST_AT, Roll, Verdict, Waiting
 from headrace.executors.celery.presence import decode_worker, encode_worker
 from headrace.executors.celery.site import CelerySite, longest_timeout
@@ -297,29 +296,3 @@ def test_a_fence_is_one_word() -> None:
     fence = Fence(uuid4(), 3, uuid4())
     assert Fence.parse(fence.word) == fence
     assert json.loads(Begun("w", 1, 2.0, "s", 1).text)["sign"] == "s"
-
-
-async def test_a_task_that_lost_its_cancellation_is_ended() -> None:
-    """A loop over a library that swallowed it would go on for ever, and with it the worker that stops."""
-    lost, failed = 0, asyncio.create_task(_failing())
-
-    async def loses_one() -> None:
-        nonlocal lost
-        while True:
-            try:
-                await asyncio.get_running_loop().create_future()
-            except asyncio.CancelledError:
-                lost += 1
-                if lost == 2:
-                    raise
-
-    losing = asyncio.create_task(loses_one())
-    await asyncio.gather(failed, return_exceptions=True)
-    async with asyncio.timeout(10):
-        await end_tasks([losing, failed], again=0.01)
-    assert losing.cancelled()
-    assert lost == 2
-
-
-async def _failing() -> None:
-    raise ValueError("it had ended before")

@@ -1,13 +1,14 @@
-"""The event loop of long-running commands, with uvloop and without it."""
+"""The event loop of long-running commands, with uvloop and without it, and tasks that are ended."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 
 import pytest
 
-from headrace.event_loops import fastest_loop
+from headrace.event_loops import end_tasks, fastest_loop
 
 #: Runs the scripted provider as `python -m` does, where uvloop is not installed.
 WITHOUT = """
@@ -34,3 +35,29 @@ def test_the_scripted_provider_needs_no_uvloop() -> None:
     finally:
         process.terminate()
         process.communicate(timeout=30)
+
+
+async def test_a_task_that_lost_its_cancellation_is_ended() -> None:
+    """A loop over a library that swallowed it would go on for ever, and with it the worker that stops."""
+    lost, failed = 0, asyncio.create_task(_failing())
+
+    async def loses_one() -> None:
+        nonlocal lost
+        while True:
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                lost += 1
+                if lost == 2:
+                    raise
+
+    losing = asyncio.create_task(loses_one())
+    await asyncio.gather(failed, return_exceptions=True)
+    async with asyncio.timeout(10):
+        await end_tasks([losing, failed], again=0.01)
+    assert losing.cancelled()
+    assert lost == 2
+
+
+async def _failing() -> None:
+    raise ValueError("it had ended before")

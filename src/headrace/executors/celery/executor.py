@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from headrace.event_loops import end_tasks
 from headrace.executors.celery.link import Link
 from headrace.executors.celery.sending import Sender
 from headrace.executors.celery.sight import Sight
@@ -19,9 +20,6 @@ from headrace.ports.executor import Call
 from headrace.ports.job_store import JobStore
 
 LOG = logging.getLogger("headrace.celery")
-
-#: Until a task that was cancelled and goes on is cancelled once more.
-CANCEL_AGAIN_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -101,17 +99,3 @@ class CeleryExecutor:
         await parts.sight.close()
         await parts.sender.close()
         await parts.link.close()
-
-
-async def end_tasks(tasks: Collection[asyncio.Task[None]], *, again: float = CANCEL_AGAIN_SECONDS) -> None:
-    """Cancel tasks until they have ended; `again`: seconds until one that goes on is cancelled once more.
-
-    Once is not enough: redis-py writes under `asyncio.wait_for`, which on Python 3.11 loses a cancellation that comes
-    while the write has just ended (https://github.com/python/cpython/issues/86296), and the loop goes on for ever.
-    """
-    ending = set(tasks)
-    while ending:
-        for task in ending:
-            task.cancel()
-        _, ending = await asyncio.wait(ending, timeout=again)
-    await asyncio.gather(*tasks, return_exceptions=True)
