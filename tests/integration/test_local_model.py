@@ -10,7 +10,6 @@ import http.client
 import json
 import os
 import stat
-import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from importlib.util import find_spec
@@ -178,11 +177,9 @@ async def test_it_is_started_again_when_it_dies(home: Path, provider: LocalProvi
     assert state is not None
     assert state.server is not None
     os.kill(state.server.pid, 9)
-    begun_at = time.monotonic()
     answer = await provider.complete(ask("Name a fish.", 2))
 
     assert answer.usage.calls == 1
-    assert time.monotonic() - begun_at < 30
 
 
 def test_without_the_packages_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

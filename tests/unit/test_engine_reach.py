@@ -90,7 +90,7 @@ async def test_a_frozen_limiter_holds_up_no_job_without_a_rate(site: Site) -> No
     site.limiter.frozen = True
     began = time.monotonic()
     assert [await site.admit("free") for _ in range(40)] == [1] * 40
-    assert time.monotonic() - began < 10 * PATIENCE
+    assert time.monotonic() - began < 20 * PATIENCE
     await wait_until(lambda: site.limiter.asked["levels"] > 0)
     assert site.limiter.asked == {"declare": 1, "levels": site.limiter.asked["levels"]}
 
@@ -106,7 +106,7 @@ async def test_one_look_waits_for_a_limiter_that_freezes_in_use(site: Site) -> N
     for _ in range(30):
         started += await site.admit()
     assert started >= 29
-    assert time.monotonic() - began < 10 * PATIENCE
+    assert time.monotonic() - began < 20 * PATIENCE
     assert site.limiter.asked["take"] - taken <= 1
 
 

@@ -120,7 +120,7 @@ async def test_a_rate_is_set_though_it_is_not_counted(site: Site, how: str) -> N
     began = time.monotonic()
     with pytest.raises(StoreUnavailableError, match=r"'api' is changed in the store, but not .*nothing to repeat"):
         await site.app.limits.set_rate("api", "5/s")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     [rate] = await site.app.runtime.stores.admission.list_rates()
     assert rate.override == Rate(5.0, 5.0)
     await wait_until(lambda: "queue:q" in site.hints)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.llm.element_scanner import Element, ElementScanner
+from tests.effort import bounded_work
 
 _SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
@@ -178,11 +179,10 @@ def test_within_words_the_last_list_counts_at_the_end(text: str, found: list[str
 def test_long_reasoning_costs_time_in_proportion() -> None:
     """500 kB of it, with tags or without, with a bracket in every chunk, is not read once for each chunk."""
     for before in ("<think>", "Well, "):
-        begin = time.process_time()
-        found, _ = chunked(before + "see [1] or {2}; " * 30_000 + '</think>{"items": [{"a": 1}]}', [16])
+        with bounded_work():
+            found, _ = chunked(before + "see [1] or {2}; " * 30_000 + '</think>{"items": [{"a": 1}]}', [16])
 
         assert [element.text for element in found] == ['{"a": 1}']
-        assert time.process_time() - begin < 5
 
 
 def test_of_several_lists_the_one_under_the_key_counts() -> None:
@@ -236,8 +236,7 @@ def test_a_long_streamed_answer_costs_little() -> None:
 def test_a_long_element_costs_time_in_proportion() -> None:
     """An element of 2 MB with a bracket in every chunk is read once, not once for each chunk."""
     text = '[{"a": [' + ", ".join(['{"b": "}"}'] * 200_000) + "]}]"
-    begin = time.process_time()
-    found, _ = chunked(text, [16])
+    with bounded_work():
+        found, _ = chunked(text, [16])
 
     assert len(found) == 1
-    assert time.process_time() - begin < 10

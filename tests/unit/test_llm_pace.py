@@ -104,5 +104,5 @@ async def test_an_app_measures_its_model(tmp_path: Path) -> None:
     assert before is None
     assert pace is not None
     assert pace.calls == 1
-    assert 0.1 <= pace.first_token_seconds < 0.5
-    assert 100 < pace.tokens_per_second < 600
+    assert 0.1 <= pace.first_token_seconds < 5
+    assert 10 < pace.tokens_per_second < 600

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
 from headrace.apps.report.clustering import cluster_cases
 from headrace.apps.report.data.cases import Case
+from tests.effort import bounded_work
 from tests.unit.report_labelled import adjusted_rand_index, homogeneity, labelled
 
 
@@ -86,10 +86,9 @@ def many(count: int, kind: str) -> list[Case]:
 
 
 @pytest.mark.parametrize("kind", ["labelled", "other words"])
-def test_two_thousand_failures_take_no_two_seconds(kind: str) -> None:
-    """On one processor, whether they are alike or not."""
+def test_two_thousand_failures_are_not_all_compared_with_each_other(kind: str) -> None:
+    """Whether they are alike or not."""
     cases = many(2_000, kind)
-    started = time.process_time()
-    clusters = cluster_cases(cases)
-    assert time.process_time() - started < 2
+    with bounded_work():
+        clusters = cluster_cases(cases)
     assert sum(cluster.size for cluster in clusters) == 2_000

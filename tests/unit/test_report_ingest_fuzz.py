@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headrace.apps.report.data.cases import Case, Status
@@ -55,6 +55,7 @@ def read(grid: Grid) -> tuple[list[Case], IssueBook, SheetRows | None]:
 
 
 @given(grids())
+@example(Grid("Any", [["Module", "Test Case ID"], [], []], ((1, 1, 2, 1),)))
 @settings(max_examples=300, deadline=None)
 def test_no_sheet_breaks_the_reader(grid: Grid) -> None:
     """Ids are given once, rows are of the sheet, texts are stripped, issues are of known rules, and values are JSON."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +20,7 @@ from headrace.apps.report.samples.messy import HIDDEN, SHEET
 from headrace.apps.report.samples.messy_cases import HOSTILE
 from headrace.apps.report.samples.subjects import FAILURES, SUBJECTS
 from headrace.apps.report.samples.writing import WRITERS, write_samples
+from tests.effort import bounded_work
 
 #: Figures that the generator counted while it wrote.
 GOLDENS: dict[str, Any] = json.loads(Path(__file__).with_name("report_goldens.json").read_text("utf-8"))
@@ -84,11 +84,10 @@ def test_the_clean_sample_has_nothing_wrong(folder: Path) -> None:
     assert [sheet.name for sheet in found.validation.sheets if not sheet.used] == ["Release notes"]
 
 
-def test_the_messy_sample_is_read_in_moments(folder: Path) -> None:
-    """Two thousand rows take well below two seconds."""
-    began = time.monotonic()
-    found = read_file(folder / "messy.xlsx")
-    assert time.monotonic() - began < 2
+def test_the_messy_sample_is_read(folder: Path) -> None:
+    """Two thousand rows."""
+    with bounded_work():
+        found = read_file(folder / "messy.xlsx")
     main, figures_sheet, hidden = found.validation.sheets
     assert (main.name, main.rows, main.header_rows, main.used) == (SHEET, 2_000, (3, 4), True)
     assert (figures_sheet.used, hidden.used, hidden.hidden, hidden.name) == (False, False, True, HIDDEN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from headrace.apps.report.errors import RulesError
 from headrace.apps.report.tagging import DEFAULT_RULES, load_rules
 from headrace.apps.report.tagging.patterns import MOST_TEXT, UnsafePattern, safe_pattern
+from tests.effort import bounded_work
 
 ROOT = Path(__file__).parents[2]
 
@@ -124,6 +124,5 @@ def test_ordinary_patterns_pass(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", [".*x", "a?a?a?a?a?[^b]*b", "(a|a)(a|a)(a|a)(a|a)(a|a)[^b]*b", r"\w+x"])
 def test_the_worst_allowed_pattern_ends_soon(pattern: str) -> None:
     """On the longest text that is looked at."""
-    started = time.process_time()
-    assert safe_pattern(pattern).search("a" * MOST_TEXT) is None
-    assert time.process_time() - started < 0.5
+    with bounded_work():
+        assert safe_pattern(pattern).search("a" * MOST_TEXT) is None

@@ -97,7 +97,8 @@ class SheetRows:
         if self.header.is_repeated_in(row):
             return "repeated_header"
         status = result_of(row, self.header).status
-        first = next(text_of(cell) for cell in row if not is_blank(cell))
+        # A merged id may begin with a row that is empty.
+        first = next((text_of(cell) for cell in row if not is_blank(cell)), "")
         if status is None and is_total(first) and not self._describes(row, 1):
             return "total_row"
         given = {name for name in self._fields if name != "module" and not is_blank(self._cell(row, name))}
