@@ -30,5 +30,5 @@ async def test_work_stops_at_a_budget_and_goes_on_when_it_is_raised(site: Site, 
     assert figures.calls_over <= min(figures.peak_in_flight, WORKERS * SLOTS), figures
     assert figures.calls_over == 0 or "unforeseen" in scenario, figures
     assert figures.jobs_failed == 0, figures
-    assert figures.seconds_to_resume <= 30, figures
+    assert figures.seconds_to_resume <= 10, figures
     assert (figures.answered, figures.calls) == (ITEMS, ITEMS), figures

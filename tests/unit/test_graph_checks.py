@@ -211,7 +211,7 @@ def test_large_graphs_are_checked_at_once() -> None:
         for place, name in enumerate(names)
     )
     edges = tuple(Edge(one, other) for one, other in itertools.pairwise(names))
-    with bounded_work():
+    with bounded_work(2):
         check_graph(Graph(nodes, edges))
         with pytest.raises(InvalidInputError) as refused:
             check_graph(Graph(nodes, (*edges, Edge(names[-1], names[0]))))

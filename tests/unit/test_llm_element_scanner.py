@@ -179,7 +179,7 @@ def test_within_words_the_last_list_counts_at_the_end(text: str, found: list[str
 def test_long_reasoning_costs_time_in_proportion() -> None:
     """500 kB of it, with tags or without, with a bracket in every chunk, is not read once for each chunk."""
     for before in ("<think>", "Well, "):
-        with bounded_work():
+        with bounded_work(5):
             found, _ = chunked(before + "see [1] or {2}; " * 30_000 + '</think>{"items": [{"a": 1}]}', [16])
 
         assert [element.text for element in found] == ['{"a": 1}']
@@ -236,7 +236,7 @@ def test_a_long_streamed_answer_costs_little() -> None:
 def test_a_long_element_costs_time_in_proportion() -> None:
     """An element of 2 MB with a bracket in every chunk is read once, not once for each chunk."""
     text = '[{"a": [' + ", ".join(['{"b": "}"}'] * 200_000) + "]}]"
-    with bounded_work():
+    with bounded_work(10):
         found, _ = chunked(text, [16])
 
     assert len(found) == 1

@@ -279,7 +279,7 @@ def test_a_hostile_stream_takes_linear_time(piece: bytes) -> None:
     """A line that comes in small pieces, or an event of many lines, is not read anew at each of them."""
     stream = AnswerStream("openai", Reader("openai"))
     stream.feed(b'data: {"choices": [\n')
-    with bounded_work(), pytest.raises(BadOutputError):
+    with bounded_work(5), pytest.raises(BadOutputError):
         for _ in range(2 * LARGEST_ANSWER // len(piece)):
             stream.feed(piece)
 

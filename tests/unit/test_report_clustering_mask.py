@@ -131,7 +131,7 @@ ODD += ["200 ", "at a(", 'File "', "Caused by: A", "中", "1年", "status ", " "
 def test_no_text_is_slow(odd: str) -> None:
     """A cell may hold 32,767 characters of anything."""
     text = odd * (32_000 // len(odd)) + "!"
-    with bounded_work():
+    with bounded_work(1):
         signature_of(failed("T-1", text))
         signature_of(failed("T-1", "ValueError: " + text))
         signature_of(failed("T-1", actual=text))

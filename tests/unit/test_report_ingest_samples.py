@@ -86,7 +86,7 @@ def test_the_clean_sample_has_nothing_wrong(folder: Path) -> None:
 
 def test_the_messy_sample_is_read(folder: Path) -> None:
     """Two thousand rows."""
-    with bounded_work():
+    with bounded_work(4):
         found = read_file(folder / "messy.xlsx")
     main, figures_sheet, hidden = found.validation.sheets
     assert (main.name, main.rows, main.header_rows, main.used) == (SHEET, 2_000, (3, 4), True)
