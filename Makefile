@@ -5,8 +5,8 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 ARGS ?=
-# Three where there are two processors: tests wait for servers and deadlines much of their time.
-JOBS ?= 3
+# Four where there are two processors: tests wait for servers and deadlines much of their time.
+JOBS ?= 4
 # Files stay whole and in order: the long ones, which are the first, leave no processor idle at the end.
 SPREAD := --dist loadfile --no-loadscope-reorder
 CHECKED := src tests tools benchmarks examples
