@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -88,6 +89,23 @@ class Tab:
         """Open a file and wait until its script has run."""
         self.call("Page.navigate", url=f"{path.as_uri()}{address}")
         self.ask(_LOADED)
+
+    def visit(self, url: str) -> None:
+        """Open an address and wait until it has loaded."""
+        self.call("Page.navigate", url=url)
+        self.ask(_LOADED)
+
+    def size(self, width: int, height: int) -> None:
+        """Make the window as wide and high as this."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def prefer(self, scheme: str) -> None:
+        """Let the system be "light" or "dark"."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def picture(self, path: Path) -> None:
+        """Write what the window shows as PNG."""
+        path.write_bytes(b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def ask(self, expression: str) -> Any:
         """Evaluate an expression in the page and return its value."""

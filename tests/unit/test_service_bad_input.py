@@ -160,7 +160,7 @@ async def test_no_other_site_is_let_in_by_the_browser(client: httpx2.AsyncClient
         ({"origin": "http://evil.example"}, 403, "forbidden_origin"),
         ({"origin": "null"}, 403, "forbidden_origin"),
         ({"origin": "http://localhost:9999"}, 403, "forbidden_origin"),
-        ({"origin": "http://localhost:8400"}, 201, ""),
+        ({"origin": "http://localhost:8400"}, 403, "forbidden_csrf"),
         ({"sec-fetch-site": "cross-site"}, 403, "forbidden_origin"),
         ({"content-type": "text/plain"}, 415, "unsupported_media_type"),
         ({"content-type": "application/x-www-form-urlencoded"}, 415, "unsupported_media_type"),

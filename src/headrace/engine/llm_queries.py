@@ -57,12 +57,20 @@ async def list_pools(stores: Stores, configured: Iterable[Pool] = ()) -> list[Po
     info = await stores.inspect.store_info()
     rows = await stores.budgets.list_spend(SpendGroup.POOL, since=_day(info.now))
     pools = {row.name: PoolView(row.name, in_flight=row.in_flight, today=row) for row in rows}
-    for told in _told(await stores.inspect.list_sessions()):
-        _add(pools.setdefault(told["name"], PoolView(told["name"])), told)
+    for view in told_pools(await stores.inspect.list_sessions(), pools):
+        pools.setdefault(view.name, view)
     for pool in configured:
         if pool.limits.given:
             pools.setdefault(pool.name, PoolView(pool.name)).limits = pool.limits
     return [pools[name] for name in sorted(pools)]
+
+
+def told_pools(sessions: Iterable[SessionView], pools: dict[str, PoolView] | None = None) -> list[PoolView]:
+    """Return pools by what live processes told with their last heartbeats, added to those that are known."""
+    found = {} if pools is None else dict(pools)
+    for told in _told(sessions):
+        _add(found.setdefault(told["name"], PoolView(told["name"])), told)
+    return list(found.values())
 
 
 async def look_at_pool(inspect: Inspect, name: str) -> PoolView:

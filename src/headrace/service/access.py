@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from headrace.model.errors import ConfigError
 from headrace.service_settings import LOCALHOST
@@ -17,21 +18,41 @@ class Access:
     required: bool = False
     #: Names that it answers to besides this machine's own; None: to any.
     hosts: frozenset[str] | None = frozenset()
+    #: Where people find it behind a proxy; empty: at its own address.
+    url: str = ""
+    #: Whether all that changes something is refused.
+    read_only: bool = False
+
+    @property
+    def base(self) -> str:
+        """The path that its pages lie below; empty: none."""
+        return urlsplit(self.url).path
+
+    @property
+    def origin(self) -> str:
+        """The origin that its pages have behind a proxy; empty: that of its own address."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}".lower() if self.url else ""
 
     @classmethod
-    def at(cls, host: str, *, require_token: bool = False, hosts: tuple[str, ...] = ()) -> Access:
+    def at(
+        cls, host: str, *, require_token: bool = False, hosts: tuple[str, ...] = (), url: str = "",
+        read_only: bool = False,
+    ) -> Access:  # fmt: skip
         """Return the access of a service that listens at an address. Raises ConfigError.
 
         >>> Access.at("127.0.0.1").required, Access.at("0.0.0.0").required
         (False, True)
         """
         required = require_token or not is_loopback(host)
-        if hosts and not required:
-            fix = "set service.require_token = true, or leave service.hosts out"
-            raise ConfigError(f"service.hosts names {hosts[0]!r}, but on {host} no token is asked for: {fix}")
-        if hosts or is_loopback(host):
-            return cls(required, frozenset(name.lower() for name in hosts))
-        return cls(required, None)
+        outer = urlsplit(url).hostname or ""
+        names = (*hosts, outer) if outer and not is_loopback(outer) else hosts
+        if names and not required:
+            key = "hosts names" if hosts else "url has"
+            fix = f"set service.require_token = true, or leave service.{key.split()[0]} out"
+            raise ConfigError(f"service.{key} {names[0]!r}, but on {host} no token is asked for: {fix}")
+        known = frozenset(name.lower() for name in names) if hosts or is_loopback(host) else None
+        return cls(required, known, url, read_only)
 
     def answers_to(self, host: str) -> bool:
         """Whether requests to a name or an address are answered; an empty one is none.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from fastapi import APIRouter, Depends, FastAPI
 
 from headrace import __version__
@@ -35,6 +38,7 @@ from headrace.service.document import ABOUT, PROBLEM, add_security, operation_id
 from headrace.service.gate import Gate
 from headrace.service.guard import Guard
 from headrace.service.http_figures import Counted, HttpFigures
+from headrace.service.pages import Below, add_pages
 from headrace.service.problems import add_handlers
 from headrace.service.queries import check_query
 from headrace.service.streams import Crowd, Streams
@@ -45,6 +49,14 @@ GROUPS = (
     jobs.router, batches.router, queues.router, workers.router, schedules.router, dead_letters.router, models.router,
     following.router, workflows.router, runs.router, signals.router, events.router, handles.router,
 )  # fmt: skip
+#: Groups of applications, with what tells whether an app is that one.
+OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (
+    (details.makes_details, details.router),
+    (papers.takes_papers, papers.router),
+    (reports.makes_reports, reports.router),
+    (memory.makes_memory, memory.router),
+    (memory.makes_memory, memory_users.router),
+)
 
 
 def make_service(app: App, access: Access | None = None) -> FastAPI:
@@ -57,32 +69,33 @@ def make_service(app: App, access: Access | None = None) -> FastAPI:
         redirect_slashes=False, description=ABOUT, generate_unique_id_function=operation_id,
     )  # fmt: skip
     service.state.headrace = app
+    access = access or Access()
+    _add_routes(service, app)
+    add_handlers(service)
+    pages = add_pages(service, app, access) if app.settings.service.dashboard else None
+    gate = service.state.gate = Gate.of(service, access, lambda: app.runtime.stores.tokens)
+    add_security(service, gate.permits, gate.access)
+    service.state.streams = Streams(app.settings.service.most_streams)
+    refuse = {} if pages is None else {"refuse": partial(pages.refuse, gate.permits)}
+    service.add_middleware(Guard, gate=gate, **refuse)
+    service.state.http_figures = HttpFigures()
+    service.add_middleware(Crowd, streams=service.state.streams)
+    service.add_middleware(Counted, figures=service.state.http_figures, prefix=PREFIX)
+    if access.base:
+        service.add_middleware(Below, base=access.base)
+    return service
+
+
+def _add_routes(service: FastAPI, app: App) -> None:
+    """Give a service the routes of its app: those of all, and those of the application it is."""
     api = APIRouter(
         prefix=PREFIX, responses={"4XX": PROBLEM, "503": PROBLEM}, dependencies=[Depends(check_query)]
     )  # fmt: skip
-    for group in GROUPS:
+    for group in (*GROUPS, *(group for belongs, group in OF_APPS if belongs(app))):
         api.include_router(group)
-    if details.makes_details(app):
-        api.include_router(details.router)
-    if papers.takes_papers(app):
-        api.include_router(papers.router)
-    if reports.makes_reports(app):
-        api.include_router(reports.router)
-    if memory.makes_memory(app):
-        api.include_router(memory.router)
-        api.include_router(memory_users.router)
     service.include_router(api)
     service.include_router(health.router)
     service.include_router(metrics.router)
     if webhooks.runs_flows(app):
         service.state.listeners = Listeners(app)
         service.include_router(webhooks.router)
-    add_handlers(service)
-    gate = service.state.gate = Gate.of(service, access or Access(), lambda: app.runtime.stores.tokens)
-    add_security(service, gate.permits, gate.access)
-    service.state.streams = Streams(app.settings.service.most_streams)
-    service.add_middleware(Guard, gate=gate)
-    service.state.http_figures = HttpFigures()
-    service.add_middleware(Crowd, streams=service.state.streams)
-    service.add_middleware(Counted, figures=service.state.http_figures, prefix=PREFIX)
-    return service

@@ -36,10 +36,18 @@ class Needs:
     scope: Scope
     #: Whether the route knows another credential, and asks for it where there is no token.
     own: bool = False
+    #: Whether everybody is let in: to what shows how to log in.
+    everybody: bool = False
 
     async def __call__(self, request: Request) -> None:
         """Refuse a request whose caller may not do this. Raises RequestError: 401, 403."""
-        caller_of(request).check(self)
+        if not self.everybody:
+            caller_of(request).check(self)
+
+
+def for_everybody() -> Any:
+    """Return the dependency of a route that shows nothing of the system, as the page to log in with."""
+    return Depends(Needs(Scope.READ, everybody=True))
 
 
 def needs(scope: Scope, *, own: bool = False) -> Any:
@@ -63,6 +71,10 @@ class Caller:
     address: str = ""
     #: By which its token is asked for again, while an answer goes on.
     digest: str = ""
+    #: Whether a browser sent the token by itself, as a cookie.
+    by_cookie: bool = False
+    #: What requests that write have to bring, where a page makes them.
+    csrf: str = ""
 
     def check(self, needed: Needs | None) -> None:
         """Refuse what this caller may not do; None: what no route says who may do it. Raises RequestError: 401, 403."""

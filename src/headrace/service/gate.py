@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import re
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -28,6 +31,8 @@ _QUERY_NAMES = frozenset({"token", "access_token", "api_token"})
 _TOKEN_LIKE = re.compile(r"hra_[A-Za-z0-9_-]{20}")
 #: Webhooks may have any parameters; those with a token of ours among them are refused all the same.
 WEBHOOKS, RESUME, UPLOADS = "/webhook/", "/api/v1/resume/", "/api/v1/reports/files/"
+#: The cookie of the pages; scripts cannot read it, and no page of another site makes a browser send it.
+COOKIE = "headrace_token"
 #: Seconds between two looks whether the token of an answer that goes on is still live, and without an answer to that.
 LOOK_SECONDS, UNSURE_SECONDS = 0.5, 30.0
 
@@ -38,6 +43,8 @@ class Gate:
     def __init__(self, access: Access, tokens: KnownTokens, permits: Permits, attempts: Attempts) -> None:
         self.access, self.tokens, self.permits, self.attempts = access, tokens, permits, attempts
         self._blocked = asyncio.Lock()
+        #: What pages prove themselves with where nobody has a token.
+        self._secret = secrets.token_urlsafe(32)
 
     @classmethod
     def of(cls, service: FastAPI, access: Access, store: Callable[[], TokenStore]) -> Gate:
@@ -52,15 +59,26 @@ class Gate:
             return Caller(None, True, self.attempts, address)
         _check_query(scope)
         permit = self.permits.find(scope["method"], scope["path"])
+        needed = None if permit is None else permit.needed
+        if needed is not None and needed.everybody:
+            return Caller(None, not self.access.required, self.attempts, address)
         text = token_of(headers, others=scope["path"].startswith(WEBHOOKS))
         token = None if text is None else await self._checked(text, address)
+        # Routes with a credential of their own are for programs, which have no cookies.
+        cookie = None if token is not None or (needed is not None and needed.own) else cookie_of(headers)
+        if cookie is not None:
+            token = await self._checked_cookie(cookie, address)
+            text = None if token is None else cookie
         if text is None and self.access.required:
             _check_handle_token(scope["path"])
-        digest = "" if text is None else digest_of(text)
-        caller = Caller(token, token is not None or not self.access.required, self.attempts, address, digest)
+        caller = Caller(
+            token, token is not None or not self.access.required, self.attempts, address,
+            digest="" if text is None else digest_of(text), by_cookie=token is not None and cookie is not None,
+            csrf=csrf_of(text or self._secret),
+        )  # fmt: skip
         # Whoever has a token is told of addresses that there are not; all others are asked for one there too.
         if permit is not None or token is None:
-            caller.check(None if permit is None else permit.needed)
+            caller.check(needed)
         return caller
 
     async def bars(self, caller: Caller) -> None:
@@ -90,6 +108,17 @@ class Gate:
         why = "is not known" if found is None else f"is {found.state}"
         raise unauthorized(f"the token {why}: `headrace token create NAME --scope SCOPE` makes another one")
 
+    async def _checked_cookie(self, text: str, address: str) -> ApiToken | None:
+        """Return the token of a cookie; None: it is of another service of this machine, where none is asked for."""
+        if self.access.required:
+            return await self._checked(text, address)
+        found = await self.tokens.find(text)
+        return found if found is not None and found.state is TokenState.LIVE else None
+
+    async def sign_in(self, text: str, caller: Caller) -> ApiToken:
+        """Return the token that somebody logs in with. Raises RequestError: 401, 429, 503."""
+        return await self._checked(text, caller.address)
+
     async def close(self) -> None:
         """Wait for what goes on in the background."""
         await self.tokens.close()
@@ -117,6 +146,24 @@ def token_of(headers: Headers, *, others: bool = False) -> str | None:
     if others:
         return None
     raise unauthorized("the header Authorization must be `Bearer hra_…`: other credentials are not taken")
+
+
+def cookie_of(headers: Headers) -> str | None:
+    """Return the token that a browser keeps for the pages; None: it keeps none."""
+    for given in headers.getlist("cookie"):
+        for part in given.split(";"):
+            name, _, value = part.strip().partition("=")
+            if name == COOKIE and value:
+                return value
+    return None
+
+
+def csrf_of(secret: str) -> str:
+    """Return what a page brings with each request that writes: only who knows the token, or this process, makes it.
+
+    Source: the double-submit pattern of OWASP's cross-site request forgery prevention, without a second cookie.
+    """
+    return hmac.new(secret.encode(), b"headrace dashboard", hashlib.sha256).hexdigest()
 
 
 def _check_query(scope: Scope) -> None:

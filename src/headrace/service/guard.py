@@ -6,8 +6,9 @@ host by a name of its own (DNS rebinding), nor send what browsers send without a
 
 from __future__ import annotations
 
+import hmac
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from urllib.parse import unquote
 
@@ -32,16 +33,30 @@ UPLOAD_TYPE = "application/octet-stream"
 JSON = "application/json"
 #: The header of routes that answer with a page, which has no origin: it reaches nothing of the service.
 POLICY, SANDBOX = "content-security-policy", "sandbox allow-scripts allow-downloads"
+#: The policy of the pages of the dashboard: files of this service alone, and nothing within the page.
+PAGES = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+#: Where browsers may keep what they got, and what is open to whoever has no token yet.
+STATIC, OPEN_PATHS = "/static/", ("/login", "/logout")
+#: Makes the answer to a request that may not pass.
+Refuse = Callable[[Scope, RequestError], ASGIApp]
 _AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]*)?")
 #: What browsers say of requests of the service's own pages, and of addresses that people typed.
 _OWN_SITES = ("same-origin", "none")
 
 
+def _as_problem(_: Scope, error: RequestError) -> ASGIApp:
+    return problem_of(error)
+
+
 class Guard:
     """Middleware that refuses what no route should see, and adds the headers of every answer."""
 
-    def __init__(self, inner: ASGIApp, gate: Gate) -> None:
-        self._inner, self._gate, self._strangers = inner, gate, Strangers()
+    def __init__(self, inner: ASGIApp, gate: Gate, refuse: Refuse = _as_problem) -> None:
+        """`refuse` makes the answer to a request that may not pass."""
+        self._inner, self._gate, self._strangers, self._refuse = inner, gate, Strangers(), refuse
         self._uploads = Uploads()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,9 +71,9 @@ class Guard:
             try:
                 body = await self._checked(scope, receive, held)
             except RequestError as error:
-                await problem_of(error)(scope, receive, send)
+                await self._refuse(scope, error)(scope, receive, _with_headers(scope, send))
                 return
-            await self._inner(scope, replay(body, receive), _with_headers(send))
+            await self._inner(scope, replay(body, receive), _with_headers(scope, send))
 
     async def _checked(self, scope: Scope, receive: Receive, held: ExitStack) -> bytes:
         """Return the body of a request that may pass; what it holds until it is answered goes on `held`."""
@@ -68,7 +83,9 @@ class Guard:
         _check_origin(scope, headers, self._gate.access)
         _check_address(scope)
         _check_key(headers)
-        scope[CALLER] = await self._gate.admit(scope, headers)
+        caller = scope[CALLER] = await self._gate.admit(scope, headers)
+        _check_csrf(scope, headers, caller)
+        _check_read_only(scope, self._gate.access)
         # A method that is not for the address is told so, whatever came with it.
         known = self._gate.permits.find(scope["method"], scope["path"]) is not None
         if known:
@@ -116,13 +133,17 @@ def is_upload(scope: Scope) -> bool:
     return bool(scope["method"] == "PUT" and scope["path"].startswith(UPLOADS))
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(scope: Scope, send: Send) -> Send:
+    kept = {"cache-control"} if scope["path"].startswith(STATIC) else set()
+
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
+            policy = headers.get(POLICY, "")
+            # A page of ours says which script of its own may run; what it says forbids more than it allows.
+            own = {POLICY} if policy == PAGES or policy.partition(";")[0] == SANDBOX else set()
             for name, value in HEADERS.items():
-                # A page of ours says which script of its own may run; what it says forbids more than it allows.
-                if name != POLICY or headers.get(POLICY, "").partition(";")[0] != SANDBOX:
+                if name not in own | (kept & set(headers)):
                     headers[name] = value
         await send(message)
 
@@ -166,9 +187,32 @@ def _check_origin(scope: Scope, headers: Mapping[str, str], access: Access) -> N
     if access.required and headers.get("authorization", "").lower().startswith("bearer "):
         return  # no page can make a browser send that
     origin = headers.get("origin")
-    foreign = origin is not None and origin.lower() != f"{scope['scheme']}://{headers['host']}".lower()
+    own = {f"{scope['scheme']}://{headers['host']}".lower(), access.origin or None}
+    foreign = origin is not None and origin.lower() not in own
     if foreign or headers.get("sec-fetch-site", "none").lower() not in _OWN_SITES:
         raise RequestError(403, "forbidden_origin", "a page of another site must not send requests to this service")
+
+
+def _check_csrf(scope: Scope, headers: Headers, caller: Caller) -> None:
+    """Ask pages for what only a page of this service knows: their browser sends cookies whoever makes it do so."""
+    if scope["method"] in SAFE_METHODS or scope["path"] in OPEN_PATHS or not caller.csrf:
+        return
+    from_page = "origin" in headers or headers.get("sec-fetch-site", "none").lower() == "same-origin"
+    if not (caller.by_cookie or (from_page and caller.token is None)):
+        return
+    if not hmac.compare_digest(headers.get("x-csrf-token", ""), caller.csrf):
+        fix = "reload the page; programs send their token as `Authorization: Bearer hra_…` instead of a cookie"
+        raise RequestError(
+            403, "forbidden_csrf", f"the header X-CSRF-Token is not that of a page of this service: {fix}"
+        )
+
+
+def _check_read_only(scope: Scope, access: Access) -> None:
+    """Refuse what changes something where nothing may be changed; a webhook may start a run by a mere GET."""
+    writes = scope["method"] not in SAFE_METHODS or scope["path"].startswith(WEBHOOKS)
+    if access.read_only and writes and scope["path"] not in OPEN_PATHS:
+        fix = "ask one that is not, or set service.read_only = false"
+        raise RequestError(403, "read_only", f"this service is read-only, so nothing is changed here: {fix}")
 
 
 def _check_address(scope: Scope) -> None:

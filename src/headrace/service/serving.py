@@ -38,19 +38,30 @@ class Address:
     require_token: bool = False
     #: Names that it answers to besides this machine's own.
     hosts: tuple[str, ...] = ()
+    #: Where people find it behind a proxy.
+    url: str = ""
+    #: Whether all that changes something is refused.
+    read_only: bool = False
 
     @property
     def access(self) -> Access:
         """What is asked of whoever comes there. Raises ConfigError for what is no address to listen on."""
         check_host(self.host)
-        return Access.at(self.host, require_token=self.require_token, hosts=self.hosts)
+        return Access.at(
+            self.host, require_token=self.require_token, hosts=self.hosts, url=self.url, read_only=self.read_only
+        )
 
 
-def address_of(app: App, host: str | None, port: int | None, *, require_token: bool) -> Address:
+def address_of(
+    app: App, host: str | None = None, port: int | None = None, *, require_token: bool = False, read_only: bool = False
+) -> Address:
     """Return where an app is served, and to whom: what is given, else what its settings say. Raises ConfigError."""
     written = app.settings.service
     at = written.host if host is None else host
-    address = Address(at, written.port if port is None else port, require_token or written.require_token, written.hosts)
+    address = Address(
+        at, written.port if port is None else port, require_token or written.require_token, written.hosts,
+        written.url, read_only or written.read_only,
+    )  # fmt: skip
     _ = address.access
     return address
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
@@ -86,9 +86,7 @@ async def stream(source: Source, request: Request, after: int) -> Response:
     Raises RequestError: 400 for a number that the feed has not reached, 403 for a page of another site, 410 where
     entries behind it were removed, 503 where too many streams are open.
     """
-    # It makes a feed grow, and a page may ask for it without a question of the browser before.
-    if request.headers.get("sec-fetch-site", "none").lower() not in OWN_SITES:
-        raise RequestError(403, "forbidden_origin", "a page of another site must not follow what happens here")
+    check_own_site(request)
     streams: Streams = request.app.state.streams
     hub: FeedHub = request.app.state.headrace.runtime.feeds
     streams.check()
@@ -97,7 +95,13 @@ async def stream(source: Source, request: Request, after: int) -> Response:
     gate: Gate = request.app.state.gate
     # Once more: others may have come while the feed was looked at.
     streams.check()
-    return EventStream(streams, hub, source, after, partial(gate.bars, caller_of(request)))
+    return EventStream(streams, partial(_entries, hub, source, after), partial(gate.bars, caller_of(request)))
+
+
+def check_own_site(request: Request) -> None:
+    """Refuse a page of another site: it may ask without a question of the browser before. Raises RequestError 403."""
+    if request.headers.get("sec-fetch-site", "none").lower() not in OWN_SITES:
+        raise RequestError(403, "forbidden_origin", "a page of another site must not follow what happens here")
 
 
 async def _is_over(hub: FeedHub, source: Source, after: int) -> bool:
@@ -121,19 +125,18 @@ async def _is_over(hub: FeedHub, source: Source, after: int) -> bool:
 
 
 class EventStream(Response):
-    """A feed that is sent as it grows, until its last entry, the end of the client, of its token or of the service."""
+    """Parts that are sent as they come, until they end, or the client, its token or the service does."""
 
     media_type = MEDIA_TYPE
 
     def __init__(
-        self, streams: Streams, hub: FeedHub, source: Source, after: int,
+        self, streams: Streams, parts: Callable[[], AsyncGenerator[bytes, None]],
         barred: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:  # fmt: skip
         """`barred` returns when whoever asked may read no further."""
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
-        self._streams, self._hub, self._source, self._after = streams, hub, source, after
-        self._barred = barred
+        self._streams, self._parts, self._barred = streams, parts, barred
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream, and end it well: a connection that nobody reads from is cut."""
@@ -164,17 +167,23 @@ class EventStream(Response):
     async def _pump(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await _send(send, RETRY)
-        source, place = self._source, self._after
-        async with source.grows as grower, self._hub.follower(source.feed, after=place) as follower:
-            async for page in _pages(follower):
-                # Whoever misses entries that were removed hears it when it comes again.
-                if page and place and page[0].seq > place + 1:
-                    return
-                entries = _up_to(source.until, page)
-                await _send(send, b"".join(frame(source.shows(entry)) for entry in entries) or PING)
-                place = entries[-1].seq if entries else place
-                if any(map(source.until, entries[-1:])) or (not entries and grower is not None and grower.done()):
-                    return
+        async with aclosing(self._parts()) as parts:
+            async for part in parts:
+                await _send(send, part)
+
+
+async def _entries(hub: FeedHub, source: Source, place: int) -> AsyncGenerator[bytes, None]:
+    """Yield a feed from behind a number on as events, and signs of life where nothing comes."""
+    async with source.grows as grower, hub.follower(source.feed, after=place) as follower:
+        async for page in _pages(follower):
+            # Whoever misses entries that were removed hears it when it comes again.
+            if page and place and page[0].seq > place + 1:
+                return
+            entries = _up_to(source.until, page)
+            yield b"".join(frame(source.shows(entry)) for entry in entries) or PING
+            place = entries[-1].seq if entries else place
+            if any(map(source.until, entries[-1:])) or (not entries and grower is not None and grower.done()):
+                return
 
 
 def _up_to(until: Until, entries: Sequence[Entry]) -> Sequence[Entry]:

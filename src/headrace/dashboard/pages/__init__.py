@@ -1,0 +1,1 @@
+"""The pages, one module each, or one for a few that belong together."""

@@ -1,0 +1,223 @@
+// What all pages have: requests of buttons as JSON with the token against forgery, questions, messages, live parts, keys.
+"use strict";
+
+// Bodies of requests are JSON: the service takes nothing else. `data-type` of a field says what its text stands for.
+const kinds = {
+  number: (text) => (text === "" ? undefined : Number(text)),
+  boolean: (text) => text === "true",
+  json: (text) => (text.trim() === "" ? undefined : JSON.parse(text)),
+  text: (text) => (text === "" ? undefined : text),
+  list: (text) => text.split(/[\n,]/).map((part) => part.trim()).filter(Boolean),
+};
+
+function valuesOf(form) {
+  const found = {};
+  for (const field of form.elements) {
+    if (!field.name || field.disabled) continue;
+    const kind = field.dataset.type;
+    if (field.type === "checkbox") found[field.name] = field.checked;
+    else if (field.type === "radio" && !field.checked) continue;
+    else found[field.name] = (kinds[kind] || kinds.text)(field.value);
+  }
+  return found;
+}
+
+htmx.defineExtension("json-body", {
+  onEvent(name, event) {
+    if (name === "htmx:configRequest" && event.detail.verb !== "get") {
+      event.detail.headers["Content-Type"] = "application/json";
+      event.detail.headers["X-CSRF-Token"] = document.body.dataset.csrf;
+    }
+  },
+  encodeParameters(xhr, _parameters, element) {
+    xhr.overrideMimeType("text/json");
+    const given = element.getAttribute("hx-vals");
+    const form = element.tagName === "FORM" ? valuesOf(element) : {};
+    const values = { ...form, ...(given ? JSON.parse(given) : {}) };
+    return Object.keys(values).length ? JSON.stringify(values) : "";
+  },
+});
+
+function say(text, kind = "") {
+  const toast = document.createElement("p");
+  toast.className = `toast ${kind}`;
+  toast.textContent = text;
+  document.getElementById("toasts").append(toast);
+  setTimeout(() => toast.remove(), kind === "bad" ? 12000 : 5000);
+}
+
+// A field that holds what is no JSON is told of, and nothing is sent.
+document.addEventListener("htmx:configRequest", (event) => {
+  if (event.detail.elt.tagName !== "FORM") return;
+  for (const field of event.detail.elt.elements) {
+    field.setCustomValidity?.("");
+    if (field.dataset?.type !== "json" || !field.value.trim()) continue;
+    try {
+      JSON.parse(field.value);
+    } catch (error) {
+      event.preventDefault();
+      field.setCustomValidity(error.message);
+      field.reportValidity();
+    }
+  }
+});
+
+document.addEventListener("htmx:confirm", (event) => {
+  const question = event.detail.elt.dataset.confirm;
+  if (!question) return;
+  event.preventDefault();
+  const dialog = document.getElementById("confirm");
+  document.getElementById("confirm-text").textContent = question;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  dialog.addEventListener("close", () => dialog.returnValue === "yes" && event.detail.issueRequest(true), { once: true });
+});
+
+document.addEventListener("htmx:afterRequest", async (event) => {
+  const { elt, xhr, requestConfig } = event.detail;
+  if (requestConfig.verb === "get") return;
+  if (!event.detail.successful) {
+    let text = document.body.dataset.failed;
+    try {
+      text = JSON.parse(xhr.responseText).detail || text;
+    } catch {
+      // what answered was no service of ours
+    }
+    say(text, "bad");
+    return;
+  }
+  if (elt.dataset.goto) {
+    location.assign(elt.dataset.goto.replace("{id}", encodeURIComponent(idIn(xhr.responseText))));
+    return;
+  }
+  if (elt.dataset.done) say(elt.dataset.done);
+  elt.closest("dialog")?.close();
+  await refresh();
+});
+
+function idIn(text) {
+  try {
+    const found = JSON.parse(text);
+    return found.id || found.job_id || found.run_id || found.batch_id || "";
+  } catch {
+    return "";
+  }
+}
+
+// The page is asked for anew, and only what differs is changed, so that scrolling, focus and open parts stay.
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (!answer.ok || answer.redirected) return location.reload();
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+  morph(document.getElementById("main"), fresh.innerHTML);
+}
+
+function morph(target, html) {
+  Idiomorph.morph(target, html, {
+    morphStyle: "innerHTML",
+    callbacks: {
+      // What people opened, wrote or drew stays as it is.
+      beforeNodeMorphed: (old) => !(old.nodeType === 1 && old.hasAttribute("data-keep")),
+      beforeAttributeUpdated: (name, node) => !(name === "open" && (node.tagName === "DETAILS" || node.tagName === "DIALOG")),
+    },
+  });
+  htmx.process(target);
+}
+
+// Live parts. A hidden page lets go of its connection: browsers have few of them for one site.
+const live = { source: null, retry: 0 };
+
+function follow() {
+  const url = document.body.dataset.live;
+  if (!url || live.source || document.hidden) return;
+  const source = (live.source = new EventSource(url));
+  const pulse = document.getElementById("pulse");
+  const beat = (state) => pulse && (pulse.dataset.state = state);
+  source.onopen = () => beat("on");
+  source.onerror = () => {
+    beat("lost");
+    if (pulse) pulse.title = document.body.dataset.lost;
+    if (source.readyState === EventSource.CLOSED) {
+      leave();
+      live.retry = setTimeout(follow, 5000);
+    }
+  };
+  for (const part of document.querySelectorAll("[data-part]")) {
+    source.addEventListener(part.dataset.part, (event) => morph(part, event.data));
+  }
+  for (const part of document.querySelectorAll("[data-text]")) {
+    source.addEventListener(part.dataset.text, (event) => {
+      part.dispatchEvent(new CustomEvent("headrace:text", { detail: JSON.parse(event.data) }));
+    });
+  }
+  source.addEventListener("trouble", (event) => {
+    beat(event.data ? "lost" : "on");
+    if (pulse && event.data) pulse.title = event.data;
+  });
+}
+
+function leave() {
+  clearTimeout(live.retry);
+  live.source?.close();
+  live.source = null;
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? leave() : follow()));
+window.addEventListener("pagehide", leave);
+window.addEventListener("pageshow", follow);
+
+// Light or dark, language, menu.
+function switchTheme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme || (dark ? "dark" : "light");
+  const next = now === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  localStorage.setItem("headrace-theme", next);
+  document.dispatchEvent(new CustomEvent("headrace:theme"));
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-theme-switch]")) switchTheme();
+  const opener = event.target.closest("[data-opens]");
+  if (opener) {
+    const part = document.getElementById(opener.dataset.opens);
+    if (part.tagName === "DIALOG") part.showModal();
+    else opener.setAttribute("aria-expanded", String(part.toggleAttribute("data-open")));
+  }
+  const closer = event.target.closest("[data-closes]");
+  if (closer) closer.closest("dialog").close();
+  const copier = event.target.closest("[data-copy]");
+  if (copier) navigator.clipboard?.writeText(copier.dataset.copy);
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.dataset.sets === "locale") {
+    const path = document.body.dataset.base || "/";
+    document.cookie = `headrace_locale=${event.target.value}; path=${path}; SameSite=Strict; max-age=31536000`;
+    location.reload();
+  }
+  if (event.target.hasAttribute("data-submits")) event.target.form.requestSubmit();
+});
+
+// Keys, where nobody writes.
+const places = { o: "", b: "batches", j: "jobs", r: "runs", q: "queues", d: "dead-letters" };
+let going = 0;
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog, [data-keys]")) return;
+  const went = Date.now() - going < 1500;
+  going = 0;
+  if (went && event.key in places) location.assign(`${document.body.dataset.base}/${places[event.key]}`);
+  else if (event.key === "g") going = Date.now();
+  else if (event.key === "t") switchTheme();
+  else if (event.key === "?") document.getElementById("keys")?.showModal();
+  else if (event.key === "/") {
+    const field = document.querySelector("main [type=search], main input");
+    if (field) {
+      event.preventDefault();
+      field.focus();
+    }
+  }
+});
+
+follow();

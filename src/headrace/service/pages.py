@@ -1,0 +1,233 @@
+"""The pages of the dashboard over HTTP: each at its address, what is live of each, files, and the way in and out.
+
+Pages only look. What their buttons do goes through the API as the requests of any program do, with what proves that a
+page of this service made them: `guard` checks it.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Scope
+
+from headrace.app import App
+from headrace.dashboard.history import History
+from headrace.dashboard.live import Rooms, Seen, events_of
+from headrace.dashboard.page import Context, Look, Page, View
+from headrace.dashboard.rendering import STATIC, digest, link_maker, render_other, render_page, render_parts
+from headrace.dashboard.table import listed, pages_of
+from headrace.dashboard.words import choose_locale, translator
+from headrace.model.api_token import Scope as TokenScope
+from headrace.model.errors import HeadraceError, InvalidInputError, NotFoundError
+from headrace.service.access import Access
+from headrace.service.auth import Caller, caller_of, for_everybody, needs
+from headrace.service.faults import UNKNOWN
+from headrace.service.gate import COOKIE, Gate
+from headrace.service.guard import PAGES as POLICY
+from headrace.service.permits import Permits
+from headrace.service.problems import RequestError, problem_of, status_of
+from headrace.service.sse import EventStream, check_own_site
+from headrace.service.streams import Streams
+
+HEADERS = {"content-security-policy": POLICY, "referrer-policy": "same-origin"}
+LOCALE = "headrace_locale"
+#: Names of files carry what tells versions apart, so browsers need not ask again.
+FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
+
+
+class Pages:
+    """The pages of one service."""
+
+    def __init__(self, app: App, access: Access) -> None:
+        self.app, self.access = app, access
+        self.pages = pages_of(app)
+        self.rooms = Rooms()
+        self.histories: dict[str, History] = {}
+
+    def look(self, headers: Headers, cookies: dict[str, str], caller: Caller | None) -> Look:
+        """Return how pages are shown to somebody."""
+        token = None if caller is None else caller.token
+        scopes = frozenset(TokenScope) if token is None else token.scopes
+        locale = choose_locale(cookies.get(LOCALE), headers.get("accept-language", ""))
+        return Look(self.access.base, locale, scopes, self.access.read_only)
+
+    def view(self, request: Request) -> View:
+        """Return what a page is made from. Raises InvalidInputError."""
+        look = self.look(request.headers, request.cookies, caller_of(request))
+        params = {name: str(value) for name, value in request.path_params.items()}
+        return View(self.app, look, params, dict(request.query_params), histories=self.histories)
+
+    def frame(self, page: Page, request: Request, look: Look) -> Context:
+        """Return what stands around a page."""
+        caller = caller_of(request)
+        query = f"?{request.url.query}" if request.url.query else ""
+        parts = page.path.strip("/").split("/")
+        named = [request.path_params[part[1:-1].partition(":")[0]] if part.startswith("{") else part for part in parts]
+        return {
+            "csrf": caller.csrf,
+            "visitor": "" if caller.token is None else caller.token.name,
+            "nav": listed(self.pages, page, look),
+            "live_url": link_maker(look.base)("live", *filter(None, named)) + query,
+        }
+
+    def refuse(self, permits: Permits, scope: Scope, error: HeadraceError) -> ASGIApp:
+        """Return the answer to a request that may not pass, or that failed: a page to whoever asked for one."""
+        headers = Headers(scope=scope)
+        permit = permits.find("GET", scope["path"])
+        wants_page = scope["method"] == "GET" and "text/html" in headers.get("accept", "")
+        if not wants_page or permit is None or permit.path not in {page.path for page in self.pages}:
+            return problem_of(error)
+        look = self.look(headers, Request(scope).cookies, None)
+        status = status_of(error)
+        if status == 401:
+            query = scope["query_string"].decode("latin-1")
+            there = unquote(scope["path"]) + (f"?{query}" if query else "")
+            return RedirectResponse(link_maker(look.base)("login", next=there), 303)
+        title = translator(look.locale)("This page cannot be shown")
+        context = {"status": status, "title": title, "detail": str(error)}
+        return HTMLResponse(render_other("error", look, context), status, headers=HEADERS)
+
+
+class Login(BaseModel):
+    """What somebody logs in with."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def add_pages(service: FastAPI, app: App, access: Access) -> Pages:
+    """Give a service the pages of its app."""
+    pages = Pages(app, access)
+    router = APIRouter(include_in_schema=False)
+    for page in pages.pages:
+        router.add_api_route(
+            page.path, _shower(pages, page), methods=["GET"], name=f"page_{page.name}", dependencies=[needs(page.scope)]
+        )
+        router.add_api_route(
+            f"/live{page.path}".rstrip("/"), _follower(pages, page), methods=["GET"], name=f"live_{page.name}",
+            dependencies=[needs(page.scope)],
+        )  # fmt: skip
+    router.add_api_route("/static/{version}/{path:path}", _file, methods=["GET"], dependencies=[for_everybody()])
+    router.add_api_route("/login", partial(_login_page, pages), methods=["GET"], dependencies=[for_everybody()])
+    router.add_api_route("/login", partial(_login, pages), methods=["POST"], dependencies=[for_everybody()])
+    router.add_api_route("/logout", partial(_logout, pages), methods=["POST"], dependencies=[for_everybody()])
+    service.include_router(router)
+    return pages
+
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+def _shower(pages: Pages, page: Page) -> Handler:
+    async def show(request: Request) -> Response:
+        try:
+            _check_query(page, request)
+            view = pages.view(request)
+            context = await page.make(view)
+        except HeadraceError as error:
+            gate: Gate = request.app.state.gate
+            return pages.refuse(gate.permits, request.scope, error)  # type: ignore[return-value]
+        frame = pages.frame(page, request, view.look)
+        return HTMLResponse(render_page(page, view, context, frame), headers=HEADERS)
+
+    return show
+
+
+def _follower(pages: Pages, page: Page) -> Handler:
+    async def follow(request: Request) -> Response:
+        check_own_site(request)
+        _check_query(page, request)
+        streams: Streams = request.app.state.streams
+        streams.check()
+        view = pages.view(request)
+        gate: Gate = request.app.state.gate
+        key = (page.name, view.look, tuple(view.params.items()), tuple(sorted(view.query.items())))
+        parts = partial(_events, pages, key, partial(_look, page, view), page.every)
+        return EventStream(streams, parts, partial(gate.bars, caller_of(request)))
+
+    return follow
+
+
+async def _events(pages: Pages, key: Any, look: Callable[[], Any], every: float) -> AsyncGenerator[bytes, None]:
+    """Yield what changes of a page as events."""
+    before: Seen | None = None
+    async with aclosing(pages.rooms.watch(key, look, every=every)) as watching:
+        async for seen in watching:
+            yield events_of(before, seen).encode() or b": .\n\n"
+            before = seen
+
+
+async def _look(page: Page, view: View) -> Seen:
+    """Return a page as it is now."""
+    fresh = View(view.app, view.look, view.params, view.query, histories=view.histories)
+    texts = {name: await tell(fresh) for name, tell in page.texts.items()}
+    return Seen(render_parts(page, fresh, await page.make(fresh)), texts)
+
+
+def _check_query(page: Page, request: Request) -> None:
+    unknown = next((name for name in request.query_params if name not in page.query), None)
+    if unknown is not None:
+        raise InvalidInputError(unknown, UNKNOWN, request.query_params[unknown])
+
+
+async def _file(version: str, path: str) -> Response:
+    found = (STATIC / path).resolve()
+    if version != digest() or not found.is_relative_to(STATIC) or not found.is_file():
+        raise NotFoundError(f"there is no file {path!r} of version {version!r}")
+    kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
+    return FileResponse(found, media_type=kind, headers=FOR_EVER)
+
+
+async def _login_page(pages: Pages, request: Request) -> Response:
+    look = pages.look(request.headers, request.cookies, None)
+    there = request.query_params.get("next", "/")
+    # Only places of this service: an address of elsewhere would be a trap with our name on it.
+    own = there.startswith("/") and not there.startswith(("//", "/\\"))
+    context = {"next": f"{look.base}{there if own else '/'}"}
+    return HTMLResponse(render_other("login", look, context), headers=HEADERS)
+
+
+async def _login(pages: Pages, request: Request, body: Login) -> Response:
+    gate: Gate = request.app.state.gate
+    token = await gate.sign_in(body.token.strip(), caller_of(request))
+    if TokenScope.READ not in token.scopes:
+        raise RequestError(
+            403, "forbidden", "the pages need a token of the scope read: `headrace token create` makes one"
+        )
+    answer = Response(status_code=204)
+    secure = pages.access.url.startswith("https:")
+    answer.set_cookie(
+        COOKIE, body.token.strip(), httponly=True, samesite="strict", secure=secure, path=pages.access.base or "/"
+    )
+    return answer
+
+
+async def _logout(pages: Pages) -> Response:
+    answer = Response(status_code=204)
+    answer.delete_cookie(COOKIE, path=pages.access.base or "/", httponly=True, samesite="strict")
+    return answer
+
+
+class Below:
+    """Middleware that takes off the path that a proxy left before the addresses of the service."""
+
+    def __init__(self, inner: ASGIApp, base: str) -> None:
+        self._inner, self._base = inner, base
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Pass a request on, with the path that the service knows."""
+        path = scope.get("path", "")
+        if path == self._base or path.startswith(f"{self._base}/"):
+            raw = scope.get("raw_path") or path.encode()
+            scope = {**scope, "path": path[len(self._base) :] or "/", "raw_path": raw[len(self._base) :] or b"/"}
+        await self._inner(scope, receive, send)
