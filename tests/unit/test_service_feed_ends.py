@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta, tzinfo
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from headrace.engine.feeds.hub import FeedHub
 from headrace.engine.following.batch import batch_feed
 from headrace.engine.following.run import RunGrower, run_feed
 from headrace.model.feed import Entry, NewEntry
-from headrace.service.sse import EventStream, Source
+from headrace.service.sse import EventStream, Source, entries_of
 from headrace.service.streams import Streams
 from tests.unit.event_reading import Stream
 from tests.unit.feed_world import feed_world, item
@@ -37,7 +38,8 @@ async def sent_of(hub: FeedHub, source: Source, after: int) -> str:
         await asyncio.Event().wait()
 
     async with asyncio.timeout(5):
-        await EventStream(Streams(9), hub, source, after, wait)({"type": "http", "client": None}, wait, send)
+        stream = EventStream(Streams(9), partial(entries_of, hub, source, after), wait)
+        await stream({"type": "http", "client": None}, wait, send)
     return sent.decode()
 
 

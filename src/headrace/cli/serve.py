@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.app import App
 
 FLOWS = "headrace.apps.flows.worker:app"
-_NEEDED = ("fastapi", "starlette", "uvicorn")
+_NEEDED = ("fastapi", "jinja2", "markupsafe", "starlette", "uvicorn")
 
 
 @click.command()
@@ -37,15 +37,18 @@ _NEEDED = ("fastapi", "starlette", "uvicorn")
     "--require-token", is_flag=True, show_default=False,
     help="Ask for a token on this machine too; beyond it one is always asked for.",
 )  # fmt: skip
+@click.option("--read-only", is_flag=True, show_default=False, help="Refuse everything that changes something.")
 @click.option("--worker/--no-worker", default=False, help="Work the jobs of the app in this process too.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", help="What is logged to standard error.")
 @json_option
 def serve(  # noqa: PLR0913 - click hands over one per option
-    app: str, host: str | None, port: int | None, require_token: bool, worker: bool, log_level: str, as_json: bool
-) -> int:
-    """Serve an app over HTTP: jobs, batches, runs, webhooks, events.
+    app: str, host: str | None, port: int | None, require_token: bool, read_only: bool, worker: bool, log_level: str,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Serve an app over HTTP: a dashboard, and an API of jobs, batches, runs, webhooks, events.
 
     \b
+    /                                           the dashboard, in a browser
     /api/v1/jobs, batches, queues, workers, schedules, dead-letters, llm/pools
     /api/v1/workflows, runs, signals, events, handles, resume
     /api/v1/batches/ID/events, runs/ID/events   server-sent events as things happen
@@ -71,20 +74,21 @@ def serve(  # noqa: PLR0913 - click hands over one per option
       headrace serve headrace.apps.papers.worker:app --worker
       headrace serve headrace.apps.memory.worker:app --worker
       headrace serve --host 0.0.0.0
+      headrace serve shop.flows:app --read-only
       curl -sN http://127.0.0.1:8400/api/v1/batches/ID/events -H 'Last-Event-ID: 12'
     """
     log_to_stderr(log_level, as_json=as_json)
     if log_level == "info":
         # A line per job is for --log-level debug.
         logging.getLogger("headrace.jobs").setLevel(logging.WARNING)
-    serving = _serving()
+    serving = service_module()
     served = load_app(app)
-    address = serving.address_of(served, host, port, require_token=require_token)
+    address = serving.address_of(served, host, port, require_token=require_token, read_only=read_only)
     return run_long(_serve(serving, served, address, worker=worker, as_json=as_json))
 
 
-def _serving() -> Any:
-    """Return the module that serves. Commands and service import one another in no other way."""
+def service_module() -> Any:
+    """Return the module that serves. Commands and service import one another in no other way. Raises ConfigError."""
     try:
         return import_module("headrace.service.serving")
     except ModuleNotFoundError as error:

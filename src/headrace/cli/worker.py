@@ -72,7 +72,7 @@ def worker(  # noqa: PLR0913 - click hands over one per option
     if log_level == "info":
         # A line per job is for `dev`, or for --log-level debug.
         logging.getLogger("headrace.jobs").setLevel(logging.WARNING)
-    options = WorkOptions(app, _slots(queues), concurrency, grace, as_json, lifeline)
+    options = WorkOptions(app, _slots(queues), concurrency, grace, as_json, lifeline=lifeline)
     settings = load_settings().worker
     count = processes or settings.count
     if count == 1:
@@ -93,19 +93,29 @@ def _slots(queues: tuple[tuple[str, int | None], ...]) -> dict[str, int | None]:
 
 @click.command()
 @worker_options
-def dev(
+@click.option(
+    "--port", metavar="N", type=WholeType("port", 0, 65_535), show_default=False,
+    help="Port of the dashboard on this machine; 0 takes any free one.  [default: that of [service], 8400, or any free "
+    "one where it is in use]",
+)  # fmt: skip
+def dev(  # noqa: PLR0913 - click hands over one per option
     app: str, queues: tuple[tuple[str, int | None], ...], concurrency: int | None, grace: timedelta | None,
-    as_json: bool,
+    as_json: bool, port: int | None,
 ) -> int:  # fmt: skip
-    """Work the jobs of an app and show what happens to each, for development.
+    """Work the jobs of an app, show what happens to each, and serve its dashboard: all in one process.
+
+    The dashboard and the API are for this machine alone. They need `headrace[service]`; without it jobs are worked all
+    the same.
 
     \b
     Examples:
       headrace dev shop.jobs:app
-      headrace dev shop/jobs.py --grace 0s
+      headrace dev shop/jobs.py --port 8401 --grace 0s
     """
+    from headrace.cli.serving_beside import dashboard_beside
     from headrace.cli.working import WorkOptions, run_worker
 
     log_to_stderr("info", as_json=as_json, formatter=DevFormatter())
     logging.getLogger("headrace.jobs").setLevel(logging.INFO)
-    return run_worker(WorkOptions(app, _slots(queues), concurrency, grace, as_json))
+    with dashboard_beside(app, port, as_json=as_json) as beside:
+        return run_worker(WorkOptions(app, _slots(queues), concurrency, grace, as_json, beside))

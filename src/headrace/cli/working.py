@@ -41,6 +41,8 @@ class WorkOptions:
     concurrency: int | None = None
     grace: timedelta | None = None
     as_json: bool = False
+    #: Goes on beside the worker, in the same process, until its event is set.
+    beside: Callable[[App, asyncio.Event], Coroutine[Any, Any, None]] | None = None
     #: Read end of a pipe that ends with the supervisor.
     lifeline: int | None = None
 
@@ -80,10 +82,13 @@ async def _work_until(stopping: asyncio.Event, app: App, options: WorkOptions, g
     async with app.worker(queues=_slots(app, options), concurrency=options.concurrency, grace=grace) as worker:
         settle()
         _announce_start(app, worker, options)
+        beside = None if options.beside is None else asyncio.create_task(options.beside(app, stopping))
         await stopping.wait()
         LOG.info(
             "stopping: running jobs may end within %s; a second signal ends the process at once", format_duration(grace)
         )
+        if beside is not None:
+            await beside
     LOG.info("stopped")
     if options.as_json:
         print_json({"event": "stopped", "pid": os.getpid()})

@@ -41,6 +41,11 @@ class Rooms:
     def __init__(self) -> None:
         self._rooms: dict[Hashable, _Room] = {}
 
+    @property
+    def watched(self) -> int:
+        """How many pages are looked at now."""
+        return len(self._rooms)
+
     async def watch(self, key: Hashable, look: Looking, *, every: float) -> AsyncGenerator[Seen, None]:
         """Yield a page as it is seen, from now on, until whoever watches stops; `every`: seconds between two looks."""
         room = self._rooms.get(key)

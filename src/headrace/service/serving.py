@@ -82,28 +82,34 @@ async def serve(
 
     Requests that run then may end within 10 s. Raises ConfigError for an address that cannot be used.
     """
-    access = address.access
-    listener = _listen(address)
-    with listener:
+    with listen(address) as listener:
         async with app.worker() if worker else app:
-            await _check_tokens(app, access, address)
-            service = make_service(app, access)
-            server = _Server(_config(service))
-            connections = Connections(server, most=make_room())
-            service.state.streams.cut = connections.cut
-            service.state.streams.crowded = connections.are_too_many
-            watching = asyncio.create_task(connections.watch(), name="headrace-connections")
-            serving = asyncio.create_task(server.serve(sockets=[listener]), name="headrace-service")
-            asked = asyncio.create_task(stopping.wait())
-            announce(_url_of(listener))
-            await asyncio.wait([serving, asked], return_when=asyncio.FIRST_COMPLETED)
-            asked.cancel()
-            watching.cancel()
-            service.state.streams.stop()
-            server.should_exit = True
-            await serving
-            gate: Gate = service.state.gate
-            await gate.close()
+            await serve_open(app, address, listener, stopping=stopping, announce=announce)
+
+
+async def serve_open(
+    app: App, address: Address, listener: socket.socket, *, stopping: asyncio.Event, announce: Callable[[str], None]
+) -> None:
+    """Serve an app that is open on a socket that listens, as `serve` does."""
+    access = address.access
+    await _check_tokens(app, access, address)
+    service = make_service(app, access)
+    server = _Server(_config(service))
+    connections = Connections(server, most=make_room())
+    service.state.streams.cut = connections.cut
+    service.state.streams.crowded = connections.are_too_many
+    watching = asyncio.create_task(connections.watch(), name="headrace-connections")
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="headrace-service")
+    asked = asyncio.create_task(stopping.wait())
+    announce(_url_of(listener) + access.base)
+    await asyncio.wait([serving, asked], return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    watching.cancel()
+    service.state.streams.stop()
+    server.should_exit = True
+    await serving
+    gate: Gate = service.state.gate
+    await gate.close()
 
 
 async def _check_tokens(app: App, access: Access, address: Address) -> None:
@@ -128,7 +134,8 @@ def _config(service: FastAPI) -> uvicorn.Config:
     )  # fmt: skip
 
 
-def _listen(address: Address) -> socket.socket:
+def listen(address: Address) -> socket.socket:
+    """Return a socket that listens at an address. Raises ConfigError."""
     host = "127.0.0.1" if address.host == "localhost" else address.host
     family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
     try:

@@ -95,7 +95,7 @@ async def stream(source: Source, request: Request, after: int) -> Response:
     gate: Gate = request.app.state.gate
     # Once more: others may have come while the feed was looked at.
     streams.check()
-    return EventStream(streams, partial(_entries, hub, source, after), partial(gate.bars, caller_of(request)))
+    return EventStream(streams, partial(entries_of, hub, source, after), partial(gate.bars, caller_of(request)))
 
 
 def check_own_site(request: Request) -> None:
@@ -172,7 +172,7 @@ class EventStream(Response):
                 await _send(send, part)
 
 
-async def _entries(hub: FeedHub, source: Source, place: int) -> AsyncGenerator[bytes, None]:
+async def entries_of(hub: FeedHub, source: Source, place: int) -> AsyncGenerator[bytes, None]:
     """Yield a feed from behind a number on as events, and signs of life where nothing comes."""
     async with source.grows as grower, hub.follower(source.feed, after=place) as follower:
         async for page in _pages(follower):
