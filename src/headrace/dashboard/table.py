@@ -8,10 +8,13 @@ from typing import Any
 
 from headrace.app import App
 from headrace.dashboard.page import Look, Page
-from headrace.dashboard.pages import overview
+from headrace.dashboard.pages import jobs, overview
 from headrace.dashboard.rendering import link_maker
 
-PAGES: tuple[Page, ...] = (*overview.PAGES,)
+PAGES: tuple[Page, ...] = (
+    *overview.PAGES,
+    *jobs.PAGES,
+)
 
 
 def pages_of(app: App) -> tuple[Page, ...]:

@@ -16,9 +16,10 @@ from headrace.model.api_token import Scope
 from headrace.model.batch import MAX_ATOMIC_ITEMS, BatchItem, BatchState, ClosePolicy
 from headrace.model.errors import InvalidInputError
 from headrace.model.ids import parse_id
+from headrace.model.places import decode_place, encode_place
 from headrace.service.auth import needs
 from headrace.service.documents import BatchDocument, BatchPage, ResultPage, SubmittedBatch
-from headrace.service.paging import USUAL, Limit, Page, decode_place, encode_place
+from headrace.service.paging import USUAL, Limit, Page
 from headrace.service.problems import InvalidItemsError, RequestError
 from headrace.service.served import Served
 from headrace.service.submitting import IdempotencyKey, JobOptions, check_queue, options_of, task_of

@@ -20,10 +20,11 @@ from headrace.model.api_token import Scope
 from headrace.model.feed import Entry
 from headrace.model.names import check_key
 from headrace.model.payload import encode_json
+from headrace.model.places import decode_place, encode_place
 from headrace.service.auth import needs
 from headrace.service.details_waiting import MOST_WAIT, Switch, first_items, preferred_wait
 from headrace.service.documents import Document
-from headrace.service.paging import Page, decode_place, encode_place
+from headrace.service.paging import Page
 from headrace.service.served import Served
 from headrace.service.sse import LastSeen, Source, stream
 from headrace.service.stream_shapes import DETAILS, responses_of

@@ -15,9 +15,10 @@ from headrace.model.api_token import Scope
 from headrace.model.ids import parse_id
 from headrace.model.job import JobState, JobView
 from headrace.model.names import check_name
+from headrace.model.places import decode_place, encode_place
 from headrace.service.auth import needs
 from headrace.service.documents import Cancelled, ExplainedJob, JobDocument, JobPage, Retried, SubmittedJob
-from headrace.service.paging import Page, decode_place, encode_place
+from headrace.service.paging import Page
 from headrace.service.served import Served
 from headrace.service.submitting import IdempotencyKey, JobOptions, check_queue, options_of, task_of
 from headrace.wiring.farm_explaining import with_farm

@@ -15,10 +15,11 @@ from headrace.engine.queries import to_json
 from headrace.engine.workflows.documents import find_node, node_facts, run_document
 from headrace.engine.workflows.tree import TreeNode
 from headrace.model.api_token import Scope
+from headrace.model.places import decode_place, encode_place
 from headrace.model.run import RunState, RunView
 from headrace.runs import start_options
 from headrace.service.auth import needs
-from headrace.service.paging import Page, decode_place, encode_place
+from headrace.service.paging import Page
 from headrace.service.served import Served
 from headrace.service.submitting import IdempotencyKey, key_of
 
