@@ -8,12 +8,14 @@ from typing import Any
 
 from headrace.app import App
 from headrace.dashboard.page import Look, Page
-from headrace.dashboard.pages import jobs, overview
+from headrace.dashboard.pages import jobs, overview, queues, workers
 from headrace.dashboard.rendering import link_maker
 
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
     *jobs.PAGES,
+    *queues.PAGES,
+    *workers.PAGES,
 )
 
 
