@@ -1,4 +1,4 @@
-"""`[limits]`, `[scaling]`, and the tables `[queues.NAME]`: what is said of queues where the code is not to be changed."""
+"""`[limits]`, `[scaling]`, and `[queues.NAME]`: what is said of queues where the code is not to be changed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from headrace.stores.memory.lanes import gate_of
 from headrace.stores.memory.rows import Job
 from headrace.stores.memory.state import State
 
-
 #: What flowed in is not an exact number.
 ENOUGH = 1 + 1e-9
 
