@@ -166,7 +166,7 @@ def _enough(needed: float, load: Load) -> int:
     live = load.live_workers
     workers = math.ceil(needed / load.slots - _NEAR)
     if load.paused:
-        return workers
+        return min(workers, live)
     if load.binding is not None:
         return live
     workers = max(workers, 1 if load.waiting or load.running or load.eligible else 0)
@@ -219,7 +219,8 @@ def _sentence(reason: ScaleReason, rule: ScalingRule, load: Load, needed: float)
 def _work(rule: ScalingRule, load: Load, needed: float) -> str:
     if not load.eligible:
         rest = f", {load.waiting:,} wait for something else than slots" if load.waiting else ""
-        return f"no job could start, {load.running:,} run{'s' if load.running == 1 else ''}{rest}"
+        runs = f"{load.running or 'none'} run{'' if load.running > 1 else 's'}"
+        return f"no job could start, {runs}{rest}"
     each = "of unknown length" if load.seconds_per_job is None else f"of {load.seconds_per_job:.3g} s each"
     with_those = f"with the {load.running:,} that run they" if load.running else "they"
     slots = _count(math.ceil(needed - _NEAR), "slot")
