@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
-from headrace.model.scaling import ScalingRule
+from headrace.model.scale_values import ScalingRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from headrace.model.llm import LLMSettings
 from headrace.model.names import check_name
 from headrace.model.queue import QueueRule
 from headrace.model.quota import Pool
-from headrace.model.scaling import ScalingRule
+from headrace.model.scale_values import ScalingRule
 from headrace.model.setting_values import check_secret, convert
 from headrace.model.telemetry import TelemetrySettings
 from headrace.model_pools import Written, share_pools

@@ -17,7 +17,7 @@ from headrace.model.budget import Budget
 from headrace.model.errors import NotFoundError
 from headrace.model.job import JobState
 from headrace.model.limits import Declared, Gate, Rate
-from headrace.model.scaling import Binding, ScaleReason, ScaleSignal, ScalingRule
+from headrace.model.scale_values import Binding, ScaleReason, ScaleSignal, ScalingRule
 from headrace.model.session import NewSession, ProcessId
 from tests.conformance.scenario import LEASE, MINUTE, SECOND, Scenario
 

@@ -18,7 +18,8 @@ from headrace.engine.scale_exposition import METRICS, expose_scale
 from headrace.engine.scaling import scale_document
 from headrace.model.durations import parse_duration
 from headrace.model.job import JobSpec, NewJob
-from headrace.model.scaling import HOLDS, Load, ScaleReason, ScalingRule, scale
+from headrace.model.scale_values import HOLDS, Load, ScaleReason, ScalingRule
+from headrace.model.scaling import scale
 from headrace.settings import WorkerSettings, load_settings
 from tests.conformance.scenario import ARGS
 from tests.unit.service_calls import served, shop

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.model.errors import InvalidInputError
-from headrace.model.scaling import HOLDS, Binding, Load, ScaleReason, ScaleSignal, ScalingRule, scale
+from headrace.model.scale_values import HOLDS, Binding, Load, ScaleReason, ScaleSignal, ScalingRule
+from headrace.model.scaling import scale
 
 RULES = st.builds(
     lambda bounds, seconds: ScalingRule(bounds[0], max(1, bounds[1]), timedelta(seconds=seconds)),

@@ -14,7 +14,7 @@ from headrace import App
 from headrace.engine.llm_session import CallerSession
 from headrace.model.errors import ConfigError
 from headrace.model.job import Claim, Completion, JobSpec, JobState, NewJob
-from headrace.model.scaling import ScaleReason, ScalingRule
+from headrace.model.scale_values import ScaleReason, ScalingRule
 from headrace.model.session import NewSession, ProcessId
 from headrace.settings import load_settings
 from headrace.testing.provider import ScriptedProvider

@@ -10,7 +10,7 @@ from headrace.cli.tables import Give
 from headrace.cli.values import NameType
 from headrace.engine.scale_exposition import expose_scale
 from headrace.engine.scaling import scale_document
-from headrace.model.scaling import ScaleSignal
+from headrace.model.scale_values import ScaleSignal
 from headrace.wiring.scaling import scale_signals
 
 COLUMNS = ("QUEUE", "WANTED", "LIVE", "ELIGIBLE", "RUNNING", "SLOTS", "S/JOB", "WHY")

@@ -18,7 +18,7 @@ from headrace.model.budget import BudgetView
 from headrace.model.calls import DAY
 from headrace.model.elastic import Eligible
 from headrace.model.quota import pool_gate
-from headrace.model.scaling import Binding, ScaleReason
+from headrace.model.scale_values import Binding, ScaleReason
 from headrace.model.session import SessionView
 
 Stats = Mapping[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from headrace.model.scaling import HOLDS, ScaleSignal
+from headrace.model.scale_values import HOLDS, ScaleSignal
 
 #: Meaning and value of each metric of a queue.
 METRICS: dict[str, tuple[str, Callable[[ScaleSignal], int]]] = {

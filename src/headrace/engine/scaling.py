@@ -13,7 +13,8 @@ from headrace.engine.scale_binding import Callers
 from headrace.engine.slot_exposition import slots_of
 from headrace.model.elastic import Eligible
 from headrace.model.job import JobState
-from headrace.model.scaling import Load, ScaleSignal, ScalingRule, scale
+from headrace.model.scale_values import Load, ScaleSignal, ScalingRule
+from headrace.model.scaling import scale
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats
 from headrace.ports.inspect import Inspect

@@ -10,7 +10,7 @@ from headrace.engine.scaling import scale_signals as read_signals
 
 if TYPE_CHECKING:
     from headrace.app import App
-    from headrace.model.scaling import ScaleSignal
+    from headrace.model.scale_values import ScaleSignal
 
 
 async def scale_signals(app: App, *, queue: str | None = None) -> list[ScaleSignal]:
