@@ -1,10 +1,12 @@
-"""`[limits]`, and the tables `[queues.NAME]`: what is said of queues where the code is not to be changed."""
+"""`[limits]`, `[scaling]`, and `[queues.NAME]`: what is said of queues where the code is not to be changed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from typing import Any
+
+from headrace.model.scale_values import ScalingRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,22 @@ class LimitsSettings:
 
     #: a Redis server, redis://…, that counts rate limits beside the store; empty: the store does
     url: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingSettings:
+    """`[scaling]`: how many workers `headrace queue scale` wants for a queue; `[queues.NAME]` may differ."""
+
+    #: never fewer; with 0 a queue of which nothing runs or waits wants none
+    min_workers: int = 1
+    #: never more
+    max_workers: int = 10
+    #: in which time the jobs that could start should be done
+    drain_within: timedelta = timedelta(seconds=60)
+
+
+#: Keys of `[queues.NAME]` that are none of `App.queue`: they are for whoever runs the workers.
+_OF_OPERATION = ("executor", "min_workers", "max_workers", "drain_within")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +67,19 @@ class QueueTable:
     shrink_below: int | None = None
     #: where its handlers run, "local", "celery" or "ray"; unless given, as `[worker] executor` says
     executor: str | None = None
+    #: fewest workers of the scale signal; unless given, those of `[scaling]`
+    min_workers: int | None = None
+    #: most workers of the scale signal; unless given, those of `[scaling]`
+    max_workers: int | None = None
+    #: in which time its jobs that could start should be done; unless given, that of `[scaling]`
+    drain_within: timedelta | None = None
 
     def options(self) -> dict[str, Any]:
         """Return what is given, as `QueueRule.parse` takes it."""
-        given = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "executor"}
+        given = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in _OF_OPERATION}
         return {name: value for name, value in given.items() if value is not None}
+
+    def scaling(self, usual: ScalingSettings) -> ScalingRule:
+        """Return the rule of its scale signal, by what is given here and else is usual. Raises InvalidInputError."""
+        given = {item.name: getattr(self, item.name) for item in fields(ScalingSettings)}
+        return ScalingRule.parse(**asdict(usual) | {name: value for name, value in given.items() if value is not None})

@@ -29,13 +29,14 @@ from headrace.model.llm import LLMSettings
 from headrace.model.names import check_name
 from headrace.model.queue import QueueRule
 from headrace.model.quota import Pool
+from headrace.model.scale_values import ScalingRule
 from headrace.model.setting_values import check_secret, convert
 from headrace.model.telemetry import TelemetrySettings
 from headrace.model_pools import Written, share_pools
 from headrace.model_rules import check_models
 from headrace.model_settings import ModelSettings
 from headrace.papers_settings import PaperSettings
-from headrace.queue_settings import LimitsSettings, QueueTable
+from headrace.queue_settings import LimitsSettings, QueueTable, ScalingSettings
 from headrace.ray_settings import RayResources, RaySettings, check_ray
 from headrace.report_settings import ReportSettings
 from headrace.service_settings import ServiceSettings, check_service
@@ -168,6 +169,7 @@ class Settings:
     #: further models by their names, `[llm.models.NAME]`
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
+    scaling: ScalingSettings = field(default_factory=ScalingSettings)
     celery: CelerySettings = field(default_factory=CelerySettings)
     ray: RaySettings = field(default_factory=RaySettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
@@ -181,6 +183,10 @@ class Settings:
     memory: MemorySettings = field(default_factory=MemorySettings)
     #: tables by the names of queues
     queues: Mapping[str, QueueTable] = field(default_factory=dict)
+
+    def scaling_of(self, queue: str) -> ScalingRule:
+        """Return the rule of a queue's scale signal."""
+        return self.queues.get(queue, QueueTable()).scaling(self.scaling)
 
     def executor_of(self, queue: str) -> str:
         """Return where the handlers of a queue run."""
@@ -534,12 +540,21 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
 def _check_limits(settings: Settings) -> None:
     if settings.limits.url:
         _kind_of("limits.url", settings.limits.url, ("redis",))
+    _check_scaling("[scaling]", QueueTable(), settings.scaling)
     for name, table in settings.queues.items():
+        _check_scaling(f"{FILE_NAME}: [queues.{name}]", table, settings.scaling)
         for option, value in table.options().items():
             try:
                 QueueRule.parse(name, **{**_COMPANIONS.get(option, {}), option: value})
             except InvalidInputError as error:
                 raise ConfigError(f"{FILE_NAME}: [queues.{name}] {error}") from None
+
+
+def _check_scaling(where: str, table: QueueTable, usual: ScalingSettings) -> None:
+    try:
+        table.scaling(usual)
+    except InvalidInputError as error:
+        raise ConfigError(f"{where} {error}") from None
 
 
 def _check_store(queue: QueueSettings) -> None:

@@ -113,12 +113,34 @@ async def test_jobs_without_units_are_not_eligible(on: Scenario) -> None:
     session = await on.worker()
     await on.gate.declare_limits(Declared(rates={"api": Rate(1.0, 2.0)}))
     await on.enqueue(9, gate=Gate(limits=(("api", 1.0),)))
-    assert await eligible(on) == Eligible(jobs=9, workers=1)
+    assert await eligible(on) == Eligible(jobs=9, workers=1, units=2)
 
     await on.admit(session)
     assert await eligible(on) == Eligible(held_by="rate api", workers=1)
     on.clock.advance(SECOND)
-    assert await eligible(on) == Eligible(jobs=7, workers=1)
+    assert await eligible(on) == Eligible(jobs=7, workers=1, units=1)
+
+
+async def test_of_units_the_lane_counts_that_has_them_for_the_most(on: Scenario) -> None:
+    """Of two rates of one lane the smaller counts, of two lanes the larger; one dearer than the burst is one."""
+    rates = {"a": Rate(1.0, 9.0), "b": Rate(1.0, 4.0), "dear": Rate(1.0, 2.0), "queue:default": Rate(1.0, 100.0)}
+    await on.gate.declare_limits(Declared(rates=rates))
+    await on.enqueue(3, gate=Gate(limits=(("a", 1.5), ("b", 1.0))))
+    assert await eligible(on) == Eligible(jobs=3, units=4)
+    await on.enqueue(3, gate=Gate(limits=(("dear", 5.0),)))
+    assert (await eligible(on)).units == 4
+    await on.enqueue(3, gate=Gate(limits=(("a", 1.0),)))
+    assert (await eligible(on)).units == 9
+    await on.enqueue(3, gate=Gate(limits=(("unknown", 1.0),)))
+    assert await eligible(on) == Eligible(jobs=12, units=100)
+
+
+async def test_a_lane_without_rates_has_any_number_of_units(on: Scenario) -> None:
+    """Beside one that has some."""
+    await on.gate.declare_limits(Declared(rates={"a": Rate(1.0, 9.0)}))
+    await on.enqueue(3, gate=Gate(limits=(("a", 1.0),)))
+    await on.enqueue(3)
+    assert await eligible(on) == Eligible(jobs=6)
 
 
 async def test_a_closed_bucket_holds_its_jobs(on: Scenario) -> None:
@@ -134,7 +156,7 @@ async def test_levels_that_are_counted_elsewhere(on: Scenario) -> None:
     await on.gate.declare_limits(Declared(rates={"api": Rate(1.0, 1.0)}))
     await on.enqueue(4, gate=Gate(limits=(("api", 1.0),)))
     for levels, found in (
-        ({"api": Level(1.0)}, Eligible(jobs=4)),
+        ({"api": Level(1.0)}, Eligible(jobs=4, units=1)),
         ({"api": Level(0.5)}, Eligible(held_by="rate api")),
         ({"api": Level(1.0, SECOND)}, Eligible(held_by="rate api")),
         ({}, Eligible(held_by="rate api")),

@@ -12,6 +12,7 @@ from headrace.cli.exits import Exit
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
 from headrace.cli.plain import plain
+from headrace.cli.scaling import scale
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, NameType
 from headrace.engine import operations
@@ -39,6 +40,9 @@ _QUEUE = click.argument("name", metavar="QUEUE", type=NameType())
 @click.group()
 def queue() -> None:
     """Figures of queues; pause, drain, resume, retry, clean up; adopt a store that lost its jobs."""
+
+
+queue.add_command(scale)
 
 
 @queue.command()

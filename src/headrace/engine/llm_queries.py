@@ -17,7 +17,7 @@ from headrace.ports.inspect import Inspect
 from headrace.ports.stores import Stores
 
 #: Under this name a session tells of its pools.
-_POOLS = "headrace.llm.pools"
+POOLS = "headrace.llm.pools"
 _HITS = ("headrace.llm.memo_hits", "headrace.llm.shared")
 #: Calls that one look at the ledger ends, of processes that are gone.
 _REAPED = 1_000
@@ -157,7 +157,7 @@ def _day(now: datetime | None, before: timedelta = timedelta()) -> date | None:
 
 
 def _told(sessions: Iterable[SessionView]) -> Iterable[dict[str, Any]]:
-    return (pool for session in sessions if session.alive for pool in session.stats.get(_POOLS, ()))
+    return (pool for session in sessions if session.alive for pool in session.stats.get(POOLS, ()))
 
 
 def _add(pool: PoolView, told: dict[str, Any]) -> None:

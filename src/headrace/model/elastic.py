@@ -195,6 +195,8 @@ class Eligible:
     held_by: str | None = None
     #: live workers that serve the queue
     workers: int = 0
+    #: how many more the units of rate limits let start at once, of the lane with the most; None as for `room`
+    units: int | None = None
 
     @property
     def sharers(self) -> int:
@@ -211,12 +213,17 @@ class Eligible:
         return Look(-(-self.jobs // self.sharers), used, room, limited)
 
 
-def eligible_of(jobs: int, rooms: Sequence[int | None], *, held_by: str | None, workers: int) -> Eligible:
-    """Return the eligible backlog of lanes that let so many jobs start each by their caps (None: that has no cap).
+def eligible_of(
+    jobs: int, rooms: Sequence[int | None], units: Sequence[int | None] = (), *, held_by: str | None, workers: int
+) -> Eligible:
+    """Return the eligible backlog of lanes that let so many jobs start each, by caps and by units (None: has none).
 
     >>> eligible_of(50, [3, 8], held_by=None, workers=1).room, eligible_of(50, [3, None], held_by=None, workers=1).room
     (8, None)
     """
-    capped = [room for room in rooms if room is not None]
-    room = max(capped) if capped and len(capped) == len(rooms) else None
-    return Eligible(jobs, room, held_by, workers)
+    return Eligible(jobs, _most(rooms), held_by, workers, _most(units))
+
+
+def _most(rooms: Sequence[int | None]) -> int | None:
+    known = [room for room in rooms if room is not None]
+    return max(known) if known and len(known) == len(rooms) else None

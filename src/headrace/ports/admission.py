@@ -80,8 +80,9 @@ class Admission(Protocol):
         No further than `at_most` for each live worker that serves the queue. Nothing of a paused queue. Behind a gate a
         lane counts with all its jobs if the first of them may start; those of a concurrency key no further than the
         key has room, those behind a breaker that is being tried as one. Neither units nor room under caps are shared
-        out among lanes: `Eligible.room` says how many the caps let start. Of a queue with very many lanes a store may
-        look at a thousand more than it counts jobs, and jobs of a batch that is being cancelled may count until it is.
+        out among lanes: `Eligible.room` says how many the caps let start, `Eligible.units` how many the rates do. Of a
+        queue with very many lanes a store may look at a thousand more than it counts jobs, and jobs of a batch that is
+        being cancelled may count until it is.
 
         Takes no lock, and costs about as much as an admission that starts nothing. `levels` as for `explain_job`.
         """

@@ -27,6 +27,7 @@ from headrace.service import (
     queues,
     reports,
     runs,
+    scale,
     schedules,
     signals,
     webhooks,
@@ -46,8 +47,8 @@ from headrace.service.streams import Crowd, Streams
 PREFIX = "/api/v1"
 #: Groups of routes below the prefix.
 GROUPS = (
-    jobs.router, batches.router, queues.router, workers.router, schedules.router, dead_letters.router, models.router,
-    following.router, workflows.router, runs.router, signals.router, events.router, handles.router,
+    jobs.router, batches.router, queues.router, scale.router, workers.router, schedules.router, dead_letters.router,
+    models.router, following.router, workflows.router, runs.router, signals.router, events.router, handles.router,
 )  # fmt: skip
 #: Groups of applications, with what tells whether an app is that one.
 OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (

@@ -14,11 +14,13 @@ from headrace.apps.memory.exposition import expose_memory
 from headrace.engine.exposition import expose, expose_outbox, expose_workers
 from headrace.engine.llm_exposition import expose_models
 from headrace.engine.llm_queries import read_figures
+from headrace.engine.scale_exposition import expose_scale
 from headrace.engine.slot_exposition import expose_slots
 from headrace.engine.worker_queries import list_workers
 from headrace.service.document import PROBLEM
 from headrace.service.served import Served
 from headrace.wiring.ray_figures import ray_figures
+from headrace.wiring.scaling import scale_signals
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -36,6 +38,10 @@ async def metrics(app: Served, request: Request) -> PlainTextResponse:
 
 async def _queues(app: App) -> str:
     return expose(await app.runtime.stores.inspect.queue_stats())
+
+
+async def _scale(app: App) -> str:
+    return expose_scale(await scale_signals(app))
 
 
 async def _outbox(app: App) -> str:
@@ -67,4 +73,6 @@ async def _ray(app: App) -> str:
 
 
 #: What is written, in this order; each is asked for its text when somebody reads.
-PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (_queues, _outbox, _workers, _models, _details, _memory, _ray)
+PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (
+    _queues, _scale, _outbox, _workers, _models, _details, _memory, _ray,
+)  # fmt: skip

@@ -26,7 +26,7 @@ def eligible_jobs(state: State, queue: str, at_most: int, levels: Mapping[str, L
     buckets = None if levels is None else state.limits.buckets.standing(levels, state.now())
     keeper = Keeper(state, count_usage(state), buckets=buckets)
     bound, find = at_most * max(1, workers), partial(claims.claimable, state)
-    jobs, rooms, held = 0, [], []
+    jobs, rooms, units, held = 0, [], [], []
     for lane in state.ready.of(queue).values():
         first = lane.first(find)
         if first is None:
@@ -37,8 +37,9 @@ def eligible_jobs(state: State, queue: str, at_most: int, levels: Mapping[str, L
         most = keeper.most_of_lane(first)
         jobs += _count(state, lane, bound if most is None else min(bound, most))
         rooms.append(keeper.room(first))
+        units.append(keeper.units_room(first))
     held_by = min(held)[2] if held else None
-    return eligible_of(min(jobs, bound), rooms, held_by=held_by, workers=workers)
+    return eligible_of(min(jobs, bound), rooms, units, held_by=held_by, workers=workers)
 
 
 def _count(state: State, lane: Lane, most: int) -> int:

@@ -20,6 +20,9 @@ from headrace.stores.memory.lanes import gate_of
 from headrace.stores.memory.rows import Job
 from headrace.stores.memory.state import State
 
+#: What flowed in is not an exact number.
+ENOUGH = 1 + 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
@@ -59,6 +62,13 @@ class Keeper:
         """Return how many more jobs the caps that a job counts against let start; None: there is none."""
         caps = {name: self._limits.cap(name) for name in caps_of(job)}
         return min((cap - self._usage.caps[name] for name, cap in caps.items() if cap is not None), default=None)
+
+    def units_room(self, job: Job) -> int | None:
+        """Return how many such jobs the units of its rate limits let start, if one may; None: it has none."""
+        rated = ((self._buckets[name], units) for name, units in self._units(job).items())
+        levels = [(bucket.level_at(self._now), units) for bucket, units in rated if bucket.rate is not None]
+        # One that takes more than the burst starts when the bucket is full.
+        return min((max(1, math.floor(level / units * ENOUGH)) for level, units in levels), default=None)
 
     def most_of_lane(self, job: Job) -> int | None:
         """Return how many jobs with the gate of one could start at once whatever the caps; None: any number."""

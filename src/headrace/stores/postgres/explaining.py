@@ -56,7 +56,8 @@ async def eligible_jobs(database: Database, queue: str, at_most: int, levels: Ma
     row = await database.fetch_one("eligible_jobs", queue=queue, at_most=at_most, levels=_levels(levels))
     assert row is not None
     held_by = WaitReason.PAUSED.value if row["paused"] else row["held_by"]
-    return Eligible(row["jobs"], None if row["room"] is None else int(row["room"]), held_by, row["workers"])
+    room = None if row["room"] is None else int(row["room"])
+    return Eligible(row["jobs"], room, held_by, row["workers"], row["units"])
 
 
 def _levels(levels: Mapping[str, Level] | None) -> str | None:

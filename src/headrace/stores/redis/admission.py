@@ -90,8 +90,10 @@ class RedisAdmission:
 
     async def eligible_jobs(self, queue: str, *, at_most: int, levels: Mapping[str, Level] | None = None) -> Eligible:
         """Count what could start if there were slots."""
-        jobs, room, held_by, workers = await self._namespace.run("eligible_jobs", queue, at_most, _stand(levels))
-        return Eligible(jobs, None if room < 0 else room, held_by or None, workers)
+        counted = await self._namespace.run("eligible_jobs", queue, at_most, _stand(levels))
+        jobs, room, held_by, workers, units = counted
+        rooms = (None if most < 0 else most for most in (room, units))
+        return Eligible(jobs, next(rooms), held_by or None, workers, next(rooms))
 
     async def list_limits(self) -> LimitsView:
         """Return limits as they stand."""

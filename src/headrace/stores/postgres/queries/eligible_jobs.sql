@@ -1,6 +1,7 @@
 -- How many ready jobs of a queue could start now if there were slots, counted up to so many for each worker that serves
--- it; how many the caps let start (NULL: as many as like); and what holds other lanes, the first by kind and name. By the
--- predicate of admission, on a thousand lanes more than jobs are counted; a lane counts if its first job may start.
+-- it; how many the caps, and how many the units of rates let start (NULL: as many as like); and what holds other lanes,
+-- the first by kind and name. By the predicate of admission, on a thousand lanes more than jobs are counted; a lane
+-- counts if its first job may start.
 -- Locks: none. Index: jobs_claim and jobs_waiting, jobs_started and jobs_keeping to count what runs, primary keys.
 WITH t AS MATERIALIZED (
   SELECT n.now, coalesce(q.gated, false) AS gated, coalesce(q.paused, false) AS paused,
@@ -36,7 +37,10 @@ WITH t AS MATERIALIZED (
     least(k.key_room, (SELECT min(s.room) FROM needs AS n JOIN stands AS s ON s.kind = n.kind AND s.name = n.name
       WHERE n.rest = k.rest AND n.kind = 'breaker'), 2147483647)::int AS most,
     (SELECT min(s.room) FROM needs AS n JOIN stands AS s ON s.kind = n.kind AND s.name = n.name
-      WHERE n.rest = k.rest AND n.kind = 'running') AS room
+      WHERE n.rest = k.rest AND n.kind = 'running') AS room,
+    (SELECT greatest(1, least(min(floor(s.room / coalesce(n.units, k.cost) * (1 + 1e-9))), 2147483647))::int
+      FROM needs AS n JOIN stands AS s ON s.kind = n.kind AND s.name = n.name
+      WHERE n.rest = k.rest AND n.kind = 'rate' AND s.burst < 'Infinity' HAVING count(*) > 0) AS units
   FROM keyed AS k WHERE k.lane NOT IN (SELECT h.lane FROM held AS h)
 )
 SELECT t.workers, t.paused,
@@ -55,6 +59,7 @@ SELECT t.workers, t.paused,
     ORDER BY j.sort_at, j.id LIMIT greatest(t.workers, 1) * %(at_most)s::int)
     LIMIT greatest(t.workers, 1) * %(at_most)s::int) AS c) AS jobs,
   (SELECT CASE WHEN count(*) = count(o.room) THEN max(o.room) END FROM opened AS o) AS room,
+  (SELECT CASE WHEN count(*) = count(o.units) THEN max(o.units) END FROM opened AS o) AS units,
   (SELECT CASE h.kind WHEN 'running' THEN 'cap' ELSE h.kind END || ' ' || h.name FROM held AS h
   ORDER BY array_position(ARRAY['breaker', 'rate', 'running'], h.kind), h.name COLLATE "C" LIMIT 1) AS held_by
 FROM t

@@ -1,7 +1,8 @@
 #!lua flags=no-writes
 -- Count the ready jobs of a queue that could start now if there were slots, by the predicate that admits. Arguments:
 -- queue, how many to count at most for each live worker, levels as for explain_job. Returns {jobs, room under caps (-1: as
--- much as they like), what holds others (kind and name; empty: nothing), live workers}.
+-- much as they like), what holds others (kind and name; empty: nothing), live workers, how many units of rates let start
+-- (-1: as many as they like)}.
 -- Keys: sessions, session, queue, gated, ready, lane, heads, job, batches:cancelling, and what lib/keeper.lua reads.
 -- Complexity: O(S + L), S the live sessions, L the lanes, of which no more than so many are looked at.
 -- include keeper, waiting, claiming
@@ -10,13 +11,14 @@ local MORE_LANES = 1000
 local RANKS = {breaker = 1, rate = 2, cap = 3}
 local queue, levels = ARGV[2], ARGV[4] ~= '' and cjson.decode(ARGV[4])
 local workers, jobs, rooms, capped, held = 0, 0, -1, true, nil
+local most_units, rated = -1, true
 for _, session in ipairs(call('ZRANGE', ROOT .. 'sessions', '(' .. NOW_TEXT, '+inf', 'BYSCORE')) do
   if cjson.decode(call('HGET', ROOT .. 'session:' .. session, 'queues'))[queue] then
     workers = workers + 1
   end
 end
 if paused(queue) then
-  return {0, -1, 'paused', workers}
+  return {0, -1, 'paused', workers, -1}
 end
 local bound = tonumber(ARGV[3]) * math.max(1, workers)
 
@@ -48,6 +50,20 @@ local function note_room(job)
   rooms = math.max(rooms, room or -1)
 end
 
+local function note_units(job)
+  local most
+  local names, units = units_of(job)
+  for _, name in ipairs(names) do
+    if bucket_of(name).rate then
+      -- One that takes more than the burst starts when the bucket is full.
+      local lets = math.max(1, math.floor(level_of(name) / units[name] * (1 + 1e-9)))
+      most = math.min(most or lets, lets)
+    end
+  end
+  rated = rated and most ~= nil
+  most_units = math.max(most_units, most or -1)
+end
+
 local function count_lane(gate)
   local key = lane_key(queue, gate)
   local first = call('ZRANGE', key, 0, 0)[1]
@@ -66,11 +82,13 @@ local function count_lane(gate)
   if #obstacles == 0 then
     jobs = jobs + math.min(call('ZCARD', key), most_of(gate))
     note_room(job)
+    note_units(job)
   end
 end
 
 if call('SISMEMBER', ROOT .. 'gated', queue) == 0 then
   jobs, capped = call('ZCARD', ROOT .. 'ready:' .. queue), false
+  rated = false
 else
   count_lane(gate_of(OPEN_GATE))
   for number, gate_text in ipairs(call('HKEYS', ROOT .. 'heads:' .. queue)) do
@@ -81,4 +99,4 @@ else
     end
   end
 end
-return {math.min(jobs, bound), capped and rooms or -1, held and held.told or '', workers}
+return {math.min(jobs, bound), capped and rooms or -1, held and held.told or '', workers, rated and most_units or -1}
