@@ -60,6 +60,7 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("flows", "files"): Path("elsewhere"),
     ("events", "format"): "cloudevents",
     ("service", "host"): "0.0.0.0",
+    ("service", "url"): "https://example.org/jobs",
     ("papers", "templates"): Path("elsewhere"),
     ("papers", "documents"): Path("elsewhere"),
     ("report", "files"): Path("elsewhere"),
