@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.app import App
 from headrace.dashboard.page import Look, Page
-from headrace.dashboard.pages import jobs, overview, queues, workers
+from headrace.dashboard.pages import dead_letters, jobs, overview, queues, schedules, workers
 from headrace.dashboard.rendering import link_maker
 
 PAGES: tuple[Page, ...] = (
@@ -16,6 +16,8 @@ PAGES: tuple[Page, ...] = (
     *jobs.PAGES,
     *queues.PAGES,
     *workers.PAGES,
+    *dead_letters.PAGES,
+    *schedules.PAGES,
 )
 
 

@@ -32,8 +32,11 @@ htmx.defineExtension("json-body", {
   encodeParameters(xhr, _parameters, element) {
     xhr.overrideMimeType("text/json");
     const given = element.getAttribute("hx-vals");
-    const form = element.tagName === "FORM" ? valuesOf(element) : {};
-    const values = { ...form, ...(given ? JSON.parse(given) : {}) };
+    // A button beside a form may send what stands in it, for another purpose: `data-form` names the form.
+    const form = element.tagName === "FORM" ? element : document.getElementById(element.dataset.form);
+    const fixed = form && form !== element ? form.getAttribute("hx-vals") : null;
+    const written = form ? valuesOf(form) : {};
+    const values = { ...written, ...JSON.parse(fixed || "{}"), ...JSON.parse(given || "{}") };
     return Object.keys(values).length ? JSON.stringify(values) : "";
   },
 });
@@ -48,8 +51,9 @@ function say(text, kind = "") {
 
 // A field that holds what is no JSON is told of, and nothing is sent.
 document.addEventListener("htmx:configRequest", (event) => {
-  if (event.detail.elt.tagName !== "FORM") return;
-  for (const field of event.detail.elt.elements) {
+  const asked = event.detail.elt;
+  const form = asked.tagName === "FORM" ? asked : document.getElementById(asked.dataset.form);
+  for (const field of form ? form.elements : []) {
     field.setCustomValidity?.("");
     if (field.dataset?.type !== "json" || !field.value.trim()) continue;
     try {
@@ -84,6 +88,12 @@ document.addEventListener("htmx:afterRequest", async (event) => {
       // what answered was no service of ours
     }
     say(text, "bad");
+    return;
+  }
+  if (elt.dataset.shows) {
+    const place = document.getElementById(elt.dataset.shows);
+    place.textContent = JSON.stringify(JSON.parse(xhr.responseText), null, 2).slice(0, 16384);
+    place.hidden = false;
     return;
   }
   if (elt.dataset.goto) {
