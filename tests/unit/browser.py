@@ -11,9 +11,12 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_until_sync
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 #: The browser reads what it is told from 3 and answers to 4.
@@ -46,6 +49,8 @@ class Tab:
     complaints: list[str] = field(default_factory=list)
     #: Addresses that it asked for.
     requests: list[str] = field(default_factory=list)
+    #: Bytes that came, as they were sent.
+    bytes: int = 0
     session: str | None = None
     _ids: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -78,6 +83,8 @@ class Tab:
         match event.get("method"):
             case "Network.requestWillBeSent":
                 self.requests.append(params["request"]["url"])
+            case "Network.dataReceived":
+                self.bytes += params["dataLength"]
             case "Runtime.exceptionThrown":
                 self.complaints.append(json.dumps(params["exceptionDetails"]))
             case "Log.entryAdded":
@@ -113,10 +120,21 @@ class Tab:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
+    def wait_for(self, expression: str, seconds: float = 10.0) -> None:
+        """Wait until an expression of the page is true; also over a change of the page."""
+        wait_until_sync(lambda: self._is(expression), timedelta(seconds=seconds), message=f"the page: {expression}")
+
+    def _is(self, expression: str) -> bool:
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return bool(answer["result"].get("value"))
+
     def press(self, key: str) -> None:
         """Press a key as a person does."""
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else "")
+            text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+            code = {"Enter": 13, "Escape": 27}.get(key, 0)
+            typed = text if kind == "keyDown" else ""
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, text=typed, windowsVirtualKeyCode=code)
 
 
 @contextmanager

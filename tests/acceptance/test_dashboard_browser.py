@@ -1,0 +1,105 @@
+"""The dashboard in a real browser: every page that links lead to, light and dark, wide and narrow, and its actions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from headrace.dashboard.table import PAGES
+from tests.acceptance.command_runs import place
+from tests.acceptance.dashboard_fill import fill
+from tests.acceptance.dashboard_walk import Walk, settle
+from tests.unit.browser import Tab, browser, installed
+
+PROGRAM = installed()
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(PROGRAM is None, reason="this machine has no browser"),
+]
+WORLD = Path(__file__).with_name("dashboard_world.py")
+#: A folder for pictures of all pages, where somebody wants to look at them.
+PICTURES = "HEADRACE_TEST_PICTURES"
+#: Pages of applications, which this app is none of.
+ELSEWHERE = {page.name for page in PAGES if page.group == "Applications"}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a dashboard of a process of its own, with work of every kind."""
+    with place(tmp_path_factory.mktemp("served")) as here:
+        url = here.start("serve", f"{WORLD}:app", "--worker", "--port", 0, "--json").line()["url"]
+        with httpx2.Client(base_url=url, timeout=30) as client:
+            fill(client)
+        yield url
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    """A tab of one browser for all tests here."""
+    assert PROGRAM is not None
+    with browser(PROGRAM, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+def test_every_page(base: str, tab: Tab) -> None:
+    """None complains, asks elsewhere, weighs too much, shuts anybody out, or is too wide; links lead to all of them."""
+    pictures = os.environ.get(PICTURES)
+    walk = Walk(tab, base, PAGES, pictures=Path(pictures) if pictures else None)
+    faults = [fault for visit in walk.run() for fault in visit.faults]
+    for visit in walk.visits:
+        print(f"{visit.page:16} {visit.first_byte:7.1f} ms {visit.weight:9,} bytes  {visit.path}")
+    assert not faults, "\n".join(faults)
+    assert walk.unseen <= ELSEWHERE
+    assert tab.ask("window.evil === undefined")
+
+
+def test_a_button_asks_acts_and_tells(base: str, tab: Tab) -> None:
+    """A queue is paused in a dialog by keys alone, the page shows it, and Escape leaves a question unanswered."""
+    tab.size(1280, 900)
+    tab.visit(f"{base}/queues/mail")
+    tab.ask("document.querySelector('[data-opens=pause]').click()")
+    tab.ask("document.querySelector('#pause input[name=reason]').focus()")
+    for key in "tea":
+        tab.press(key)
+    tab.press("Enter")
+    tab.wait_for("document.querySelector('#main').textContent.includes('Paused: tea')")
+    assert tab.ask("document.querySelector('.toast').textContent") == "The queue is paused."
+    tab.ask("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Resume').click()")
+    tab.wait_for("!document.querySelector('#main').textContent.includes('Paused: tea')")
+    tab.ask("[...document.querySelectorAll('button')].find((one) => one.dataset.confirm).click()")
+    tab.wait_for("document.querySelector('#confirm').open")
+    tab.press("Escape")
+    tab.wait_for("!document.querySelector('#confirm').open")
+    settle(tab, 0.2)
+    assert tab.complaints == []
+
+
+def test_what_is_live_moves_without_a_reload(base: str, tab: Tab) -> None:
+    """A job that ends elsewhere is counted on the open page; a failed request is told."""
+    tab.visit(base + "/")
+    tab.wait_for("document.querySelector('#pulse').dataset.state === 'on'")
+    before = tab.ask("document.querySelector('[data-part=live_queues]').textContent")
+    with httpx2.Client(base_url=base) as client:
+        client.post("/api/v1/jobs", json={"task": "send", "args": ["fail once more"]}).raise_for_status()
+    tab.wait_for(f"document.querySelector('[data-part=live_queues]').textContent !== {before!r}")
+    assert tab.ask("performance.getEntriesByType('navigation').length") == 1
+    assert tab.complaints == []
+
+
+def test_keys_lead_to_pages_and_choose_light_or_dark(base: str, tab: Tab) -> None:
+    """As the list of keys says, which one of them shows."""
+    tab.visit(base + "/")
+    tab.press("?")
+    tab.wait_for("document.querySelector('#keys').open")
+    tab.press("Escape")
+    tab.wait_for("!document.querySelector('#keys').open")
+    tab.press("t")
+    tab.wait_for("['light', 'dark'].includes(document.documentElement.dataset.theme)")
+    tab.press("g")
+    tab.press("q")
+    tab.wait_for("location.pathname === '/queues'")
+    tab.ask("localStorage.clear()")
