@@ -99,8 +99,10 @@ class Tab:
 
     def visit(self, url: str) -> None:
         """Open an address and wait until it has loaded."""
+        before = self.ask("performance.timeOrigin")
         self.call("Page.navigate", url=url)
-        self.ask(_LOADED)
+        # The answer may come while the page before is still there.
+        self.wait_for(f"performance.timeOrigin !== {before!r} && document.readyState === 'complete'", 30)
 
     def size(self, width: int, height: int) -> None:
         """Make the window as wide and high as this."""
