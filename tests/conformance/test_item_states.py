@@ -14,7 +14,7 @@ from headrace.model.stats import Retention
 from tests.conformance.scenario import ALL, DAY, MINUTE, SECOND, Scenario, part
 
 S, F, C = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
-ERROR = JobError("ValueError", 'no "trace": \\ in ,"trace":"x" \x00', "a long trace")
+ERROR = JobError("ValueError", 'no "trace": \\ in ,"trace":"x",', "a long trace")
 
 
 async def letters(on: Scenario, batch_id: UUID, first: int = 0, limit: int = ALL) -> str:
@@ -72,7 +72,7 @@ async def try_again(on: Scenario, session: UUID, outcomes: Sequence[JobState]) -
     await on.work_off(session, outcomes)
     await on.stores.batches.close_batches([batch_id])
     assert await on.stores.batches.retry_failed(batch_id) == outcomes.count(F)
-    assert await letters(on, batch_id) == "".join("w" if state is F else state[0] for state in outcomes).replace("s", "o")
+    assert await letters(on, batch_id) == "".join({S: "o", F: "w", C: "c"}[state] for state in outcomes)
     return batch_id, await on.claim(session)
 
 
@@ -187,6 +187,8 @@ async def test_an_item_that_is_run_again_has_not_failed(on: Scenario) -> None:
     session = await on.worker(lease=DAY)
     batch_id, tries = await try_again(on, session, [F, F])
     assert await on.stores.inspect.batch_dead_letters(batch_id, limit=ALL) == []
+    assert [item.retried for item in await on.read_all(batch_id)] == [True, True]
     await on.end(session, tries[0], state=S)
     await on.end(session, tries[1], state=F, error=ERROR)
     assert [letter.id for letter in await on.stores.inspect.batch_dead_letters(batch_id, limit=ALL)] == [tries[1].id]
+    assert {item.job_id for item in await on.read_all(batch_id) if not item.retried} == {job.id for job in tries}

@@ -194,7 +194,8 @@ class MemoryInspect:
         if batch is None:
             return ItemPage((), cursor)
         start = bisect_right(batch.ended, int(cursor or 0), key=attrgetter("commit"))
-        items = tuple(batch_item(row) for row in batch.ended[start : start + limit])
+        rows = batch.ended[start : start + limit]
+        items = tuple(batch_item(row, retried=row.job.id in self._state.retries) for row in rows)
         return ItemPage(items, items[-1].cursor if items else cursor)
 
     @atomic

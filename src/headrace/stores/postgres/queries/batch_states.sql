@@ -1,8 +1,7 @@
--- What the items of a batch with ordinals from `first` to before `stop` are, in rows that hide those before them: the
--- ordinals of each state. The first row has the end of what was appended instead; no row: there is no such batch.
--- However much waits, it is not read as long as all that was appended and is nothing else must be ready: `whole`, in
--- the first round of a batch that is not closed, when nothing can have been pruned. What ended is read from the index
--- alone: it succeeded where no row behind it says otherwise.
+-- What items of a batch are, ordinals `first` to before `stop`: rows that hide those before them, each the ordinals of
+-- a state; the first has the end of what was appended. No row: no such batch. What ended is read from the index alone,
+-- and succeeded unless a later row knows better. What waits is not read while whatever was appended and is nothing else
+-- must be ready: `whole`, in the first round of a batch that is not closed, when nothing can have been pruned.
 -- Locks: none. Index: primary keys, jobs_batch, jobs_retry, finished_jobs_items, finished_jobs_unsuccessful,
 -- finished_jobs_retry.
 WITH batch AS MATERIALIZED (
