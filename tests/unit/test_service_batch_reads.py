@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,9 +16,11 @@ import pytest
 from headrace import App, Backoff, Batch
 from headrace.model.batch import BatchItem, ItemPage
 from headrace.model.job import JobState
-from headrace.service.batch_files import CSV, JSON_LINES, LEAST_ITEMS, parts_of
+from headrace.service import batch_reads
+from headrace.service.batch_files import CSV, JSON_LINES, LEAST_ITEMS, FileType, parts_of
 from headrace.stores.memory import open_memory_stores
 from tests.unit.service_calls import code_of, served
+from tests.unit.test_service_following import listening
 
 API = "/api/v1/batches"
 #: What is sent to whoever opens the file with a program that calculates.
@@ -159,14 +162,14 @@ async def test_a_batch_of_which_nothing_has_ended_is_an_empty_file() -> None:
 
 
 class Endless:
-    """Reads of a batch whose items never end; counts how many were read."""
+    """Reads of a batch whose items hardly end; counts how many were read."""
 
-    def __init__(self, size: int) -> None:
-        self.read, self.largest, self._result = 0, 0, "x" * size
+    def __init__(self, size: int, most: int = 1_000_000) -> None:
+        self.read, self.largest, self.most, self._result = 0, 0, most, "x" * size
 
     async def read_items(self, batch_id: UUID, *, cursor: str, limit: int) -> ItemPage:
-        """Return as many as are asked for."""
-        ids = range(self.read, self.read + limit)
+        """Return as many as are asked for, without waiting for anything."""
+        ids = range(self.read, min(self.read + limit, self.most))
         self.read, self.largest = self.read + limit, max(self.largest, limit)
         return ItemPage(tuple(BatchItem(index, JobState.SUCCEEDED, batch_id, self._result) for index in ids), "next")
 
@@ -185,6 +188,29 @@ async def test_a_file_is_read_as_it_is_sent(kind: Any, size: int, largest: int) 
         await anext(parts)
     await parts.aclose()
     assert inspect.largest == largest
+
+
+async def test_a_client_that_leaves_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read for whoever has gone away, also where reading waits for nothing."""
+    app, inspect, ended = failing_app(), Endless(1_000, most=100_000), asyncio.Event()
+
+    async def watched(_: Any, batch_id: UUID, kind: FileType) -> AsyncGenerator[bytes, None]:
+        try:
+            async for part in parts_of(inspect, batch_id, kind):  # type: ignore[arg-type]
+                yield part
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(batch_reads, "parts_of", watched)
+    async with listening(app, worker=False) as (base, _):
+        batch = await app.submit(app.find_task("echo"), [1])
+        reader, writer = await asyncio.open_connection(*base.removeprefix("http://").split(":"))
+        writer.write(f"GET {API}/{batch.id}/results.csv HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        writer.close()
+        async with asyncio.timeout(20):
+            await ended.wait()
+        assert inspect.read < inspect.most
 
 
 async def test_a_half_of_a_sign_does_not_end_a_file() -> None:

@@ -33,7 +33,7 @@ FAILED = (BatchOutcome.FAILED, BatchOutcome.CANCELLED)
 
 @click.group()
 def batch() -> None:
-    """Look at batches, follow them, see why items failed, retry and cancel them."""
+    """Look at batches, see why items failed, retry and cancel them."""
 
 
 @batch.command("list")

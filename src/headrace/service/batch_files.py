@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -41,6 +42,8 @@ async def parts_of(inspect: InspectBatches, batch_id: UUID, kind: FileType) -> A
         part = kind.lines([item for item in page.items if not item.retried]).encode(errors="backslashreplace")
         if part:
             yield part
+        # Where nobody reads any more sending is no wait: the end of the client has to be heard of.
+        await asyncio.sleep(0)
         if len(page.items) < limit:
             return
         cursor, limit = page.cursor, _next_limit(limit, len(part))
