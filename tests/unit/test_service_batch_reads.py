@@ -174,7 +174,7 @@ class Endless:
         return ItemPage(tuple(BatchItem(index, JobState.SUCCEEDED, batch_id, self._result) for index in ids), "next")
 
 
-@pytest.mark.parametrize(("size", "largest"), [(256 << 10, LEAST_ITEMS), (1, 1_024)])
+@pytest.mark.parametrize(("size", "largest"), [(40 << 10, LEAST_ITEMS), (1, 1_024)])
 @pytest.mark.parametrize("kind", [CSV, JSON_LINES])
 async def test_a_file_is_read_as_it_is_sent(kind: Any, size: int, largest: int) -> None:
     """Nothing is read ahead of what was taken, and a part has few items where each is large."""
