@@ -98,6 +98,11 @@ class SideBySide(Core):
         one, other = self.memory.inspect, self.other.inspect
         self.same("progress", await one.batch_progress(batch_id), await other.batch_progress(batch_id))
         self.same("items", await one.batch_args(batch_id), await other.batch_args(batch_id))
+        states = [await store.batch_states(batch_id, first=0, limit=10_000) for store in (one, other)]
+        self.same("states", *states)
+        dead = [await store.batch_dead_letters(batch_id, limit=10_000) for store in (one, other)]
+        dead[1] = renamed(dead[1], self.twin.names.first)
+        self.same("dead letters", *(sorted(letters, key=lambda letter: letter.id) for letters in dead))
         here = [await read_all(store, batch_id) for store in (one, other)]
         self.same("results", *map(by_job, (here[0], renamed(here[1], self.twin.names.first))))
 

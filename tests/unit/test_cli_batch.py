@@ -94,6 +94,20 @@ def test_results_are_lines_that_can_be_resumed(headrace: CommandLine, app: App) 
     assert [line["index"] for line in headrace.lines("batch", "results", batch, "--failed-only")] == [1]
 
 
+def test_faults_tell_why_items_failed(headrace: CommandLine, app: App) -> None:
+    """Errors that differ in their numbers are one fault; what was left out is told."""
+    batch = submit(app, 2, -2, -3)
+    assert "No item failed" in headrace.text("batch", "faults", batch)
+    finish(app, batch)
+    found = headrace.json("batch", "faults", batch)
+    [fault] = found["faults"]
+    assert (found["batch"], found["looked_at"], found["sampled"], fault["count"]) == (str(batch), 2, False, 2)
+    text = headrace.text("batch", "faults", batch)
+    assert fault["fingerprint"] in text and "has no root" in text
+    assert "Looked at 1 failures" in headrace.text("batch", "faults", batch, "--look", "1")
+    assert headrace("batch", "faults", uuid4()).exit_code == headrace("batch", "show", uuid4()).exit_code != 0
+
+
 def test_following_results_ends_with_the_batch(headrace: CommandLine, app: App) -> None:
     """--follow waits for every item and ends when the batch is closed."""
     batch = submit(app, *range(20))

@@ -1,4 +1,4 @@
-"""`headrace batch`: look at batches, follow them, retry and cancel them."""
+"""`headrace batch`: look at batches, follow them, see why items failed, retry and cancel them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import json_option, print_facts, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, IdType, WholeType
+from headrace.engine.batch_faults import BatchFault, batch_faults, faults_document
+from headrace.engine.dead_letters import LOOK
 from headrace.engine.queries import batch_document, item_document, show_batch
 from headrace.model.batch import BatchItem, BatchOutcome, BatchView, Progress
 from headrace.model.job import JobState
 
 COLUMNS = ("BATCH", "TASK", "QUEUE", "STATE", "TOTAL", "ROUND", "CREATED", "CLOSED", "KEY")
 _GIVE = Give(first=("CLOSED", "ROUND", "CREATED", "KEY", "QUEUE", "TOTAL"))
+FAULT_COLUMNS = ("FINGERPRINT", "COUNT", "KIND", "FIRST", "LAST", "NEWEST JOB", "MESSAGE")
+_GIVE_FAULTS = Give(first=("FIRST", "LAST", "KIND"), prose=("MESSAGE",))
+_MESSAGE = 80
 _ID = click.argument("batch_id", metavar="ID", type=IdType())
 #: Outcomes with which `watch` ends as failed; `partial` is for whoever submitted the batch to judge.
 FAILED = (BatchOutcome.FAILED, BatchOutcome.CANCELLED)
@@ -28,7 +33,7 @@ FAILED = (BatchOutcome.FAILED, BatchOutcome.CANCELLED)
 
 @click.group()
 def batch() -> None:
-    """Look at batches, follow them, retry and cancel them."""
+    """Look at batches, see why items failed, retry and cancel them."""
 
 
 @batch.command("list")
@@ -157,6 +162,43 @@ def results(batch_id: UUID, follow: bool, cursor: str, failed_only: bool, as_jso
 def item_line(item: BatchItem) -> str:
     """Return one line of `batch results`."""
     return json.dumps(item_document(item)) + "\n"
+
+
+@batch.command()
+@_ID
+@click.option("--limit", metavar="N", type=WholeType("limit", 1, 10_000), default=20, help="How many faults.")
+@click.option(
+    "--look", metavar="N", type=WholeType("look", 1, 1_000_000), default=LOOK, help="Look at N failed items at most."
+)
+@json_option
+def faults(batch_id: UUID, limit: int, look: int, as_json: bool) -> None:
+    """Show why items of a batch failed: errors that differ only in their data are one fault, the largest first.
+
+    Items that are run again are left out. The fingerprint is that of `headrace dlq`.
+
+    \b
+    Examples:
+      headrace batch faults 01980000-0000-7000-8000-000000000000
+      headrace batch faults 01980000-0000-7000-8000-000000000000 --json
+    """
+    found = with_stores(lambda stores: batch_faults(stores.inspect, batch_id, limit=limit, look=look))
+    if as_json:
+        print_json(faults_document(batch_id, found))
+        return
+    if found.faults:
+        print_table(FAULT_COLUMNS, [_fault_row(fault) for fault in found.faults], _GIVE_FAULTS)
+    else:
+        print_text("No item failed that was not run again.")
+    if found.left_out:
+        print_text(f"and {found.left_out} smaller faults; --limit {limit * 10} shows more")
+    if found.sampled:
+        print_text(f"Looked at {found.looked_at} failures, and there are more; --look {look * 10} looks further.")
+
+
+def _fault_row(fault: BatchFault) -> tuple[object, ...]:
+    message = " ".join(fault.message.split())
+    cut = message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
+    return fault.fingerprint, fault.count, fault.kind, fault.first_at, fault.last_at, str(fault.examples[0]), cut
 
 
 @batch.command()

@@ -15,6 +15,7 @@ from headrace.model.batch import BatchItem, BatchView, Progress
 from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError, NotFoundError
 from headrace.model.explaining import Scene, sentence
+from headrace.model.item_states import BatchStates
 from headrace.model.job import AttemptRecord, JobState, JobView
 from headrace.model.webhook import TASK as WEBHOOK_TASK
 from headrace.ports.inspect import Inspect
@@ -87,6 +88,11 @@ def batch_document(view: BatchView, progress: Progress) -> dict[str, Any]:
     document: dict[str, Any] = to_json(view)
     counts = to_json(progress)
     return document | {"progress": counts | {"done": progress.done, "percent": progress.percent}}
+
+
+def states_document(states: BatchStates) -> dict[str, Any]:
+    """Return what items of a batch are as one document."""
+    return {"first": states.first, "states": states.letters, "end": states.end}
 
 
 def item_document(item: BatchItem) -> dict[str, Any]:

@@ -211,6 +211,8 @@ class BatchItem:
     #: What its model calls used, as recorded by the gateway, or None.
     cost: Any = None
     cursor: str = ""
+    #: It did not succeed, and was run again since: what comes of that is an item of its own.
+    retried: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 #: Characters of a message that are looked at.
 LOOKED_AT = 2_000
@@ -88,6 +89,12 @@ def fingerprint(task: str, kind: str, message: str) -> str:
     >>> fingerprint("charge", "TimeoutError", "card 9 timed out after 31 s")
     'c974bc0330'
     """
+    return _digest(task, kind, message[:LOOKED_AT])
+
+
+#: Where many fail, most say the same.
+@lru_cache(maxsize=1_024)
+def _digest(task: str, kind: str, message: str) -> str:
     digest = hashlib.sha256()
     for part in (task, kind, normalise_message(message)):
         digest.update(part.encode(errors="backslashreplace") + b"\0")

@@ -6,6 +6,8 @@ from typing import Protocol
 from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
+from headrace.model.dead_letter import DeadLetter
+from headrace.model.item_states import BatchStates
 from headrace.model.job import Made
 
 
@@ -39,4 +41,20 @@ class InspectBatches(Protocol):
 
     async def batch_args(self, batch_id: UUID) -> dict[int, str]:
         """Return the argument text of each item of a batch by ordinal; of a retried one, that of its newest try."""
+        ...
+
+    async def batch_states(self, batch_id: UUID, *, first: int, limit: int) -> BatchStates:
+        """Return what the items of a batch are from ordinal `first` on, at most `limit` (up to 10,000) of them.
+
+        An item that was retried is what its newest try is. It may be asked several times a second for each batch that
+        somebody watches: PostgreSQL answers by indexes; Redis reads the whole batch, a part at a time. Raises
+        NotFoundError, and InvalidInputError for a range that none can be.
+        """
+        ...
+
+    async def batch_dead_letters(self, batch_id: UUID, *, limit: int) -> list[DeadLetter]:
+        """Return items of a batch that failed and were not retried, the newest first, at most `limit` of them.
+
+        Where there are more, a store may choose which. Raises NotFoundError.
+        """
         ...

@@ -11,6 +11,7 @@ from headrace import __version__
 from headrace.app import App
 from headrace.apps.flows.webhooks import Listeners
 from headrace.service import (
+    batch_reads,
     batches,
     dead_letters,
     details,
@@ -47,8 +48,9 @@ from headrace.service.streams import Crowd, Streams
 PREFIX = "/api/v1"
 #: Groups of routes below the prefix.
 GROUPS = (
-    jobs.router, batches.router, queues.router, scale.router, workers.router, schedules.router, dead_letters.router,
-    models.router, following.router, workflows.router, runs.router, signals.router, events.router, handles.router,
+    jobs.router, batches.router, batch_reads.router, queues.router, scale.router, workers.router, schedules.router,
+    dead_letters.router, models.router, following.router, workflows.router, runs.router, signals.router, events.router,
+    handles.router,
 )  # fmt: skip
 #: Groups of applications, with what tells whether an app is that one.
 OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (

@@ -166,3 +166,36 @@ class ResultPage(BaseModel):
     cursor: str = Field(description="reads on from here, now or later")
     state: BatchState
     complete: bool = Field(description="the batch is closed, and nothing comes after this page")
+
+
+class BatchStatesDocument(Document):
+    """What consecutive items of a batch are."""
+
+    first: int = Field(description="index of the first letter")
+    states: str = Field(
+        description="a letter per item: s scheduled, w waiting, r running, p parked, o succeeded, f failed, "
+        "c cancelled, . not there", examples=["ooofrrww"]
+    )  # fmt: skip
+    end: int = Field(description="index behind the last item that was appended")
+
+
+class BatchFault(Document):
+    """Failures of one fingerprint."""
+
+    fingerprint: str
+    kind: str = Field(description="class of the error")
+    message: str = Field(description="that of the newest")
+    count: int
+    first_at: datetime
+    last_at: datetime
+    examples: list[UUID] = Field(description="the newest jobs, three at most")
+
+
+class BatchFaultsDocument(Document):
+    """Why items of a batch failed, what most failed of first."""
+
+    batch: UUID
+    faults: list[BatchFault]
+    looked_at: int = Field(description="failures that were looked at: all counts and times are of these")
+    sampled: bool = Field(description="there are more failures")
+    left_out: int = Field(description="smaller faults that are not among these")

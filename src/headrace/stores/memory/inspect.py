@@ -14,11 +14,13 @@ from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
-from headrace.model.dead_letter import DeadLetterPage, FailedAt
+from headrace.model.dead_letter import DeadLetter, DeadLetterPage, FailedAt
 from headrace.model.errors import InvalidInputError
+from headrace.model.item_states import BatchStates
 from headrace.model.job import AttemptRecord, JobState, JobView, Made
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
+from headrace.stores.memory import item_states
 from headrace.stores.memory.batches import find_batch, key_scope
 from headrace.stores.memory.closing import UNSTARTED
 from headrace.stores.memory.intake import known_key
@@ -192,7 +194,8 @@ class MemoryInspect:
         if batch is None:
             return ItemPage((), cursor)
         start = bisect_right(batch.ended, int(cursor or 0), key=attrgetter("commit"))
-        items = tuple(batch_item(row) for row in batch.ended[start : start + limit])
+        rows = batch.ended[start : start + limit]
+        items = tuple(batch_item(row, retried=row.job.id in self._state.retries) for row in rows)
         return ItemPage(items, items[-1].cursor if items else cursor)
 
     @atomic
@@ -201,6 +204,16 @@ class MemoryInspect:
         batch = self._state.batches.get(batch_id)
         jobs = [] if batch is None else [*(row.job for row in batch.ended), *batch.live.values()]
         return {job.ordinal: job.args for job in jobs if job.ordinal is not None}
+
+    @atomic
+    async def batch_states(self, batch_id: UUID, *, first: int, limit: int) -> BatchStates:
+        """Return what the items of a batch are."""
+        return item_states.batch_states(self._state, batch_id, first=first, limit=limit)
+
+    @atomic
+    async def batch_dead_letters(self, batch_id: UUID, *, limit: int) -> list[DeadLetter]:
+        """Return items of a batch that failed."""
+        return item_states.batch_dead_letters(self._state, batch_id, limit=limit)
 
     @atomic
     async def store_info(self) -> StoreInfo:

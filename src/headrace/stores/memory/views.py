@@ -93,7 +93,7 @@ def batch_view(batch: Batch) -> BatchView:
     )
 
 
-def batch_item(row: Finished) -> BatchItem:
+def batch_item(row: Finished, *, retried: bool) -> BatchItem:
     """Return a finished item; its cursor is the number of its commit."""
     assert row.job.ordinal is not None
     return BatchItem(
@@ -104,6 +104,7 @@ def batch_item(row: Finished) -> BatchItem:
         error=row.error,
         cost=_parsed(row.usage),
         cursor=str(row.commit),
+        retried=retried,
     )
 
 

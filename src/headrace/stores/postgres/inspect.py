@@ -8,11 +8,12 @@ from uuid import UUID
 
 from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
-from headrace.model.dead_letter import DeadLetterPage, FailedAt
+from headrace.model.dead_letter import DeadLetter, DeadLetterPage, FailedAt
+from headrace.model.item_states import BatchStates
 from headrace.model.job import AttemptRecord, JobState, JobView, Made
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
-from headrace.stores.postgres import figures, items
+from headrace.stores.postgres import figures, item_states, items
 from headrace.stores.postgres.database import Database, Row
 from headrace.stores.postgres.rounds import no_batch
 from headrace.stores.postgres.rows import attempt_record, batch_view, dead_letter, job_view, session_view
@@ -139,6 +140,17 @@ class PostgresInspect:
         """Return the argument text of each item of a batch by ordinal."""
         rows = await self._database.fetch("batch_args", batch_id=batch_id)
         return {row["ordinal"]: row["args"] for row in rows}
+
+    async def batch_states(self, batch_id: UUID, *, first: int, limit: int) -> BatchStates:
+        """Return what the items of a batch are from ordinal `first` on."""
+        return await item_states.batch_states(self._database, batch_id, first=first, limit=limit)
+
+    async def batch_dead_letters(self, batch_id: UUID, *, limit: int) -> list[DeadLetter]:
+        """Return the newest items of a batch that failed and were not retried."""
+        rows = await self._database.fetch("batch_dead_letters", batch_id=batch_id, limit=limit)
+        if not rows and await self.get_batch(batch_id) is None:
+            raise no_batch(batch_id)
+        return [dead_letter(row) for row in rows]
 
     async def store_info(self) -> StoreInfo:
         """Say what the store is and what it guarantees."""

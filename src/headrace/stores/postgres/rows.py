@@ -144,6 +144,7 @@ def batch_item(row: Any, cursor: str) -> BatchItem:
         error=decode_error(row["error"]),
         cost=decode_json(row["usage"]),
         cursor=cursor,
+        retried=row["retried"],
     )
 
 

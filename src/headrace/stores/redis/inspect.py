@@ -12,12 +12,14 @@ from uuid import UUID
 from headrace.model.backlog import QueueState
 from headrace.model.batch import BatchItem, BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
-from headrace.model.dead_letter import DeadLetterPage, FailedAt
+from headrace.model.dead_letter import DeadLetter, DeadLetterPage, FailedAt
 from headrace.model.errors import InvalidInputError
+from headrace.model.item_states import BatchStates
 from headrace.model.job import AttemptRecord, JobState, JobView, Made
 from headrace.model.session import SessionView
 from headrace.model.stats import QueueStats, StoreInfo
 from headrace.ports.clock import Clock
+from headrace.stores.redis import item_states
 from headrace.stores.redis.batch_store import no_batch
 from headrace.stores.redis.checks import ServerFacts, read_facts
 from headrace.stores.redis.connection import Server
@@ -214,6 +216,14 @@ class RedisInspect:
                 cursor, *pairs = await self._namespace.run("batch_args", batch_id.hex, part, cursor, TEXTS)
                 found |= {int(place): args for place, args in zip(pairs[::2], pairs[1::2], strict=True)}
         return found
+
+    async def batch_states(self, batch_id: UUID, *, first: int, limit: int) -> BatchStates:
+        """Return what the items of a batch are from ordinal `first` on."""
+        return await item_states.batch_states(self._namespace, batch_id, first=first, limit=limit)
+
+    async def batch_dead_letters(self, batch_id: UUID, *, limit: int) -> list[DeadLetter]:
+        """Return items of a batch that failed and were not retried, the newest first."""
+        return await item_states.batch_dead_letters(self._namespace, batch_id, limit=limit)
 
     async def _now(self) -> datetime:
         if self._clock is not None:

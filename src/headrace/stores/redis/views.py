@@ -101,8 +101,11 @@ def batch_view(batch_id: str, row: Mapping[str, str]) -> BatchView:
 
 
 def batch_item(row: Sequence[Any]) -> BatchItem:
-    """Return a finished item of (commit, id, ordinal, state, result, error, usage); its cursor is its commit."""
-    commit, job_id, ordinal, state, result, error, usage = row
+    """Return a finished item of (commit, id, ordinal, state, result, error, usage, retried or nothing).
+
+    Its cursor is its commit.
+    """
+    commit, job_id, ordinal, state, result, error, usage, retried_by = row
     return BatchItem(
         index=int(ordinal),
         status=JobState(state),
@@ -111,6 +114,7 @@ def batch_item(row: Sequence[Any]) -> BatchItem:
         error=decode_error(error),
         cost=None if usage is None else json.loads(usage),
         cursor=str(commit),
+        retried=retried_by is not None,
     )
 
 
