@@ -214,7 +214,7 @@ const places = { o: "", b: "batches", j: "jobs", r: "runs", q: "queues", d: "dea
 let going = 0;
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog, [data-keys]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog[open], [data-keys]")) return;
   const went = Date.now() - going < 1500;
   going = 0;
   if (went && event.key in places) location.assign(`${document.body.dataset.base}/${places[event.key]}`);
