@@ -77,11 +77,11 @@ words: setup
 
 docs: setup
 	$(BIN)/python tools/check_docs.py
-	$(BIN)/python tools/make_reference.py --check
+	$(BIN)/python -m tools.make_reference --check
 	$(BIN)/python tools/make_figures.py --check
 
 reference: setup ## write the generated pages of docs/reference and the figures of the README anew
-	$(BIN)/python tools/make_reference.py
+	$(BIN)/python -m tools.make_reference
 	$(BIN)/python tools/make_figures.py
 
 site: ## build the documents as a site, build/site, in .venv-site; a warning is an error
