@@ -63,7 +63,8 @@ def test_every_page_of_the_documents_is_reached_from_the_index() -> None:
     """What is added later and is in no list is named here, and by `make site`."""
     assert pages.unlisted(ROOT) == [], f"add a line to {pages.INDEX}"
     captions = [part.caption for part in pages.navigation(ROOT)]
-    assert captions == ["Tutorial", "How-to", "Reference", "Explanation", "Decisions", "Project"]
+    assert {"Tutorial", "How-to", "Reference", "Explanation", "Decisions"} <= set(captions)
+    assert captions[0] == "Tutorial" and captions[-1] == "Project"
     assert all(part.pages for part in pages.navigation(ROOT))
 
 
