@@ -31,6 +31,8 @@ exclude_patterns = [".*", "build", "dist", "docs/_*", "requirements", "src", "te
 myst_heading_anchors = 6
 nitpicky = True
 highlight_language = "text"
+# Quotes stand as they are written: many are part of what one types.
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"Headrace {release}"
