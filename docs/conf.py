@@ -12,7 +12,7 @@ from docutils import nodes
 from pygments.lexers.special import TextLexer
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
+from sphinx.util import logging
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -48,11 +48,10 @@ pygments_style = "tango"
 pygments_dark_style = "github-dark"
 
 
-def refuse_unlisted(_app: Sphinx) -> None:
-    """Stop before the work where a reader would not find a page."""
-    lost = pages.unlisted(ROOT)
-    if lost:
-        raise ExtensionError(f"no list names {', '.join(lost)}: add a line to {pages.INDEX}")
+def tell_of_unlisted(_app: Sphinx) -> None:
+    """Warn, and so fail, where a reader would not find a page."""
+    for page in pages.unlisted(ROOT):
+        logging.getLogger(__name__).warning("no list names %s: add a line to %s", page, pages.INDEX)
 
 
 def add_navigation(_app: Sphinx, name: str, source: list[str]) -> None:
@@ -81,7 +80,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Teach Sphinx the blocks that have no colours, the navigation, and what a link may lead to."""
     for name in ("output", "mermaid", "promql"):
         app.add_lexer(name, TextLexer)
-    app.connect("builder-inited", refuse_unlisted)
+    app.connect("builder-inited", tell_of_unlisted)
     app.connect("source-read", add_navigation)
     # Before Sphinx collects what a page takes along.
     app.connect("doctree-read", lead_into_the_repository, priority=100)

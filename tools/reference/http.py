@@ -56,6 +56,7 @@ _REFUSALS = {
     "disconnected": "the client went away before its body was there",
     "entries_gone": "entries of a stream behind the last id were removed: begin without it for those that are left",
     "forbidden": "the token has not the scope that the route needs",
+    "forbidden_csrf": "a page of the dashboard must send the proof that it was given",
     "forbidden_host": "the `Host` is none that the service answers to",
     "forbidden_origin": "a page of another site sent the request",
     "http_error": "anything else that the framework refuses",
@@ -67,6 +68,7 @@ _REFUSALS = {
     "not_found": "there is no such address",
     "not_stored": "the file cannot be stored",
     "payload_too_large": "the body, or what it asks for, is too large",
+    "read_only": "the service only shows: nothing may be changed by it",
     "request_timeout": "the body did not arrive in time",
     "stopping": "the service stops: connect again in a moment",
     "store_unavailable": "the store does not answer, so no token can be looked up",
@@ -175,7 +177,7 @@ def problems() -> list[list[str]]:
     told |= {(status, code): about for status, code, about in own_errors()}
     silent = sorted({code for (_, code), about in told.items() if not about})
     if silent:
-        raise ValueError(f"tools/reference/http.py has no words for the codes {', '.join(silent)}")
+        raise ValueError(f"add a line to _REFUSALS of tools/reference/http.py for {', '.join(silent)}")
     return [[str(status), f"`{code}`", about] for (status, code), about in sorted(told.items())]
 
 
