@@ -14,7 +14,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from headrace.cli.root import cli
 from headrace.testing.provider import ProviderProcess
 from tests.waiting import wait_until_sync
 
@@ -51,13 +53,18 @@ class Reader:
         return [sys.executable, *(["-m", "headrace"] if words[0] == "headrace" else []), *words[1:]]
 
     def run(self, command: str) -> str:
-        """Run a command to its end, which must be a good one, and return what it says."""
-        done = subprocess.run(
-            self.words(command), cwd=self.folder, env=self.environment, capture_output=True, text=True,
-            timeout=PATIENCE.total_seconds(), check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        """Run a command to its end, which must be a good one, and return what it says.
+
+        Those that only look run in this process: to start one takes longer than to look.
+        """
+        words = self.words(command)
+        if words[1] == "-m":
+            shown = CliRunner().invoke(cli, words[3:])
+            assert shown.exit_code == 0, shown.output
+            return shown.stdout
+        return subprocess.check_output(
+            words, cwd=self.folder, env=self.environment, text=True, timeout=PATIENCE.total_seconds()
+        )
 
     def start(self, command: str, log: str) -> subprocess.Popen[str]:
         """Start what runs in a terminal of its own, whose text is that of a file."""
@@ -96,11 +103,13 @@ def provider() -> Iterator[ProviderProcess]:
 
 
 @pytest.fixture
-def reader(workplace: Path, provider: ProviderProcess) -> Iterator[Reader]:
+def reader(workplace: Path, provider: ProviderProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     """A reader who has written the files of the page."""
+    monkeypatch.chdir(workplace)
+    monkeypatch.setenv("HEADRACE_LLM_BASE_URL", provider.base_url)
     for name, text in FILE.findall(PAGE):
         (workplace / name).write_text(text, encoding="utf-8")
-    made = Reader(workplace, {**os.environ, "HEADRACE_LLM_BASE_URL": provider.base_url})
+    made = Reader(workplace, {**os.environ})
     yield made
     for process in made.processes:
         process.kill()
