@@ -9,13 +9,13 @@ ARGS ?=
 JOBS ?= 4
 # Files stay whole and in order: the long ones, which are the first, leave no processor idle at the end.
 SPREAD := --dist loadfile --no-loadscope-reorder
-CHECKED := src tests tools benchmarks examples
+CHECKED := src tests tools benchmarks examples docs/conf.py
 
 export PYTHON
 # Where it is set, as in many images of containers, each process of the tests would compile Headrace anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup runtime demo bench prefect growth test test-all faults simulate check lint types layers sql lua words docs reference fix requirements clean
+.PHONY: help setup runtime demo bench prefect growth test test-all faults simulate check lint types layers sql lua words docs reference site links fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -77,12 +77,21 @@ words: setup
 
 docs: setup
 	$(BIN)/python tools/check_docs.py
-	$(BIN)/python tools/make_reference.py --check
+	$(BIN)/python -m tools.make_reference --check
 	$(BIN)/python tools/make_figures.py --check
 
 reference: setup ## write the generated pages of docs/reference and the figures of the README anew
-	$(BIN)/python tools/make_reference.py
+	$(BIN)/python -m tools.make_reference
 	$(BIN)/python tools/make_figures.py
+
+site: ## build the documents as a site, build/site, in .venv-site; a warning is an error
+	@sh tools/setup.sh site
+	@rm -rf build/site build/site-cache
+	@.venv-site/bin/sphinx-build -q -n -W --keep-going -j auto -c docs -d build/site-cache . build/site
+	@echo "build/site/index.html"
+
+links: site ## check the links, anchors and sources of the built site (ARGS=--external lists what leads elsewhere)
+	@.venv-site/bin/python -m tools.site.check build/site $(ARGS)
 
 fix: setup ## format and repair what can be repaired
 	$(BIN)/ruff check --fix $(CHECKED)
@@ -108,9 +117,10 @@ requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UP
 		--output-file requirements/bench.txt
 	$(PIN) pyproject.toml requirements/prefect.in --group build --constraints requirements/runtime.txt \
 		--output-file requirements/prefect.txt
+	cd requirements && ../$(PIN) site.in --output-file site.txt
 	$(subst 3.11,3.12,$(PIN)) requirements/bench-oban.in --constraints requirements/bench.txt \
 		--output-file requirements/bench-oban.txt
 
 clean: ## remove .venv and everything the tools left
-	rm -rf .venv .venv-bench .venv-prefect build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-bench .venv-prefect .venv-site build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Finds a Python that can run Headrace and hands over to setup_venv.py.
-# usage: tools/setup.sh runtime|dev|bench|prefect     ($PYTHON names the interpreter to take)
+# usage: tools/setup.sh runtime|dev|bench|prefect|site     ($PYTHON names the interpreter to take)
 set -eu
 
 venv=.venv
@@ -8,8 +8,8 @@ candidates="python3 python3.13 python3.12 python3.11 python"
 if [ "$1" = bench ]; then
     venv=.venv-bench
     candidates="python3.13 python3.12 $candidates" # one of the systems measured needs 3.12
-elif [ "$1" = prefect ]; then
-    venv=.venv-prefect
+elif [ "$1" = prefect ] || [ "$1" = site ]; then
+    venv=.venv-$1
 fi
 
 usable() {

@@ -1,7 +1,8 @@
 """Build or refresh `.venv`: runs with the plain Python that tools/setup.sh found, needs nothing but it.
 
-Two kinds have one of their own: `bench` (`.venv-bench`) holds the job systems that the benchmark measures beside
-Headrace, and `prefect` (`.venv-prefect`) a server of Prefect, which needs an older FastAPI than ours.
+Three kinds have one of their own: `bench` (`.venv-bench`) holds the job systems that the benchmark measures beside
+Headrace, `prefect` (`.venv-prefect`) a server of Prefect, which needs an older FastAPI than ours, and `site`
+(`.venv-site`) what makes a site of the documents, which is the only one without Headrace.
 Everything comes from the pinned files in requirements/, checked against their hashes. `uv` installs them where it can;
 where it cannot, pip does, which also reads the index settings that only pip knows. Running it again costs nothing when
 the pins did not change, and repairs what an interrupted run left behind.
@@ -22,7 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 #: The kinds that share no environment with others.
-APART = ("bench", "prefect")
+APART = ("bench", "prefect", "site")
+#: The kinds that Headrace itself is no part of.
+WITHOUT_HEADRACE = ("site",)
 VENV = Path(f".venv-{sys.argv[1]}" if sys.argv[1:] and sys.argv[1] in APART else ".venv")
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
@@ -34,6 +37,7 @@ KINDS = {
     "dev": ["dev.txt", "local-model.txt"],
     "bench": ["bench.txt"],
     "prefect": ["prefect.txt"],
+    "site": ["site.txt"],
 }
 #: What has to be compiled, with the tools the environment holds already; without it the environment is complete.
 OPTIONAL = {"bench": "bench-oban.txt"}
@@ -53,7 +57,7 @@ def main(kind: str) -> int:
         print(f"Setting up {VENV} for {kind} …", flush=True)
         ensure_venv()
         STAMP.unlink(missing_ok=True)
-        if not ((install_with_uv(kind) or install_with_pip(kind)) and install_headrace()):
+        if not ((install_with_uv(kind) or install_with_pip(kind)) and install_headrace(kind)):
             print("Could not install the pinned packages: see the messages above.", file=sys.stderr)
             return 1
         install_optional(kind)
@@ -153,8 +157,10 @@ def install_with_pip(kind: str) -> bool:
     return run(pip("install", "--no-deps", "--require-hashes", "--only-binary", ":all:", *files))
 
 
-def install_headrace() -> bool:
+def install_headrace(kind: str) -> bool:
     """Install the checkout itself, editable, with the pinned build backend; return whether it worked."""
+    if kind in WITHOUT_HEADRACE:
+        return True
     build: Command = ["--no-deps", "--no-build-isolation", "--editable", "."]
     if not run(uv("install", *build) if UV.exists() else pip("install", *build)):
         return False

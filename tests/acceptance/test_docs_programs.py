@@ -1,4 +1,4 @@
-"""The programs in the tutorial, the how-tos and the explanations do what the pages say."""
+"""The programs in the how-tos and the explanations do what the pages say."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from headrace.stores.postgres.embedded import start_embedded
-from tests.waiting import wait_until_sync
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PROGRAM = re.compile(r"^```python[^\n]*\n(.*?)^```$\s*(?:^```output\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -50,29 +48,3 @@ def environment_of(program: str, workplace: Path) -> Iterator[dict[str, str]]:
         environment["HEADRACE_URL"] = database.dsn
         subprocess.run([sys.executable, "-m", "headrace", "migrate"], env=environment, check=True, timeout=60)
         yield environment
-
-
-def test_the_tutorial_survives_its_crash(workplace: Path) -> None:
-    """A worker killed in the middle of the tutorial's batch loses nothing, and what had ended does not run again."""
-    [(program, _)] = PROGRAM.findall((DOCS / "tutorial" / "first-batch.md").read_text(encoding="utf-8"))
-    (workplace / "texts.py").write_text(program, encoding="utf-8")
-    worker = [sys.executable, "-m", "headrace", "worker", "texts:app", "--concurrency", "2"]
-    client = subprocess.Popen([sys.executable, "texts.py"], cwd=workplace, stdout=subprocess.PIPE, text=True)
-    measured: list[str] = []
-    for name in ("first", "second"):
-        log = workplace / f"{name}.log"
-        with log.open("w") as output:
-            process = subprocess.Popen(worker, cwd=workplace, stdout=output, stderr=subprocess.DEVNULL)
-        if name == "first":
-            wait_until_sync(lambda log=log: log.read_text().count("measured") >= 4, timedelta(seconds=60))
-            process.kill()
-        else:
-            printed, _ = client.communicate(timeout=60)
-            process.terminate()
-        process.wait()
-        measured += [line.partition(" in ")[0] for line in log.read_text().splitlines()]
-    assert printed.count(" succeeded {") == 12
-    assert "succeeded=12, failed=0" in printed
-    # Only what was running at the kill ran again, and only its first attempt may be missing from the log.
-    assert len(set(measured)) == 12
-    assert len(measured) <= 12 + 2

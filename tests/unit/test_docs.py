@@ -70,17 +70,6 @@ def test_every_promise_and_every_anti_pattern_names_its_tests(page: str, least: 
     assert [section.splitlines()[0] for section in sections if not check_docs.TEST.search(section)] == []
 
 
-def test_every_page_is_in_the_index() -> None:
-    """Whoever opens docs/README.md finds every page of docs/ from there, decisions by their own list."""
-    docs = ROOT / "docs"
-    lists = [docs / "README.md", docs / "decisions" / "README.md"]
-    linked = {
-        (page.parent / link).resolve() for page in lists for link in check_docs.LINK.findall(page.read_text("utf-8"))
-    }
-    pages = {page for page in check_docs.documents(ROOT) if page.is_relative_to(docs)}
-    assert pages - linked - set(lists[:1]) == set()
-
-
 def test_the_readme_shows_the_figures_that_were_published() -> None:
     """Its table is the one that the last published run gives: `make reference` writes it."""
     text = make_figures.README.read_text("utf-8")

@@ -72,9 +72,9 @@ def test_an_extra_that_stands_apart_fits_beside_the_project(name: str) -> None:
     assert [line.name for line in needed if canonicalize_name(line.name) not in pinned] == []
 
 
-@pytest.mark.parametrize("name", ["bench", "bench-oban", "local-model"])
+@pytest.mark.parametrize("name", ["bench", "bench-oban", "local-model", "site"])
 def test_what_stands_beside_the_project_is_pinned_within_its_bounds(name: str) -> None:
-    """The job systems that are measured, and the local model, are those that their lists ask for."""
+    """The job systems that are measured, the local model and the builder of the site are what their lists ask for."""
     lines = [line.partition("#")[0].strip() for line in (PINS / f"{name}.in").read_text("utf-8").splitlines()]
     requirements = [Requirement(line) for line in lines if line]
     pinned = pins(f"{name}.txt")

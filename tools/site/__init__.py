@@ -1,0 +1,1 @@
+"""Make and check the site of the documents."""
