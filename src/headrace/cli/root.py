@@ -30,8 +30,14 @@ COMMANDS: dict[str, Entry] = {
     "worker": Entry("headrace.cli.worker:worker", "Work the jobs of an app until SIGTERM or Ctrl-C."),
     "celery": Entry("headrace.cli.celery:celery", "Run workers of a Celery farm, and see who is alive there."),
     "ray": Entry("headrace.cli.ray:ray", "Start, stop and look at a Ray cluster of this machine, for development."),
-    "dev": Entry("headrace.cli.worker:dev", "Work the jobs of an app and show what happens to each, for development."),
-    "serve": Entry("headrace.cli.serve:serve", "Serve an app over HTTP: jobs, batches, runs, webhooks, events."),
+    "dev": Entry(
+        "headrace.cli.worker:dev",
+        "Work the jobs of an app, show what happens to each, and serve its dashboard: all in one process.",
+    ),
+    "serve": Entry(
+        "headrace.cli.serve:serve",
+        "Serve an app over HTTP: a dashboard, and an API of jobs, batches, runs, webhooks, events.",
+    ),
     "token": Entry("headrace.cli.token:token", "Tokens of the HTTP service: make them, list them, revoke them."),
     "agent": Entry("headrace.cli.event_processes:agent", "Run agents of an app: they handle events of the bus."),
     "relay": Entry("headrace.cli.event_processes:relay", "Take events from the outbox to the bus."),
