@@ -1,4 +1,4 @@
-"""The pages on Django and FastAPI: their files make sites whose rows and jobs live and die together."""
+"""The pages on Django, FastAPI and tests: their files make sites and a project that do what the pages say."""
 
 from __future__ import annotations
 
@@ -175,3 +175,13 @@ def _answers(port: int) -> bool:
         return _ask(port, "/openapi.json", None, {})[0] == 200
     except OSError:
         return False
+
+
+def test_the_tests_of_the_page_on_tests_pass(workplace: Path) -> None:
+    """Its files are a project whose tests pass by themselves, each on an empty store."""
+    for name, text in files("test-your-tasks"):
+        (workplace / name).write_text(text, encoding="utf-8")
+    options = ["-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-W", "ignore::DeprecationWarning"]
+    command = [sys.executable, "-m", "pytest", *options]
+    done = subprocess.run(command, cwd=workplace, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "5 passed" in done.stdout) == (0, True), done.stdout
