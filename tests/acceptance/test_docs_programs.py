@@ -6,13 +6,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from headrace.stores.postgres.embedded import start_embedded
+from tests.backends.database import new_database
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PROGRAM = re.compile(r"^```python[^\n]*\n(.*?)^```$\s*(?:^```output\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -29,22 +27,13 @@ pytestmark = pytest.mark.acceptance
 def test_a_program_prints_what_its_page_shows(page: Path, workplace: Path) -> None:
     """Copied into an empty directory, each program of a how-to or explanation prints exactly the output below it."""
     for program, expected in PROGRAM.findall(page.read_text(encoding="utf-8")):
-        with environment_of(program, workplace) as environment:
-            done = subprocess.run(
-                [sys.executable, "-c", program], cwd=workplace, env=environment, capture_output=True, text=True,
-                timeout=60, check=False,
-            )  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=workplace, env=environment_of(program), capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
         assert (done.stdout, done.returncode) == (expected, 0), done.stderr
 
 
-@contextmanager
-def environment_of(program: str, workplace: Path) -> Iterator[dict[str, str]]:
+def environment_of(program: str) -> dict[str, str]:
     """Return the variables of a program; one that asks for a database by them has one of its own."""
-    environment = {**os.environ}
-    if "HEADRACE_URL" not in program:
-        yield environment
-        return
-    with start_embedded(workplace / "database") as database:
-        environment["HEADRACE_URL"] = database.dsn
-        subprocess.run([sys.executable, "-m", "headrace", "migrate"], env=environment, check=True, timeout=60)
-        yield environment
+    return {**os.environ, "HEADRACE_URL": new_database()} if "HEADRACE_URL" in program else {**os.environ}
