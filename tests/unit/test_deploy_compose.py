@@ -39,7 +39,7 @@ def test_it_fits_the_schema_of_compose() -> None:
         jsonschema.validate(whole, schema)
 
 
-def test_compose_itself_takes_it(tmp_path: Path) -> None:
+def test_compose_itself_takes_it() -> None:
     """Where there is `docker compose`: it needs no engine to read a file."""
     command = ["docker", "compose"]
     try:

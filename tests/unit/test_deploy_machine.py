@@ -92,7 +92,7 @@ def test_what_is_copied_is_there_and_nothing_else_is_sent() -> None:
     """The context has what the build copies, by a list of what is let in; no folder of development is in it."""
     listed = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     admitted = {line[1:] for line in listed if line.startswith("!")}
-    assert [line for line in listed if line and line[0] not in "#!"][0] == "*"
+    assert next(line for line in listed if line and line[0] not in "#!") == "*"
     lines = [line.split()[1:-1] for stage in STAGES for line in stage if line.startswith("COPY ")]
     copied = {word for words in lines if "--from=build" not in words for word in words if not word.startswith("--")}
     assert copied == admitted
