@@ -12,22 +12,20 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import asyncpg
 import httpx2
 import pytest
 
 from tests.acceptance.command_runs import Process
 from tests.backends.kafka import shared_broker
-from tests.backends.server import shared_server
 from tests.backends.valkey import ValkeyServer, free_port
+from tests.integration.own_databases import own_database
 from tests.unit.deploy_files import DEPLOY, KUBERNETES, SYSTEMD, compose, example_environment, pods, unit
 from tests.waiting import wait_until_sync
 
@@ -155,30 +153,13 @@ class Machine:
         return self.run("sh", str(DEPLOY / "check-process.sh"), what, **more).returncode
 
 
-@contextmanager
-def own_database() -> Iterator[str]:
-    """Make an empty database on the server of this test process; return its address."""
-    name = f"deploy_{uuid4().hex[:12]}"
-
-    async def say(statement: str) -> None:
-        connection = await asyncpg.connect(shared_server().dsn)
-        await connection.execute(statement)
-        await connection.close()
-
-    asyncio.run(say(f"CREATE DATABASE {name}"))
-    try:
-        yield shared_server().dsn.replace("/postgres?", f"/{name}?")
-    finally:
-        asyncio.run(say(f"DROP DATABASE {name} WITH (FORCE)"))
-
-
-@contextmanager
-def machine(platform: Platform, folder: Path) -> Iterator[Machine]:
+@asynccontextmanager
+async def machine(platform: Platform, folder: Path) -> AsyncIterator[Machine]:
     """Stand in for a platform: a database, a Valkey and a Kafka for its processes, which end with the test."""
     (folder / "shop.py").write_text(SHOP, encoding="utf-8")
     valkey = ValkeyServer(port=True)
     try:
-        with own_database() as url:
+        async with own_database() as url:
             values = {
                 "HEADRACE_URL": url,
                 "HEADRACE_LIMITS_URL": f"redis://127.0.0.1:{valkey.port}/0",
@@ -223,17 +204,23 @@ def state(client: httpx2.Client, job: str) -> str:
 @pytest.mark.parametrize(
     "name", ["compose", *(pytest.param(one, marks=pytest.mark.slow) for one in list(PLATFORMS)[1:])]
 )
-def test_what_is_deployed_works_and_drains(name: str, tmp_path: Path) -> None:
+async def test_what_is_deployed_works_and_drains(name: str, tmp_path: Path) -> None:
     """Migrate, serve, work, relay: probes pass, a job runs, an event leaves; who is told to stop ends its job first."""
-    with machine(PLATFORMS[name](), tmp_path) as here, settle_in(here) as client:
+    async with machine(PLATFORMS[name](), tmp_path) as here:
+        await asyncio.to_thread(work_and_drain, here)
+
+
+def work_and_drain(here: Machine) -> None:
+    """Start everything, work, and stop it again."""
+    with settle_in(here) as client:
         service, relay, worker = here.start("service"), here.start("relay"), here.start("worker")
         probes(here, client)
         job = submit(client, here, "first")
-        wait_until_sync((tmp_path / "first.started").exists, PATIENCE)
+        wait_until_sync((here.folder / "first.started").exists, PATIENCE)
         worker.tell(signal.SIGTERM)
         worker.until_logged("stopping: running jobs may end within 30s")
         later = submit(client, here, "later")
-        (tmp_path / "first.go").touch()
+        (here.folder / "first.go").touch()
         assert worker.end() == 0
         assert (state(client, job), state(client, later)) == ("succeeded", "ready"), "it claimed nothing more"
         here.headrace("events", "emit", "Shop.Order.Packed", "{}", "--aggregate-id", "o-1")
