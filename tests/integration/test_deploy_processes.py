@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -24,7 +25,7 @@ import pytest
 
 from tests.acceptance.command_runs import Process
 from tests.backends.kafka import shared_broker
-from tests.backends.valkey import ValkeyServer, free_port
+from tests.backends.valkey import ValkeyServer, binary, free_port
 from tests.integration.own_databases import own_database
 from tests.unit.deploy_files import DEPLOY, KUBERNETES, SYSTEMD, compose, example_environment, pods, unit
 from tests.waiting import wait_until_sync
@@ -269,3 +270,31 @@ def test_logs_are_read_by_machines() -> None:
     """What lasts says what happens as lines of JSON."""
     lasting = [words for make in PLATFORMS.values() for role, words in make().commands.items() if role != "migrate"]
     assert json.dumps(lasting).count("--json") == len(lasting) == 9
+
+
+def test_valkey_starts_as_compose_says(tmp_path: Path) -> None:
+    """Its command gives it the password through its standard input, and it asks everybody for that."""
+    (tmp_path / "password").write_text("s3cret")
+    port = free_port()
+    shell, dash, script = compose(example_environment() | {"POSTGRES_PASSWORD": "-", "VALKEY_PASSWORD": "-"})[
+        "services"
+    ]["valkey"]["command"]
+    changed = script.replace("/run/secrets/valkey_password", str(tmp_path / "password"))
+    changed = changed.replace("valkey-server -", f"{binary()} - --port {port} --bind 127.0.0.1")
+    server = subprocess.Popen([shell, dash, changed], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    try:
+        answers = wait_until_sync(lambda: asked(port), PATIENCE)
+        assert answers == b"-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n"
+    finally:
+        server.terminate()
+    assert server.wait(30) == 0, "the shell gave its place to it, so that it hears the signal"
+
+
+def asked(port: int) -> bytes:
+    """Ask Valkey with and without the password; nothing while it does not listen."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as connection:
+            connection.sendall(b"PING\r\nAUTH s3cret\r\nPING\r\nQUIT\r\n")
+            return b"".join(iter(lambda: connection.recv(100), b"")).removesuffix(b"+OK\r\n")
+    except OSError:
+        return b""

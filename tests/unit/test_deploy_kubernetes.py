@@ -193,3 +193,18 @@ def test_the_autoscaler_and_its_adapter_mean_the_same_figure() -> None:
     assert external["target"] == {"type": "AverageValue", "averageValue": "1"}
     [keda] = [one["spec"] for one in documents(KUBERNETES / "keda" / "scaled.yaml")]
     assert spec["behavior"] == keda["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+
+
+def test_prometheus_finds_the_service() -> None:
+    """By the labels of the service and the name of its port; the job is called as the alerts call it."""
+    [monitor] = documents(KUBERNETES / "monitoring.yaml")
+    assert (monitor["apiVersion"], monitor["kind"]) == ("monitoring.coreos.com/v1", "ServiceMonitor")
+    spec = monitor["spec"]
+    assert set(spec) <= {"selector", "jobLabel", "endpoints"}
+    [service] = [one for one in of_kubernetes("base") if one["kind"] == "Service"]
+    labels = service["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    [endpoint] = spec["endpoints"]
+    assert set(endpoint) <= {"port", "path", "interval", "authorization"}
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    assert f'job="{labels[spec["jobLabel"]]}"' in (DEPLOY / "alerts.yml").read_text(encoding="utf-8")
