@@ -27,7 +27,7 @@ from tests.acceptance.command_runs import Process
 from tests.backends.kafka import shared_broker
 from tests.backends.valkey import ValkeyServer, binary, free_port
 from tests.integration.own_databases import own_database
-from tests.unit.deploy_files import DEPLOY, KUBERNETES, SYSTEMD, compose, example_environment, pods, unit
+from tests.unit.deploy_files import DEPLOY, KUBERNETES, SYSTEMD, compose, documents, example_environment, pods, unit
 from tests.waiting import wait_until_sync
 
 #: How each platform names what it starts.
@@ -238,6 +238,17 @@ def probes(here: Machine, client: httpx2.Client) -> None:
     assert [httpx2.get(f"{url}{path}").status_code for path in ("/healthz", "/readyz", "/metrics")] == [200, 200, 401]
     assert "\nheadrace_workers 1\n" in client.get("/metrics").text
     assert [here.check(what) for what in ("service", "worker", "store")] == [0, 0, 0]
+    assert wanted(client) >= 1
+
+
+def wanted(client: httpx2.Client) -> int:
+    """Ask what KEDA asks, and look where it looks."""
+    scaled = [one for one in documents(KUBERNETES / "keda" / "scaled-by-api.yaml") if one["kind"] == "ScaledObject"]
+    asks = scaled[0]["spec"]["triggers"][0]["metadata"]
+    found = client.get(asks["url"].partition("headrace.headrace")[2]).json()
+    for step in asks["valueLocation"].split("."):
+        found = found[int(step) if step.isdigit() else step]
+    return int(found)
 
 
 def test_probes_blame_nobody_for_a_store_that_is_away(tmp_path: Path) -> None:

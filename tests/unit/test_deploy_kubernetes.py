@@ -195,6 +195,17 @@ def test_the_autoscaler_and_its_adapter_mean_the_same_figure() -> None:
     assert spec["behavior"] == keda["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
 
 
+def test_the_bounds_of_autoscalers_are_those_of_the_signal() -> None:
+    """Else one of the two would hold the number where the other wants more, or fewer."""
+    scaling = load_settings(environ={}, file=KUBERNETES / "base" / "headrace.toml").scaling
+    [hpa] = [one["spec"] for one in of_kubernetes("hpa") if one["kind"] == "HorizontalPodAutoscaler"]
+    bounds = [(hpa["minReplicas"], hpa["maxReplicas"])]
+    for file in ("scaled.yaml", "scaled-by-api.yaml"):
+        [keda] = [one["spec"] for one in documents(KUBERNETES / "keda" / file) if one["kind"] == "ScaledObject"]
+        bounds.append((keda["minReplicaCount"], keda["maxReplicaCount"]))
+    assert set(bounds) == {(scaling.min_workers, scaling.max_workers)}
+
+
 def test_prometheus_finds_the_service() -> None:
     """By the labels of the service and the name of its port; the job is called as the alerts call it."""
     [monitor] = documents(KUBERNETES / "monitoring.yaml")
