@@ -105,12 +105,17 @@ PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 # All but litellm: it is 200 MB, and only its own test needs it, in an environment of its own.
 EXTRAS := celery flows kafka memory otel papers ray redis report s3 service testing
 
+# What the image of deploy/Dockerfile has: all but the farms, which have images of their own, and tests.
+CONTAINED := flows kafka memory otel papers redis report s3 service
+
 requirements: setup ## pin requirements/ anew from pyproject.toml (UPGRADE=1, UPGRADE=name)
 	cd requirements && ../$(PIN) bootstrap.in --output-file bootstrap.txt
 	cd requirements && ../$(PIN) --no-deps local-model.in --output-file local-model.txt
 	$(PIN) pyproject.toml --extra papers --group build --output-file requirements/runtime.txt
 	$(PIN) pyproject.toml $(EXTRAS:%=--extra %) --group dev --constraints requirements/runtime.txt \
 		--output-file requirements/dev.txt
+	$(PIN) pyproject.toml $(CONTAINED:%=--extra %) --group build --constraints requirements/dev.txt \
+		--output-file requirements/container.txt
 	$(PIN) pyproject.toml --extra litellm --constraints requirements/runtime.txt \
 		--output-file requirements/litellm.txt
 	$(PIN) pyproject.toml requirements/bench.in --group build --constraints requirements/runtime.txt \

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from headrace.settings import load_settings
+
 ray = pytest.importorskip("ray")
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -107,6 +109,15 @@ def test_the_worker_joins_this_cluster(documents: dict[str, Any]) -> None:
     assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
     account = documents["ServiceAccount"]["metadata"]["name"]
     assert documents["Deployment"]["spec"]["template"]["spec"]["serviceAccountName"] == account
+
+
+def test_variables_of_the_worker_are_settings_that_there_are(documents: dict[str, Any]) -> None:
+    """One that begins as settings do and is none stops the start."""
+    [container] = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
+    own = {one["name"]: one["value"] for one in container["env"] if one["name"].startswith("HEADRACE_")}
+    assert load_settings(environ=own, file=DEPLOY / "none.toml").worker.executor == "ray"
+    assert '"$APP"' in container["args"][0]
+    assert "APP" in {one["name"] for one in container["env"]}
 
 
 def test_all_is_pinned_to_the_version_that_is_tested(documents: dict[str, Any]) -> None:
