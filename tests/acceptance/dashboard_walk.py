@@ -18,7 +18,7 @@ from tests.unit.browser import Tab
 #: Findings of axe-core that may not be.
 SERIOUS = ("serious", "critical")
 #: Another version of axe-core than the one of the package.
-AXE = "HEADRACE_TEST_AXE"
+AXE = "TEST_AXE"
 _LINKS = "[...document.querySelectorAll('a[href]')].map((a) => a.getAttribute('href'))"
 _AXE = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
   .map((one) => ({id: one.id, impact: one.impact,

@@ -22,7 +22,7 @@ pytestmark = [
 ]
 WORLD = Path(__file__).with_name("dashboard_world.py")
 #: A folder for pictures of all pages, where somebody wants to look at them.
-PICTURES = "HEADRACE_TEST_PICTURES"
+PICTURES = "TEST_PICTURES"
 #: Pages of applications, which this app is none of.
 ELSEWHERE = {page.name for page in PAGES if page.group == "Applications"}
 

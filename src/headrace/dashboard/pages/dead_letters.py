@@ -33,7 +33,7 @@ async def dead_letters(view: View) -> Context:
 
 PAGES = (
     Page(
-        "dead_letters", "/dead-letters", dead_letters, title="Dead letters", group="System", every=3.0,
+        "dead_letters", "/dead-letters", dead_letters, title="Dead letters", group="System", every=15.0,
         query=frozenset(_NAMES),
     ),
 )  # fmt: skip
