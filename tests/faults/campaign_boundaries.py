@@ -247,8 +247,8 @@ EVENTS = {
     "mark_woken.sql", "prune_handles.sql", "prune_messages.sql",
     "renew_log_member.sql", "take_log_shares.sql",
 }  # fmt: skip
-#: Feeds, API tokens and the audit: no job depends on them; `tests/integration/test_feed_deaths.py` kills those that append,
-#: and lets another one append the same.
+#: Feeds, API tokens and the audit: no job depends on them; `tests/integration/test_feed_deaths.py` kills those that
+#: append, and lets another one append the same.
 SERVICE = {
     "hold_old_feeds.sql", "insert_token.sql", "note_actions.sql", "note_token_uses.sql", "prune_actions.sql",
     "prune_feeds.sql", "revoke_token.sql",

@@ -146,13 +146,3 @@ def _fact(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [cut(one) for one in value if isinstance(one, str)][:20] or None
     return cut(value) if isinstance(value, str) else None
-
-
-def action_document(action: Action) -> dict[str, Any]:
-    """Return an action as JSON data."""
-    return {
-        "id": str(action.id), "at": action.at, "who": action.who,
-        "token_id": None if action.token_id is None else str(action.token_id), "address": action.address,
-        "operation": action.operation, "subject": dict(action.subject), "detail": json.loads(action.detail),
-        "status": action.status, "via": action.via,
-    }  # fmt: skip

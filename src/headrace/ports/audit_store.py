@@ -14,7 +14,7 @@ class AuditStore(Protocol):
     """Durable actions. All methods raise StoreUnavailableError. Times are by the store's clock."""
 
     async def note_actions(self, actions: Sequence[tuple[NewAction, timedelta]]) -> None:
-        """Store actions, each with how long ago it was done. Ids that are known are left alone: it is safe to repeat."""
+        """Store actions, each with how long ago it was done. Safe to repeat: ids that are known are left alone."""
         ...
 
     async def list_actions(

@@ -45,7 +45,7 @@ class MemoryAuditStore:
         if term is not None and not leads(self._state, term):
             return 0
         before = self._state.now() - older_than
-        old = sorted((action.place for action in self._actions.values() if action.at <= before))[:limit]
+        old = sorted(action.place for action in self._actions.values() if action.at <= before)[:limit]
         for _, action_id in old:
             del self._actions[action_id]
         return len(old)
