@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import click
+import httpx2
 import pytest
 
+from headrace import App, Backoff
 from headrace.cli.auditing import OPERATING, user
 from headrace.cli.root import cli
-from tests.unit.cli_runner import CommandLine, command_line
+from headrace.service.serving import Address, serve
+from tests.unit.cli_runner import CommandLine, as_client, command_line
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -69,6 +74,38 @@ def test_tokens_are_noted_without_themselves(headrace: CommandLine) -> None:
     assert created["detail"] == {"scopes": ["read", "submit"], "expires": "30d"}
     assert revoked["operation"] == "revoke_token"
     assert made["token"] not in headrace.text("audit", "list", "--json")
+
+
+def test_a_change_behind_a_look_is_noted_once(headrace: CommandLine) -> None:
+    """Dead letters are looked for, and then run again: one action, with what was chosen and without the patch."""
+    app = headrace.app()
+
+    @app.task(name="ask", retry=Backoff.none())
+    async def ask(page: int) -> None:
+        raise ValueError(f"page {page} has no answer")
+
+    headrace.finish(app, as_client(app, lambda: ask.enqueue(7)).id)
+    headrace.text("dlq", "redrive", "--task", "ask", "--patch", '{"kwargs": {"page": 8}}', "--yes")
+    [noted] = actions(headrace)
+
+    assert (noted["operation"], noted["detail"], noted["status"]) == ("redrive_dead_letters", {"task": "ask"}, 0)
+
+
+async def test_a_service_that_stops_writes_what_it_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what was answered right before its end."""
+    with command_line(monkeypatch) as line:
+        stopping, told = asyncio.Event(), list[str]()
+        address = Address("127.0.0.1", 0)
+        task = asyncio.create_task(serve(App(), address, worker=False, stopping=stopping, announce=told.append))
+        await wait_until(lambda: told or task.done())
+        async with httpx2.AsyncClient(base_url=told[0]) as client:
+            answer = await client.post("/api/v1/queues/llm/pause", json={"force": True})
+            assert answer.status_code == 200
+            stopping.set()
+            await asyncio.wait_for(task, 10)
+        [action] = await line.stores.audit.list_actions(limit=9)
+
+    assert (action.who, action.address, action.operation) == ("local", "127.0.0.1", "pause_queue")
 
 
 def test_a_look_before_a_change_is_none(headrace: CommandLine) -> None:
