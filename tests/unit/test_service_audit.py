@@ -19,6 +19,7 @@ from headrace.model.api_token import Scope
 from headrace.model.audit import Action
 from headrace.service.access import Access
 from headrace.service.audit_log import AuditLog
+from headrace.service.gate import csrf_of
 from headrace.service_settings import ServiceSettings
 from tests.unit.engine_app import QUICK
 from tests.unit.flow_serving import flows_app, put
@@ -212,3 +213,28 @@ async def test_metrics_tell_what_was_noted() -> None:
 
     assert "\nheadrace_audit_actions_total 1\n" in text
     assert "\nheadrace_audit_dropped_total 0\n" in text
+
+
+async def test_logins_and_what_pages_do_are_noted() -> None:
+    """By the token that the browser keeps; strangers who try to log in are not, nor is the token itself."""
+    app = audited()
+    async with world(app, Access(True)) as at:
+        at.client.base_url = httpx2.URL("http://localhost:8400")
+        token, kept = await make_token(app.runtime.stores, "ann", [Scope.READ, Scope.OPERATE])
+        weak, _ = await make_token(app.runtime.stores, "ci", [Scope.SUBMIT])
+        for given, status in ((weak, 403), ("hra_guessed", 401), (token, 204)):
+            assert (await at.client.post("/login", json={"token": given})).status_code == status
+        for csrf, status in (("guessed", 403), (csrf_of(token), 200)):
+            header = {**JSON, "x-csrf-token": csrf}
+            assert (await at.client.post(PAUSE, json={"force": True}, headers=header)).status_code == status
+        await at.client.post("/logout", json={})
+        await at.client.post("/logout", json={})
+        found = await at.noted()
+
+    assert [(action.who, action.operation, action.status) for action in found] == [
+        ("ci", "login", 403), ("ann", "login", 204), ("ann", "pause_queue", 403), ("ann", "pause_queue", 200),
+        ("ann", "logout", 204),
+    ]  # fmt: skip
+    assert {action.via for action in found} == {"page"}
+    assert found[1].token_id == kept.id
+    assert token not in repr(found) and weak not in repr(found)

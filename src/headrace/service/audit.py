@@ -9,8 +9,9 @@ from pydantic import Field
 
 from headrace.engine.audit import action_document
 from headrace.model.api_token import Scope
+from headrace.model.places import decode_place, encode_place
 from headrace.service.auth import needs
-from headrace.service.paging import Page, decode_place, encode_place
+from headrace.service.paging import Page
 from headrace.service.served import Served
 
 router = APIRouter(prefix="/audit", tags=["audit"])

@@ -10,12 +10,9 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import iter_route_contexts
-from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,8 +22,10 @@ from headrace.model.audit import API, LOCAL, OWN_CREDENTIAL, PAGE, NewAction, fa
 from headrace.model.ids import uuid7
 from headrace.service.audit_log import AuditLog
 from headrace.service.auth import CALLER, Caller
-from headrace.service.gate import WEBHOOKS, Gate, token_of
-from headrace.service.permits import Permit, Permits
+from headrace.service.gate import WEBHOOKS, Gate, cookie_of, token_of
+from headrace.service.guard import OPEN_PATHS
+from headrace.service.operations import Operation, operations_of
+from headrace.service.permits import Permit
 from headrace.service.problems import RequestError
 from headrace.service_settings import ALL, OFF
 
@@ -38,42 +37,9 @@ _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 MOST_BODY = 64 << 10
 #: A header that pages of the service send with what they change.
 PAGE_HEADER = "x-csrf-token"
-#: Noted whatever scope they need, unless nothing is.
-SESSIONS = frozenset({"login", "logout"})
+#: What tells who sent a request: whether it was let in, a name, and the token.
+Sender = tuple[bool, str, api_token.ApiToken | None]
 _REFUSED = (401, 403)
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """What a route does."""
-
-    #: Its `operationId`.
-    name: str
-    #: Names that its body may have; empty: it takes none, or what users write.
-    fields: frozenset[str]
-
-
-def operations_of(service: FastAPI, permits: Permits) -> Mapping[Permit, Operation]:
-    """Return what each route of a service does, by what it asks for."""
-    contexts = iter_route_contexts(service.routes)
-    return {permit: _operation(context) for context, permit in zip(contexts, permits.all, strict=True)}
-
-
-def _operation(context: Any) -> Operation:
-    name = getattr(context, "operation_id", None) or getattr(context, "unique_id", None) or context.name
-    body = getattr(context, "body_field", None)
-    return Operation(str(name), frozenset() if body is None else _fields(body.field_info.annotation))
-
-
-def _fields(annotation: Any) -> frozenset[str]:
-    """Return the names of the members of a body.
-
-    >>> _fields(dict), sorted(_fields(Operation | None))
-    (frozenset(), [])
-    """
-    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-    models = [kind for kind in kinds if issubclass(kind, BaseModel)]
-    return frozenset(field.alias or name for model in models for name, field in model.model_fields.items())
 
 
 def add_audit(service: FastAPI, app: App, gate: Gate) -> None:
@@ -120,8 +86,9 @@ class Audited:
 
     def _note(self, scope: Scope, permit: Permit, status: int, body: _Body) -> None:
         operation, headers = self._operations[permit], Headers(scope=scope)
-        sender = self._sender(scope, headers, status)
-        if sender is None or not self._is_noted(permit, operation, status):
+        logs_in = permit.path in OPEN_PATHS
+        sender = self._visitor(headers, body) if logs_in else self._sender(scope, headers, status)
+        if sender is None or not (logs_in or self._is_noted(permit, status)):
             return
         caller, who, token = sender
         found, client = permit.regex.match(scope["path"]), scope.get("client")
@@ -129,18 +96,23 @@ class Audited:
             NewAction(
                 uuid7(), who, operation.name, subject_of({} if found is None else found.groupdict()), status,
                 None if token is None else token.id, str(client[0]) if client else "",
-                body.facts(operation.fields) if caller else "{}", PAGE if PAGE_HEADER in headers else API,
+                body.facts(operation.fields) if caller else "{}", PAGE if logs_in or PAGE_HEADER in headers else API,
             )
         )  # fmt: skip
 
-    def _is_noted(self, permit: Permit, operation: Operation, status: int) -> bool:
+    def _is_noted(self, permit: Permit, status: int) -> bool:
         operates = permit.needed is not None and permit.needed.scope is api_token.Scope.OPERATE
-        return operates or self._noting == ALL or operation.name in SESSIONS or status in _REFUSED
+        return operates or self._noting == ALL or status in _REFUSED
 
-    def _sender(
-        self, scope: Scope, headers: Headers, status: int
-    ) -> tuple[bool, str, api_token.ApiToken | None] | None:
-        """Return whether a sender was let in, its name, and its token; None: it is a stranger."""
+    def _visitor(self, headers: Headers, body: _Body) -> Sender | None:
+        """Return who logs in or out, by the token that was sent or that the browser keeps; None: a stranger."""
+        given = body.read()
+        sent = str(given.get("token", "")).strip() if isinstance(given, dict) else ""
+        token = self._gate.tokens.remembered(sent or cookie_of(headers) or "")
+        return None if token is None else (False, token.name, token)
+
+    def _sender(self, scope: Scope, headers: Headers, status: int) -> Sender | None:
+        """Return who sent a request; None: a stranger."""
         caller = scope.get(CALLER)
         if isinstance(caller, Caller):
             if caller.token is not None:
@@ -150,7 +122,7 @@ class Audited:
             return (True, OWN_CREDENTIAL, None) if status < 400 else None
         token = None
         with suppress(RequestError):
-            text = token_of(headers, others=scope["path"].startswith(WEBHOOKS))
+            text = token_of(headers, others=scope["path"].startswith(WEBHOOKS)) or cookie_of(headers)
             token = None if text is None else self._gate.tokens.remembered(text)
         return (False, token.name, token) if token is not None and status in _REFUSED else None
 
@@ -190,8 +162,11 @@ class _Body:
 
     def facts(self, fields: frozenset[str]) -> str:
         """Return what is kept of the body; see `facts_of`."""
-        given = None
-        if fields and self._parts and self._size:
-            with suppress(ValueError, RecursionError):
-                given = json.loads(b"".join(self._parts))
+        given = self.read() if fields else None
         return facts_of(given, fields) if isinstance(given, dict) else "{}"
+
+    def read(self) -> Any:
+        """Return the value of the body; None where there is none that was kept."""
+        with suppress(ValueError, RecursionError):
+            return json.loads(b"".join(self._parts))
+        return None
