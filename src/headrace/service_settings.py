@@ -12,6 +12,8 @@ from headrace.model.errors import ConfigError
 LOCALHOST = "localhost"
 #: Each stream holds a connection, and a process has 4,096 of them.
 MOST_STREAMS = 4_000
+#: What `audit` may say.
+OPERATE, ALL, OFF = AUDITS = ("operate", "all", "off")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,20}")
 
 _PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
@@ -39,6 +41,9 @@ class ServiceSettings:
     read_only: bool = False
     #: serve the pages of the dashboard too
     dashboard: bool = True
+    #: which actions are noted in the audit: "operate", those that need this scope, "all", those that bring work too, or
+    #: "off"
+    audit: str = OPERATE
 
 
 def check_service(service: ServiceSettings) -> None:
@@ -50,6 +55,8 @@ def check_service(service: ServiceSettings) -> None:
         raise ConfigError(f"service.most_streams must be from 1 to {MOST_STREAMS:,}, got {service.most_streams}")
     if service.url:
         check_url(service.url)
+    if service.audit not in AUDITS:
+        raise ConfigError(f"service.audit must be {', '.join(AUDITS[:-1])} or {AUDITS[-1]}, got {service.audit!r}")
     for name in service.hosts:
         if not (_NAME.fullmatch(name) or _is_address(name)):
             rule = "must be names or addresses without scheme, port and *, such as jobs.example.org"

@@ -152,6 +152,8 @@ class RecoverySettings:
     keep_runs: timedelta = timedelta(days=30)
     #: how long entries of feeds are kept: as long clients that follow one may go on where they were
     keep_feeds: timedelta = timedelta(days=7)
+    #: how long actions of the audit are kept
+    keep_audit: timedelta = timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)

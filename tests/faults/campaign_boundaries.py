@@ -247,14 +247,15 @@ EVENTS = {
     "mark_woken.sql", "prune_handles.sql", "prune_messages.sql",
     "renew_log_member.sql", "take_log_shares.sql",
 }  # fmt: skip
-#: Feeds and API tokens: no job depends on them; `tests/integration/test_feed_deaths.py` kills those that append,
-#: and lets another one append the same.
+#: Feeds, API tokens and the audit: no job depends on them; `tests/integration/test_feed_deaths.py` kills those that
+#: append, and lets another one append the same.
 SERVICE = {
-    "hold_old_feeds.sql", "insert_token.sql", "note_token_uses.sql", "prune_feeds.sql",
-    "revoke_token.sql",
+    "hold_old_feeds.sql", "insert_token.sql", "note_actions.sql", "note_token_uses.sql", "prune_actions.sql",
+    "prune_feeds.sql", "revoke_token.sql",
 }  # fmt: skip
 SERVICE_SCRIPTS = {
-    "append_entries.lua", "insert_token.lua", "note_token_uses.lua", "prune_feeds.lua", "revoke_token.lua",
+    "append_entries.lua", "insert_token.lua", "note_actions.lua", "note_token_uses.lua", "prune_actions.lua",
+    "prune_feeds.lua", "revoke_token.lua",
 }  # fmt: skip
 EXEMPT |= CALLS | RUNS | EVENTS | SERVICE
 #: The same for the scripts of the Redis store.

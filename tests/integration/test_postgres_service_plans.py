@@ -1,4 +1,4 @@
-"""Plans of feeds and API tokens: however many entries are kept, each statement finds its few rows by an index."""
+"""Plans of feeds, API tokens and the audit: however much is kept, each statement finds its few rows by an index."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ FILLING = (
     """INSERT INTO "{schema}".api_tokens (id, created_at, name, shown, digest, scopes)
       SELECT gen_random_uuid(), now() + n * interval '1 second', 'ci', 'hra_', md5(n::text), '{{read}}'
       FROM generate_series(1, 10000) AS n""",
+    """INSERT INTO "{schema}".actions (id, done_at, status, via, who, address, operation, subject, detail)
+      SELECT gen_random_uuid(), now() + n * interval '1 second', 200, 'api', 'who' || n % 50, '', 'operation' || n % 50,
+        '{{}}', '{{}}' FROM generate_series(1, 10000) AS n""",
 )
-TABLES = ("feeds", "feed_entries", "api_tokens")
+TABLES = ("feeds", "feed_entries", "api_tokens", "actions")
 SCAN = re.compile(rf"Seq Scan on ({'|'.join(TABLES)})\b")
 #: What each statement may use.
 WAYS = {
@@ -33,6 +36,10 @@ WAYS = {
     "list_tokens": {"api_tokens_newest"},
     "revoke_token": {"api_tokens_pkey"},
     "note_token_uses": {"api_tokens_pkey"},
+    "list_actions": {"actions_newest"},
+    "list_actions_of": {"actions_who"},
+    "list_operation": {"actions_operation"},
+    "prune_actions": {"actions_newest", "actions_pkey"},
 }
 #: What the function that appends looks for.
 APPENDING = (

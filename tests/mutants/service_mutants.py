@@ -1,4 +1,4 @@
-"""The guards of feeds and API tokens on PostgreSQL and on Redis, and for each an edit that takes it away."""
+"""The guards of feeds, API tokens and the audit on PostgreSQL and on Redis, and for each an edit that takes it away."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tests.mutants.sql_mutants import STORE, Mutant, sql
 MIGRATION = f"{STORE}/migrations/0013_pre_service.sql"
 RACES = "tests/integration/test_postgres_feed_races.py"
 GAPLESS, KEYS, TERM, TOKENS = "a feed without gaps", "an entry once per key", "leader term", "tokens that ended"
+AUDIT = "an action once"
 #: The constraint behind the lock, and the one behind the look for a key: each stands in for the other.
 NO_PLACES = Edit(
     MIGRATION, "json NOT NULL,\n  CONSTRAINT feed_entries_pkey PRIMARY KEY (feed_id, seq)\n)", "json NOT NULL\n)"
@@ -16,6 +17,16 @@ NO_PLACES = Edit(
 NO_KEYS = Edit(MIGRATION, "CREATE UNIQUE INDEX feed_entries_key", "CREATE INDEX feed_entries_key")
 
 SQL_MUTANTS = (
+    Mutant(
+        TERM, "prune_actions without a term",
+        (Edit(f"{STORE}/audit_store.py", 'term, "prune_actions"', 'None, "prune_actions"'),),
+        at("audit_store", "test_a_term_that_is_over_removes_nothing"),
+    ),
+    Mutant(
+        AUDIT, "pages of actions of one moment overlap",
+        (sql("list_actions_of", "(a.done_at, a.id) <", "(a.done_at, a.id) <="),),
+        at("audit_store", "test_pages_follow_one_another"),
+    ),
     Mutant(
         GAPLESS, "numbers are given without holding the feed",
         (NO_PLACES, Edit(MIGRATION, "f.name = feed FOR UPDATE;", "f.name = feed;")),
@@ -62,6 +73,20 @@ SQL_MUTANTS = (
 )  # fmt: skip
 
 LUA_MUTANTS = (
+    Mutant(
+        TERM, "prune_actions without a term",
+        (lua("prune_actions", "if not leads(ARGV[2], ARGV[3]) then", "if false then"),),
+        at("audit_store", "test_a_term_that_is_over_removes_nothing"),
+    ),
+    Mutant(
+        AUDIT, "an action is noted again",
+        (lua("note_actions", "call('EXISTS', action_key(id)) == 0", "true"),),
+        at("audit_store", "test_an_action_is_noted_once"),
+    ),
+    Mutant(
+        AUDIT, "pages of actions of one moment overlap", (lua("list_actions", "if same >= id then", "if false then"),),
+        at("audit_store", "test_pages_follow_one_another"),
+    ),
     Mutant(
         GAPLESS, "old entries behind young ones go",
         (lua("prune_feeds", "index > most or tonumber(fields[8]) > before", "index > most"),),

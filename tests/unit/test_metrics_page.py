@@ -14,6 +14,7 @@ from headrace.apps.details import desk
 from headrace.apps.memory.exposition import expose as expose_memory
 from headrace.apps.memory.figures import Figures, KindFigures
 from headrace.model.cache import CacheStats
+from headrace.service.audit_log import AuditLog
 from headrace.service.http_figures import HttpFigures
 from headrace.service.metrics import PARTS
 from headrace.settings import Settings
@@ -37,6 +38,7 @@ async def exposed() -> dict[str, str]:
         parts = [await part(app) for part in PARTS]
     memory = Figures(datetime(2026, 1, 1, tzinfo=UTC), (KindFigures("buffer"),), CacheStats(), {"idle": 1})
     parts += [expose_memory(memory, Settings().memory), expose_ray([]), HttpFigures().expose()]
+    parts.append(AuditLog(lambda: app.runtime.stores.audit).expose())
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", "".join(parts), re.MULTILINE))
 
 

@@ -61,6 +61,7 @@ SPECIAL: dict[tuple[str, str], Any] = {
     ("events", "format"): "cloudevents",
     ("service", "host"): "0.0.0.0",
     ("service", "url"): "https://example.org/jobs",
+    ("service", "audit"): "all",
     ("papers", "templates"): Path("elsewhere"),
     ("papers", "documents"): Path("elsewhere"),
     ("report", "files"): Path("elsewhere"),

@@ -89,7 +89,7 @@ def _filter(which: dict[str, Any]) -> DeadLetterFilter:
 def _find(
     *, wanted: DeadLetterFilter, look: int, limit: int | None = None, patch: dict[str, Any] | None = None
 ) -> Looked:  # fmt: skip
-    return with_stores(lambda stores: look_for(stores, wanted, look=look, limit=limit, patch=patch))
+    return with_stores(lambda stores: look_for(stores, wanted, look=look, limit=limit, patch=patch), looks=True)
 
 
 def _row(group: DeadLetterGroup) -> tuple[object, ...]:

@@ -39,6 +39,9 @@ COMMANDS: dict[str, Entry] = {
         "Serve an app over HTTP: a dashboard, and an API of jobs, batches, runs, webhooks, events.",
     ),
     "token": Entry("headrace.cli.token:token", "Tokens of the HTTP service: make them, list them, revoke them."),
+    "audit": Entry(
+        "headrace.cli.audit:audit", "Who did what to jobs, queues and limits, through the HTTP service and by commands."
+    ),
     "agent": Entry("headrace.cli.event_processes:agent", "Run agents of an app: they handle events of the bus."),
     "relay": Entry("headrace.cli.event_processes:relay", "Take events from the outbox to the bus."),
     "callback": Entry(

@@ -26,11 +26,11 @@ _FORM = re.compile(TOKEN_PREFIX + r"([A-Za-z0-9_-]{43})([0-9a-f]{8})")
 class Scope(StrEnum):
     """What a token allows; none includes another."""
 
-    #: to look: everything that changes nothing, metrics included
+    #: to look: everything that changes nothing, metrics included, but for the audit
     READ = "read"
     #: to bring work: submit jobs, batches, runs, papers and details, send signals and resume
     SUBMIT = "submit"
-    #: to interfere: cancel, retry, pause, resume, drain, clean up, switch on and off
+    #: to interfere: cancel, retry, pause, resume, drain, clean up, switch on and off; and to read the audit
     OPERATE = "operate"
 
 

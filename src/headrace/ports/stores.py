@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from headrace.ports.admission import Admission
+from headrace.ports.audit_store import AuditStore
 from headrace.ports.batch_store import BatchStore
 from headrace.ports.budget_store import BudgetStore
 from headrace.ports.call_store import CallStore
@@ -70,6 +71,7 @@ class Stores:
     signals: SignalStore
     feeds: FeedStore
     tokens: TokenStore
+    audit: AuditStore
     #: None: the store keeps no schedules.
     schedules: ScheduleStore | None = None
     #: What is for events; None: the store has no outbox, so that events need another one.

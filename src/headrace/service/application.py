@@ -11,6 +11,7 @@ from headrace import __version__
 from headrace.app import App
 from headrace.apps.flows.webhooks import Listeners
 from headrace.service import (
+    audit,
     batch_reads,
     batches,
     dead_letters,
@@ -36,6 +37,7 @@ from headrace.service import (
     workflows,
 )
 from headrace.service.access import Access
+from headrace.service.auditing import add_audit
 from headrace.service.document import ABOUT, PROBLEM, add_security, operation_id
 from headrace.service.gate import Gate
 from headrace.service.guard import Guard
@@ -50,7 +52,7 @@ PREFIX = "/api/v1"
 GROUPS = (
     jobs.router, batches.router, batch_reads.router, queues.router, scale.router, workers.router, schedules.router,
     dead_letters.router, models.router, following.router, workflows.router, runs.router, signals.router, events.router,
-    handles.router,
+    handles.router, audit.router,
 )  # fmt: skip
 #: Groups of applications, with what tells whether an app is that one.
 OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (
@@ -65,7 +67,7 @@ OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (
 def make_service(app: App, access: Access | None = None) -> FastAPI:
     """Return the service of an app, which has to be open while it answers; unless told, it is for this machine alone.
 
-    Its gate is `service.state.gate`, to be closed while the app is still open.
+    Its gate is `service.state.gate`, its audit `service.state.audit`, both to be closed while the app is still open.
     """
     service = FastAPI(
         title="Headrace", version=__version__, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
@@ -81,6 +83,7 @@ def make_service(app: App, access: Access | None = None) -> FastAPI:
     service.state.streams = Streams(app.settings.service.most_streams)
     refuse = {} if pages is None else {"refuse": partial(pages.refuse, gate.permits)}
     service.add_middleware(Guard, gate=gate, **refuse)
+    add_audit(service, app, gate)
     service.state.http_figures = HttpFigures()
     service.add_middleware(Crowd, streams=service.state.streams)
     service.add_middleware(Counted, figures=service.state.http_figures, prefix=PREFIX)

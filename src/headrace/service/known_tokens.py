@@ -53,6 +53,11 @@ class KnownTokens:
         """Whether a text was found to be a token before, so that it is no guess."""
         return digest_of(token) in self._known
 
+    def remembered(self, token: str) -> ApiToken | None:
+        """Return what the store said of a text when it was asked last, without asking; None: it is no token."""
+        known = self._known.get(digest_of(token))
+        return None if known is None else known.token
+
     async def find(self, token: str) -> ApiToken | None:
         """Return a token that was sent, whatever its state; None: there is none. Raises RequestError 503."""
         if not is_token(token):

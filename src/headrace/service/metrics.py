@@ -33,7 +33,8 @@ router = APIRouter(tags=["health"])
 async def metrics(app: Served, request: Request) -> PlainTextResponse:
     """Return figures of queues, outbox, workers, models, details and memory, and of the requests to this process."""
     parts = [await part(app) for part in PARTS]
-    return PlainTextResponse("".join([*parts, request.app.state.http_figures.expose()]), media_type=TYPE)
+    own = [request.app.state.http_figures.expose(), request.app.state.audit.expose()]
+    return PlainTextResponse("".join([*parts, *own]), media_type=TYPE)
 
 
 async def _queues(app: App) -> str:

@@ -110,6 +110,7 @@ async def serve_open(
     await serving
     gate: Gate = service.state.gate
     await gate.close()
+    await service.state.audit.close()
 
 
 async def _check_tokens(app: App, access: Access, address: Address) -> None:

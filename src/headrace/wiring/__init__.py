@@ -18,6 +18,7 @@ from headrace.engine.breaker_reports import BreakerReports
 from headrace.engine.grants import Grants
 from headrace.engine.late_limiter import LateLimiter
 from headrace.engine.levels import eligible_jobs
+from headrace.engine.loops.audit_pruner import AuditPruner
 from headrace.engine.loops.event_pruner import EventPruner, EventRetention
 from headrace.engine.loops.feed_pruner import FeedPruner
 from headrace.engine.loops.leadership import Leadership
@@ -299,11 +300,14 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
 
 
 def _other_loops(settings: Settings, runtime: Runtime, leadership: Leadership) -> list[Loop]:
-    """Return the duties of a worker that are for runs, feeds and events."""
+    """Return the duties of a worker that are for runs, feeds, the audit and events."""
     loops, stores, events = run_loops(settings, runtime, leadership), runtime.stores.events, settings.events
     recovery = settings.recovery
     loops.append(
         FeedPruner(runtime.stores.feeds, leadership, keep=recovery.keep_feeds, interval=recovery.prune_interval)
+    )
+    loops.append(
+        AuditPruner(runtime.stores.audit, leadership, keep=recovery.keep_audit, interval=recovery.prune_interval)
     )
     if stores is not None:
         keep = EventRetention(events.keep_events, events.keep_inbox, events.keep_messages, events.keep_handles)

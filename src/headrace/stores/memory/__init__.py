@@ -10,6 +10,7 @@ from headrace.ports.clock import Clock
 from headrace.ports.notifier import Notifier
 from headrace.ports.stores import EventStores, Stores
 from headrace.stores.memory.admission import MemoryAdmission
+from headrace.stores.memory.audit_store import MemoryAuditStore
 from headrace.stores.memory.batch_store import MemoryBatchStore
 from headrace.stores.memory.budget_store import MemoryBudgetStore
 from headrace.stores.memory.call_store import MemoryCallStore
@@ -69,6 +70,7 @@ def stores_over(state: State, notifier: Notifier) -> Stores:
         signals=MemorySignalStore(state, notifier),
         feeds=MemoryFeedStore(state, notifier),
         tokens=MemoryTokenStore(state),
+        audit=MemoryAuditStore(state),
         events=_event_stores(state, notifier),
     )
 

@@ -727,6 +727,24 @@ CREATE TABLE {schema}.api_tokens (
 );
 CREATE INDEX api_tokens_newest ON {schema}.api_tokens (created_at, id);
 
+-- The audit: who did what.
+CREATE TABLE {schema}.actions (
+  id uuid NOT NULL,
+  done_at timestamptz NOT NULL,
+  token_id uuid,                               -- null: it came without a token
+  status smallint NOT NULL,                    -- of the HTTP answer, or the exit code of a command
+  via text NOT NULL,                           -- api | page | cli
+  who text NOT NULL,                           -- name of the token, or whoever needed none
+  address text NOT NULL,
+  operation text COLLATE "C" NOT NULL,
+  subject json NOT NULL,                       -- parameters of the path
+  detail json NOT NULL,                        -- names and numbers of the body, at most 2 KiB
+  CONSTRAINT actions_pkey PRIMARY KEY (id)
+);
+CREATE INDEX actions_newest ON {schema}.actions (done_at, id);
+CREATE INDEX actions_who ON {schema}.actions (who, done_at, id);
+CREATE INDEX actions_operation ON {schema}.actions (operation, done_at, id);
+
 -- For workers of the release before.
 CREATE PROCEDURE {schema}.insert_job(job_id uuid, due timestamptz, head_start interval, job_queue text, job_task text,
   job_priority smallint, job_max_attempts smallint, job_timeout interval, job_at_most_once boolean,

@@ -11,6 +11,7 @@ from functools import partial
 from headrace.ports.clock import Clock
 from headrace.ports.stores import EventStores, Stores
 from headrace.stores.postgres.admission import PostgresAdmission
+from headrace.stores.postgres.audit_store import PostgresAuditStore
 from headrace.stores.postgres.batch_store import PostgresBatchStore
 from headrace.stores.postgres.budget_store import PostgresBudgetStore
 from headrace.stores.postgres.call_store import PostgresCallStore
@@ -107,6 +108,7 @@ async def open_postgres_stores(  # noqa: PLR0913 - every way to reach a database
         signals=PostgresSignalStore(database, notifier),
         feeds=PostgresFeedStore(database, hot, notifier),
         tokens=PostgresTokenStore(database),
+        audit=PostgresAuditStore(database),
         events=_event_stores(database, hot, notifier),
         own_tables=PostgresOwnTables(database),
     )

@@ -50,6 +50,11 @@ async def prune_feeds(namespace: Namespace, older_than: timedelta, *, limit: int
     return await _Pruning(namespace, term).parts("prune_feeds", span(older_than), limit=limit)
 
 
+async def prune_actions(namespace: Namespace, older_than: timedelta, *, limit: int, term: LeaderTerm | None) -> int:
+    """Do what `AuditStore.prune_actions` promises."""
+    return await _Pruning(namespace, term).parts("prune_actions", span(older_than), limit=limit)
+
+
 class _Pruning:
     def __init__(self, namespace: Namespace, term: LeaderTerm | None) -> None:
         self._namespace = namespace

@@ -12,6 +12,7 @@ from headrace.ports.stores import Stores
 from headrace.stores.redis import epoch as epochs
 from headrace.stores.redis.addresses import parse_address
 from headrace.stores.redis.admission import RedisAdmission
+from headrace.stores.redis.audit_store import RedisAuditStore
 from headrace.stores.redis.batch_store import RedisBatchStore
 from headrace.stores.redis.budget_store import RedisBudgetStore
 from headrace.stores.redis.call_store import RedisCallStore
@@ -118,6 +119,7 @@ async def open_redis_stores(
         signals=RedisSignalStore(namespace, notifier),
         feeds=RedisFeedStore(namespace, notifier),
         tokens=RedisTokenStore(namespace),
+        audit=RedisAuditStore(namespace),
     )
 
 

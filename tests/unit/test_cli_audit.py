@@ -1,0 +1,138 @@
+"""`headrace audit`, and what commands note there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import click
+import httpx2
+import pytest
+
+from headrace import App, Backoff
+from headrace.cli.auditing import OPERATING, user
+from headrace.cli.root import cli
+from headrace.service.serving import Address, serve
+from tests.unit.cli_runner import CommandLine, as_client, command_line
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def headrace(monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    """Return a command line."""
+    with command_line(monkeypatch) as line:
+        yield line
+
+
+def actions(headrace: CommandLine, *options: object) -> list[dict[str, Any]]:
+    """Return what was noted, the newest first."""
+    found: list[dict[str, Any]] = headrace.json("audit", "list", *options)
+    return found
+
+
+@pytest.mark.parametrize("words", OPERATING)
+def test_what_operates_is_a_command(words: str) -> None:
+    """So that none loses its place in the audit when it is renamed."""
+    command: click.Command | None = cli
+    for word in words.split():
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+
+
+def test_a_command_that_operates_is_noted(headrace: CommandLine) -> None:
+    """Once, with who ran it, on what, and what was asked for; those that look are not."""
+    headrace.text("queue", "pause", "llm", "--reason", "the bill", "--force", "--json")
+    headrace.text("queue", "stats")
+    [noted] = actions(headrace)
+
+    assert (noted["who"], noted["operation"], noted["subject"]) == (user(), "pause_queue", {"name": "llm"})
+    assert noted["detail"] == {"reason": "the bill", "force": True}
+    assert (noted["status"], noted["via"], noted["token_id"], noted["address"]) == (0, "cli", None, "")
+    assert noted["who"].startswith("cli:") and "@" in noted["who"]
+
+
+def test_a_command_that_fails_is_noted_with_its_code(headrace: CommandLine) -> None:
+    """Of those that were refused before the store was asked nothing is."""
+    job = uuid4()
+    assert headrace.refusal("job", "cancel", job)[0] == 5
+    assert headrace.refusal("job", "cancel", "seven")[0] == 2
+    [noted] = actions(headrace)
+
+    assert (noted["operation"], noted["subject"], noted["status"]) == ("cancel_job", {"job_id": str(job)}, 5)
+
+
+def test_tokens_are_noted_without_themselves(headrace: CommandLine) -> None:
+    """Who made one, of which name and scopes, and who revoked it."""
+    made = headrace.json("token", "create", "shop", "--scope", "read", "--scope", "submit", "--expires", "30d")
+    headrace.text("token", "revoke", made["id"])
+    revoked, created = actions(headrace)
+
+    assert created["subject"] == {"name": "shop"}
+    assert created["detail"] == {"scopes": ["read", "submit"], "expires": "30d"}
+    assert revoked["operation"] == "revoke_token"
+    assert made["token"] not in headrace.text("audit", "list", "--json")
+
+
+def test_a_change_behind_a_look_is_noted_once(headrace: CommandLine) -> None:
+    """Dead letters are looked for, and then run again: one action, with what was chosen and without the patch."""
+    app = headrace.app()
+
+    @app.task(name="ask", retry=Backoff.none())
+    async def ask(page: int) -> None:
+        raise ValueError(f"page {page} has no answer")
+
+    headrace.finish(app, as_client(app, lambda: ask.enqueue(7)).id)
+    headrace.text("dlq", "redrive", "--task", "ask", "--patch", '{"kwargs": {"page": 8}}', "--yes")
+    [noted] = actions(headrace)
+
+    assert (noted["operation"], noted["detail"], noted["status"]) == ("redrive_dead_letters", {"task": "ask"}, 0)
+
+
+async def test_a_service_that_stops_writes_what_it_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what was answered right before its end."""
+    with command_line(monkeypatch) as line:
+        stopping, told = asyncio.Event(), list[str]()
+        address = Address("127.0.0.1", 0)
+        task = asyncio.create_task(serve(App(), address, worker=False, stopping=stopping, announce=told.append))
+        await wait_until(lambda: told or task.done())
+        async with httpx2.AsyncClient(base_url=told[0]) as client:
+            answer = await client.post("/api/v1/queues/llm/pause", json={"force": True})
+            assert answer.status_code == 200
+            stopping.set()
+            await asyncio.wait_for(task, 10)
+        [action] = await line.stores.audit.list_actions(limit=9)
+
+    assert (action.who, action.address, action.operation) == ("local", "127.0.0.1", "pause_queue")
+
+
+def test_a_look_before_a_change_is_none(headrace: CommandLine) -> None:
+    """Dead letters that are only looked for are not noted."""
+    headrace.text("dlq", "redrive", "--dry-run")
+    assert actions(headrace) == []
+
+
+def test_nothing_is_noted_where_the_audit_is_off(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By commands either."""
+    monkeypatch.setenv("HEADRACE_SERVICE_AUDIT", "off")
+    headrace.text("queue", "pause", "llm", "--force")
+    assert actions(headrace) == []
+    monkeypatch.setenv("HEADRACE_SERVICE_AUDIT", "some")
+    assert headrace.refusal("audit", "list")[1]["message"].startswith("service.audit must be operate, all or off")
+
+
+def test_actions_are_listed_by_name(headrace: CommandLine) -> None:
+    """As a table for people; limits and names that nothing has are told."""
+    assert "There are no actions" in headrace.text("audit", "list")
+    for name in ("a", "b"):
+        headrace.text("queue", "pause", name, "--force")
+    headrace.text("queue", "resume", "a")
+
+    assert [one["subject"]["name"] for one in actions(headrace, "--operation", "pause_queue")] == ["b", "a"]
+    assert [one["operation"] for one in actions(headrace, "--limit", 1)] == ["resume_queue"]
+    assert len(actions(headrace, "--who", user())) == 3
+    assert "There are no such actions" in headrace.text("audit", "list", "--who", "nobody")
+    assert "pause_queue" in headrace.text("audit", "list")
+    assert headrace.refusal("audit", "list", "--limit", "0")[0] == 2
