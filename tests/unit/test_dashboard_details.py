@@ -14,7 +14,7 @@ EVIL = "<script>alert(1)</script>"
 RULES = Answers([
     {"contains": "You invent details", "list": {
         "count": "Count: (\\d+)", "about": "\\nRequest ([^\\n]+)",
-        "item": {"name": "{name} of {words:1}", "description": EVIL + " {words:3}", "attributes": {"age": "{number:9}"}},
+        "item": {"name": "{name} of {words:1}", "description": EVIL + " {words:3}", "attributes": {"a": "{number:9}"}},
     }},
 ])  # fmt: skip
 
