@@ -65,7 +65,7 @@ class GatherContext:
 
     @property
     def log(self) -> Logger:
-        """A logger that names the task; its lines are kept with the attempts of the jobs (`[worker] keep_log_lines`)."""
+        """A logger that names the task; its lines are kept with the attempts of all the jobs."""
         return KeepingLogger(LOG, {"task": self.task}, self.keeping, self.keep)
 
     def progress(self, message: str = "") -> None:

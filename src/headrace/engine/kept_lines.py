@@ -96,7 +96,7 @@ class KeepingLogger(Logger):
 
 
 def _text(message: object, args: tuple[Any, ...]) -> str:
-    """Return a message with its arguments; one that does not fit them, as logging says it elsewhere, is kept without."""
+    """Return a message with its arguments; one that does not fit them is kept without."""
     try:
         return logging.LogRecord("", logging.INFO, "", 0, message, args, None).getMessage()
     except Exception:

@@ -1,7 +1,7 @@
 """What is taken out of a text before it is kept: values of names that mean secrets, and secrets that are known.
 
-Not guaranteed: that nothing secret is left. What neither stands behind such a name, nor looks like a token, nor is known
-from the settings cannot be told from other words.
+Not guaranteed: that nothing secret is left. What neither stands behind such a name, nor looks like a token, nor is
+known from the settings cannot be told from other words.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from headrace.model.backlog import QueueState
 from headrace.model.attempt_log import AttemptLog, decode_log
+from headrace.model.backlog import QueueState
 from headrace.model.batch import BatchItem, BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
 from headrace.model.dead_letter import DeadLetter, DeadLetterPage, FailedAt
