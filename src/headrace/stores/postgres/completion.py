@@ -100,10 +100,12 @@ async def _finish(
     }
     effects = [c.effects for c in completions]
     logs = [c.log for c in completions]
-    if any(effects) or any(logs):
+    if any(effects):
         came = {id(completion): place for place, completion in enumerate(given)}
         order = sorted(range(len(completions)), key=lambda place: came.get(id(completions[place]), place))
         rows = await runner.fetch("finish_nodes", **values, **effects_values(effects, order), held=[], logs=logs)
+    elif any(logs):
+        rows = await runner.fetch("finish_logged", **values, logs=logs)
     else:
         rows = await runner.fetch("finish_jobs", **values)
     *claimed, last = rows

@@ -1,7 +1,7 @@
--- End attempts for good as finish_jobs does, of those that logged something keep that, and apply what ends of jobs of runs
--- set going: endings of nodes, sums of arrivals, jobs with their steps, the level and the end of runs. Rows name their
--- completion by its number (`by`), whose fence decides; `held` are numbers whose jobs ended before. A run that is not
--- running only keeps endings. An arrival adds to the row once it is locked, so that exactly one decides; its job is then inserted, passed over or not.
+-- End attempts of jobs of runs for good, as finish_logged does, and with them apply what that sets going: endings of
+-- nodes, sums of arrivals, jobs with their steps, the level and the end of runs. Rows name their completion by its
+-- number (`by`), whose fence decides; `held` are numbers whose jobs ended before. A run that is not running only keeps
+-- endings. An arrival adds to the row once it is locked, so that exactly one decides; its job is inserted then, or not.
 -- Locks: jobs in the order given, endings in the order given, sums by (run, path), new jobs and queues that become gated,
 -- runs; claimed rows as claim_jobs does. Index: the primary keys (for the fence see finish_jobs), those of claim_jobs.
 WITH gone AS (
