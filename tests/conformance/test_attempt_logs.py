@@ -69,8 +69,12 @@ async def test_each_attempt_has_its_own_log(on: Scenario) -> None:
 
 
 async def test_a_refused_ending_keeps_nothing(on: Scenario) -> None:
-    """What lost its fence changes nothing: not of a rescued job, nor of one that has ended."""
+    """Each part of the fence holds alone: what it refuses changes nothing, and no more does what a rescue overtook."""
     session, job = await on.start()
+    for state in (JobState.SUCCEEDED, JobState.READY):
+        assert await on.end(session, replace(job, attempt=2), state=state, log=LOG) == []
+        assert await on.end(await on.worker(), job, state=state, log=LOG) == []
+    assert (await on.job(job.id)).state is JobState.RUNNING
     on.clock.advance(LEASE)
     await on.stores.jobs.rescue_jobs(limit=10)
     for state in (JobState.SUCCEEDED, JobState.READY):
