@@ -30,6 +30,9 @@ async def explain_job(database: Database, job_id: UUID, levels: Mapping[str, Lev
     if row is None:
         return None
     state = JobState(row["state"])
+    if row["held"] is not None and state is not JobState.RUNNING:
+        facts = {"paused_reason": row["paused_reason"]}
+        return Explanation(job_id, state, WaitReason.BATCH_PAUSED, str(row["held"]), facts=facts)
     if state is not JobState.READY:
         reason = WaitReason.FINAL if state.final else WaitReason(state.value)
         until = row["run_at"] if state in (JobState.SCHEDULED, JobState.PARKED) else None
