@@ -1,7 +1,8 @@
--- Make held jobs of a batch ready that is not paused, in the order of their places, which they kept.
+-- Make held jobs of a batch ready that is neither paused nor being cancelled, in the order of their places.
 -- Locks: the batch row, shared: a pause waits for it; the job rows, skipping locked ones. Index: primary keys, jobs_parked.
 WITH resumed AS MATERIALIZED (
-  SELECT b.id FROM {schema}.batches AS b WHERE b.id = %(batch_id)s AND b.paused_at IS NULL FOR SHARE
+  SELECT b.id FROM {schema}.batches AS b
+  WHERE b.id = %(batch_id)s AND b.paused_at IS NULL AND b.state <> 'cancelling' FOR SHARE
 )
 UPDATE {schema}.jobs AS j SET state = 'ready', parked_on = NULL
 WHERE j.id = ANY(ARRAY(

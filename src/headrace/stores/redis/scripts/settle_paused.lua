@@ -6,12 +6,16 @@
 -- include ending, terms
 local batch, limit = ARGV[2], tonumber(ARGV[3])
 
--- Jobs that were ready when the pause began are all met: they are live until they end, and none becomes ready since.
+-- Jobs that were ready when the pause began are all met: they are live until they end, and none becomes ready since. A
+-- page with more than the limit is read again.
 local function hold_some(cursor)
   local page, held = call('SSCAN', batch_key(batch, 'live'), cursor, 'COUNT', limit), 0
   for _, id in ipairs(page[2]) do
     local job = read_job(id)
     if job and job.state == 'ready' then
+      if held == limit then
+        return held, false
+      end
       hold_waiting(id, job, job.sort_at)
       held = held + 1
     end
