@@ -309,7 +309,7 @@ async def test_priorities_are_kept(on: Scenario) -> None:
     [urgent] = await on.enqueue(1, priority=Priority.INTERACTIVE)
     await resume(on, batch_id)
 
-    assert [job.id for job in await on.claim(session)][0] == urgent
+    assert [job.id for job in await on.claim(session, 1)] == [urgent]
 
 
 async def test_a_job_explains_its_pause(on: Scenario) -> None:

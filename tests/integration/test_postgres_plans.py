@@ -27,8 +27,8 @@ LOAD = """INSERT INTO "{schema}".jobs (id, state, session, started_at, sort_at, 
 HOT = {
     "claim_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
     "finish_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
-    "return_jobs": {"jobs_pkey"},
-    "stage_jobs": {"jobs_due", "jobs_parked_due", "jobs_pkey"},
+    "return_jobs": {"jobs_pkey", "batches_paused"},
+    "stage_jobs": {"jobs_due", "jobs_parked_due", "jobs_pkey", "batches_paused"},
     "close_batches": {
         "jobs_batch",
         "jobs_retry",

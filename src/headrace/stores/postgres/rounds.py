@@ -1,4 +1,4 @@
-"""Rounds of a batch: sealing, reopening, retrying, cancelling, pausing. Each holds the batch row first, then reads and writes.
+"""Rounds of a batch: sealing, reopening, retrying, cancelling, pausing. Each holds the batch row first.
 
 Every function runs inside a transaction of its caller. Locks: final jobs before their batch, the batch before the
 jobs inserted into it.

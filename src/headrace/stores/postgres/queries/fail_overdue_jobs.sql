@@ -1,7 +1,7 @@
 -- End attempts that ran longer than their timeout plus a grace, in a slice of the table's pages, for the leader only:
 -- ready again at their old place with one more failure; failed when failures are used up or the job may run only once;
 -- cancelled where requested. Jobs of a paused batch are held.
--- Locks: the overdue rows, skipping locked ones. Index: none, a range of pages; primary keys of batches and to write.
+-- Locks: the overdue rows, skipping locked ones. Index: none, a range of pages; primary key to write; batches_paused.
 WITH overdue AS MATERIALIZED (
   SELECT j.*, coalesce(%(now)s::timestamptz, now()) AS now,
     (SELECT b.id FROM {schema}.batches AS b WHERE b.id = j.batch_id AND b.paused_at IS NOT NULL) AS paused,

@@ -1,7 +1,7 @@
 -- Insert copies of final jobs, with all attempts before them, and with other arguments where some are given; held while
 -- their batch is paused.
--- Locks: the new rows; the unique index on retry_of lets one retry of a job pass. Index: primary keys of
--- finished_jobs and batches.
+-- Locks: the new rows; the unique index on retry_of lets one retry of a job pass. Index: primary key of
+-- finished_jobs, batches_paused.
 INSERT INTO {schema}.jobs (id, batch_id, ordinal, retry_of, state, sort_at, created_at, queue, task, priority,
   max_attempts, timeout, at_most_once, lane, cost, args, parked_on)
 SELECT c.id, f.batch_id, f.ordinal, f.id, CASE WHEN p.id IS NULL THEN 'ready' ELSE 'parked' END,

@@ -2,8 +2,8 @@
 -- old place with one more crash, but for attempts that a farm had begun, which is the step of that name; at-most-once
 -- jobs fail, jobs whose cancel was requested are cancelled. Jobs of a paused batch are held at their old place.
 -- Slices of pages need no index on running rows, which would cost every job more than these rare searches.
--- Locks: the rows taken back, skipping locked ones. Index: none, a range of pages; primary keys of steps, of batches, and
--- to write.
+-- Locks: the rows taken back, skipping locked ones. Index: none, a range of pages; primary keys of steps, and to
+-- write; batches_paused.
 WITH lost AS MATERIALIZED (
   SELECT j.*, coalesce(%(now)s::timestamptz, now()) AS now,
     (SELECT b.id FROM {schema}.batches AS b WHERE b.id = j.batch_id AND b.paused_at IS NOT NULL) AS paused,

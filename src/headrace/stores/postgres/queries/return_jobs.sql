@@ -1,10 +1,9 @@
 -- End attempts without ending their jobs, each under its fence: scheduled after a delay, or ready again without one. A
 -- job whose cancel was requested is cancelled instead; the third crash alone without progress fails it. A released job
 -- keeps its place, so that workers that stop do not send the oldest jobs to the back. What would be ready is held while its
--- batch is paused. Only failures, crashes
--- and attempts that were lost elsewhere leave a record: jobs that snooze, or that no worker knows, would write without
--- end.
--- Locks: the job rows in id order, before anything is written. Index: primary key (for the fence see finish_jobs).
+-- batch is paused. Only failures, crashes and attempts that were lost elsewhere leave a record: jobs that snooze, or that
+-- no worker knows, would write without end.
+-- Locks: the job rows in id order, before anything is written. Index: primary key, batches_paused (for the fence see finish_jobs).
 WITH held AS MATERIALIZED (
   SELECT j.*, d.error, d.usage, d.delay, d.charged, d.lone, d.released,
     CASE WHEN d.progressed THEN 0 ELSE j.lone_crashes END + d.lone::int AS alone,

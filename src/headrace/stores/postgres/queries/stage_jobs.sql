@@ -1,6 +1,6 @@
 -- Move scheduled jobs that are due, and parked ones whose time has come, to ready, those of paused batches to held;
 -- their place was fixed when they were scheduled or parked. What only came to be held is not told.
--- Locks: the due rows, skipping locked ones. Index: jobs_due and jobs_parked_due, then primary keys.
+-- Locks: the due rows, skipping locked ones. Index: jobs_due and jobs_parked_due, then primary key, batches_paused.
 WITH staged AS (
   UPDATE {schema}.jobs AS j
   SET (state, parked_on, run_at) = (
