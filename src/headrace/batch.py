@@ -189,6 +189,9 @@ class _Patience:
         self._pause = min(self._pause * 1.5, LONGEST_PAUSE)
         if self._waited >= WORKER_WARNING_SECONDS and not self._warned:
             self._warned = True
+            if view.paused_at is not None:
+                LOG.warning("batch %s is paused: nothing more of it starts until resume()", view.id)
+                return
             if view.state in (BatchState.OPEN, BatchState.ABANDONED):
                 LOG.warning(
                     "batch %s is %s: its submitter has not ended its items; submit again with the same key to go on, "

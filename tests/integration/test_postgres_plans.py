@@ -112,6 +112,8 @@ async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
         ("save_step", "jobs_pkey"),
         ("cancel_waiting_job", "jobs_pkey"),
         ("settle_cancelled", "jobs_batch"),
+        ("hold_jobs", "jobs_batch"),
+        ("let_go_jobs", "jobs_parked"),
         ("prune_succeeded", "finished_jobs_succeeded"),
         ("prune_failed", "finished_jobs_failed"),
         ("lock_dead_letters", "finished_jobs_failed"),

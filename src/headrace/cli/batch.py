@@ -60,13 +60,13 @@ def list_(limit: int, as_json: bool) -> None:
 def _row(view: BatchView) -> tuple[object, ...]:
     total = "" if view.total is None else view.total
     return (
-        str(view.id), view.task, view.queue, f"{view.outcome or view.state}{', paused' * _paused(view)}", total, view.round, view.created_at,
-        view.closed_at, view.key,
+        str(view.id), view.task, view.queue, _state(view), total, view.round, view.created_at, view.closed_at,
+        view.key,
     )  # fmt: skip
 
 
-def _paused(view: BatchView) -> bool:
-    return view.paused_at is not None
+def _state(view: BatchView) -> str:
+    return f"{view.outcome or view.state}{'' if view.paused_at is None else ', paused'}"
 
 
 @batch.command()

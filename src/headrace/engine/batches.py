@@ -107,7 +107,7 @@ class Batches:
         await with_retries(lambda _: settle_batch(self._stores, batch_id))
         await self._close(batch_id)
 
-    async def pause(self, batch_id: UUID, *, reason: str | None) -> None:
+    async def pause(self, batch_id: UUID, *, reason: str | None = None) -> None:
         """Start nothing more of a batch; what waits in its queue is held slice by slice."""
         await with_retries(lambda _: self._stores.batches.pause_batch(batch_id, reason=reason))
         await with_retries(lambda _: settle_pause(self._stores, batch_id))
