@@ -145,6 +145,8 @@ PERIODIC = {
     "rescue_jobs": {"Tid Range Scan on jobs", "jobs_pkey"},
     "fail_overdue_jobs": {"Tid Range Scan on jobs", "jobs_pkey"},
     "find_unclosed": {"jobs_batch", "finished_jobs_unsuccessful", "finished_jobs_retry", "jobs_retry"},
+    "find_paused": set(),
+    "forget_resumed": {"jobs_parked"},
     "prune_succeeded": {"finished_jobs_succeeded", "finished_jobs_pkey"},
     "prune_failed": {"finished_jobs_failed", "finished_jobs_pkey"},
     "list_failed_kinds": {"finished_jobs_failed"},

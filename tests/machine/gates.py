@@ -109,7 +109,7 @@ class Gates(Backlogs):
         for job in answer.jobs:
             was = views[job.id]
             assert (was.state, was.queue, job.attempt) == (JobState.READY, queue, was.attempt + 1)
-            assert was.batch_id is None or self.batch_state(was.batch_id) is not BatchState.CANCELLING
+            assert was.batch_id is None or self.may_start(was.batch_id)
             self.held.append((session, job))
         self._check_limits(answer.jobs)
         if answer.gated:

@@ -108,6 +108,8 @@ class World(RuleBasedStateMachine):
         self.closings: Counter[UUID] = Counter()
         self.announced: set[UUID] = set()
         self.paused: set[str] = set()
+        #: Batches that were paused, and of which all was held.
+        self.still: set[UUID] = set()
         self.terms: list[LeaderTerm] = []
 
     def open_stores(self) -> None:
@@ -132,6 +134,11 @@ class World(RuleBasedStateMachine):
         view = look(self.memory.inspect.get_job(job_id))
         assert view is not None
         return view
+
+    def may_start(self, batch_id: UUID) -> bool:
+        """Whether jobs of a batch may start now: it is not being cancelled, nor paused and held."""
+        view = look(self.memory.inspect.get_batch(batch_id))
+        return view.state is not BatchState.CANCELLING and (view.paused_at is None or batch_id not in self.still)
 
     def batch_state(self, batch_id: UUID) -> BatchState:
         """Return the state of a batch that must be there."""
