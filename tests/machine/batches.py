@@ -122,6 +122,8 @@ class Batches(Submitters):
         """Pause a batch or resume it, as one who goes on with it or dies, or go on where somebody died."""
         batch_id, batches = self.batches[-1 - which % min(len(self.batches), 3)], self.stores.batches
         before = self.snapshot()
+        if not self.is_paused(batch_id):
+            self.still.discard(batch_id)
         if how == "pause":
             try:
                 self.run(batches.pause_batch(batch_id, reason=f"reason {which % 2}"))
@@ -131,11 +133,11 @@ class Batches(Submitters):
                 return
         elif how == "resume":
             self.run(batches.resume_batch(batch_id))
-            self.still.discard(batch_id)
         if settles or how == "hold":
             # With any limit all is held: see CHOOSERS of the twin.
             self.run(batches.settle_paused(batch_id, limit=limit))
-            self.still.add(batch_id)
+            if self.is_paused(batch_id):
+                self.still.add(batch_id)
         self.look_at_claims("left", 8)
 
     def look_at_claims(self, queue: str, limit: int) -> None:

@@ -137,8 +137,12 @@ class World(RuleBasedStateMachine):
 
     def may_start(self, batch_id: UUID) -> bool:
         """Whether jobs of a batch may start now: it is not being cancelled, nor paused and held."""
-        view = look(self.memory.inspect.get_batch(batch_id))
-        return view.state is not BatchState.CANCELLING and (view.paused_at is None or batch_id not in self.still)
+        cancelled = self.batch_state(batch_id) is BatchState.CANCELLING
+        return not cancelled and not (batch_id in self.still and self.is_paused(batch_id))
+
+    def is_paused(self, batch_id: UUID) -> bool:
+        """Whether a batch that must be there is paused."""
+        return look(self.memory.inspect.get_batch(batch_id)).paused_at is not None
 
     def batch_state(self, batch_id: UUID) -> BatchState:
         """Return the state of a batch that must be there."""
