@@ -180,6 +180,18 @@ async def test_a_scheduled_item_is_held_when_its_time_comes(on: Scenario) -> Non
     assert ordinals(await on.claim(session)) == [0, 1]
 
 
+async def test_a_held_job_has_no_time(on: Scenario) -> None:
+    """A job that had a time, and was ready, is not made ready once more by the stager while it is held."""
+    session = await on.worker(lease=timedelta(hours=1))
+    batch_id = await on.batch(1, run_at=on.clock.now() + SECOND)
+    on.clock.advance(MINUTE)
+    await on.stores.jobs.stage_jobs(limit=ALL)
+    assert await pause(on, batch_id) == 1
+
+    assert await on.stores.jobs.stage_jobs(limit=ALL) == frozenset()
+    assert await on.claim(session) == []
+
+
 async def test_a_woken_job_is_held_and_no_signal_wakes_a_held_one(on: Scenario) -> None:
     """A signal that comes, or has come, ends the wait of a job and not the pause of its batch."""
     session = await on.worker()
@@ -255,12 +267,20 @@ async def test_the_sweep_finishes_a_pause_and_a_resume(on: Scenario) -> None:
     assert await on.claim(session) == []
 
     await on.stores.batches.resume_batch(batch_id)
-    await on.stores.batches.sweep_batches(term=replace(term, term=term.term + 1), seal_timeout=MINUTE, limit=2)
-    assert await on.claim(session) == []
     await on.stores.batches.sweep_batches(term=term, seal_timeout=MINUTE, limit=2)
     assert ordinals(await on.claim(session)) == [0, 1, 2]
     on.clock.advance(2 * MINUTE)
     assert await on.stores.batches.sweep_batches(term=term, seal_timeout=MINUTE, limit=2) == []
+
+
+async def test_a_former_leader_finishes_no_resume(on: Scenario) -> None:
+    """Under a term that is over nothing is let go."""
+    session, term = await on.worker(), await on.term()
+    batch_id = await on.batch(1)
+    await pause(on, batch_id)
+    await on.stores.batches.resume_batch(batch_id)
+    await on.stores.batches.sweep_batches(term=replace(term, term=term.term + 1), seal_timeout=MINUTE, limit=2)
+    assert await on.claim(session) == []
 
 
 async def test_a_gate_starts_no_held_job_and_counts_right(on: Scenario) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from headrace.model.admission import Admitted, WaitReason
-from headrace.model.batch import BatchState, NewBatch
+from headrace.model.batch import NewBatch
 from headrace.model.breaker import BreakerReport, BreakerRule, BreakerState, OnOpen
 from headrace.model.job import Claim, ClaimedJob, JobSpec, JobState, NewJob
 from headrace.model.limits import Declared, Gate, Level, Rate, key_cap, queue_cap

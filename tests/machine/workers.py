@@ -11,7 +11,6 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from headrace.model.batch import BatchState
 from headrace.model.errors import ConflictError, FenceLostError
 from headrace.model.job import Claim, Completion, JobError, JobSpec, JobState
 from headrace.model.session import NewSession, ProcessId

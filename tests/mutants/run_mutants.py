@@ -191,7 +191,7 @@ SIGNALS = (
     Mutant(
         "parking and signals", "a signal wakes what runs",
         (
-            sql("stage_jobs", "SET state = 'ready', parked_on = NULL", "SET state = 'ready'"),
+            sql("stage_jobs", "END, chr(31) || p.id,", "END, coalesce(chr(31) || p.id, j.parked_on),"),
             Edit(CALLS, "p.state = 'parked' AND p.parked_on", "p.parked_on"),
         ),
         at("job_store_park", "test_whichever_comes_first_wakes"),
