@@ -408,8 +408,8 @@ OPERATIONS: dict[str, Operation] = {
     function.__name__: function
     for function in (
         single, several, backlog, again, long, slow, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume,
-        extend, retry_failed, policy, cancel, pause_batch, cancel_job, retry_job, retry_queue, redrive, pause_queue, memo,
-        foreign, migrate, clock, guarded_jobs, operate, cap_queue, drain, emit,
+        extend, retry_failed, policy, cancel, pause_batch, cancel_job, retry_job, retry_queue, redrive, pause_queue,
+        memo, foreign, migrate, clock, guarded_jobs, operate, cap_queue, drain, emit,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.
