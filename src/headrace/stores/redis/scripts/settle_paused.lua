@@ -3,16 +3,21 @@
 -- in the order of their places. Arguments: batch, limit, session and term of the leader, or empty. Returns {how many,
 -- 1 where there are no more}; {-1, 1}: no batch.
 -- Keys: batch, batches, job, ready, lane, scheduled, parked, keys. Complexity: O(N log M).
--- include ending, terms
+-- include holding, terms
 local batch, limit = ARGV[2], tonumber(ARGV[3])
+
+local function read_waiting(id)
+  local row = call('HMGET', job_key(id), 'state', 'queue', 'gate', 'attempt', 'sort_at', 'parked_on')
+  return {state = row[1], queue = row[2], gate = row[3], attempt = row[4], sort_at = row[5], parked_on = row[6], batch = batch}
+end
 
 -- Jobs that were ready when the pause began are all met: they are live until they end, and none becomes ready since. A
 -- page with more than the limit is read again.
 local function hold_some(cursor)
   local page, held = call('SSCAN', batch_key(batch, 'live'), cursor, 'COUNT', limit), 0
   for _, id in ipairs(page[2]) do
-    local job = read_job(id)
-    if job and job.state == 'ready' then
+    local job = read_waiting(id)
+    if job.state == 'ready' then
       if held == limit then
         return held, false
       end
@@ -27,7 +32,7 @@ end
 local function let_some_go()
   local ids = call('ZRANGE', batch_key(batch, 'held'), 0, limit - 1)
   for _, id in ipairs(ids) do
-    let_go(id, read_job(id))
+    let_go(id, read_waiting(id))
   end
   return #ids, #ids < limit
 end
