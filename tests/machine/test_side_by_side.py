@@ -38,6 +38,8 @@ ELSEWHERE = {
         "the session store on a connection of its own",
         "tests/integration/test_postgres_connections.py",
     ),
+    "audit": ("rows that nothing else reads, newest first", "tests/conformance/test_audit_store.py"),
+    "attempt_logs": ("lines that nothing else reads", "tests/conformance/test_attempt_logs.py"),
     "own_tables": (
         "connections to the database for tables that are not the store's",
         "tests/integration/test_own_tables.py",
@@ -142,7 +144,7 @@ def test_the_rules_use_every_verb(port: type) -> None:
 def test_every_port_is_in_the_machine_or_proven_elsewhere() -> None:
     """A port that the stores gain needs rules, or a reason and a place where it is tested."""
     fields = {field.name for field in dataclasses.fields(Stores)}
-    assert fields == {*PORTS, *ELSEWHERE} - {"store_info"}
+    assert fields == {*PORTS, *ELSEWHERE} - {"store_info", "attempt_logs"}
     assert all((ROOT / place).exists() for _, place in ELSEWHERE.values())
 
 
