@@ -1,4 +1,4 @@
-"""A handle on a batch: progress, streamed results, retry, cancel."""
+"""A handle on a batch: progress, streamed results, retry, pause, cancel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.model.batch import BatchItem, BatchState, BatchView, Progress
 from headrace.model.durations import parse_duration
 from headrace.model.errors import HeadraceError, NotFoundError, ResultTimeoutError
 from headrace.model.job import JobState
-from headrace.model.names import check_key
+from headrace.model.names import check_key, check_reason
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -143,6 +143,30 @@ class Batch:
         """Cancel what has not ended: no item starts any more, running ones are asked to stop."""
         await self._app.runtime.batches.cancel(self.id)
 
+    async def pause(self, reason: str | None = None) -> None:
+        """Start nothing more of the batch until `resume()`; what runs goes on, and results come as they do.
+
+        `reason`: 1–500 printable characters, shown wherever the batch is; a second call replaces it. Once this returns
+        the waiting jobs are held, as is what comes later: appended items, retries, `retry_failed`. Only what was being
+        written at that very moment may still be ready, for up to `aggregate_interval` (10 s). A pause lasts when the
+        batch closes, and ends with `cancel()`. Raises NotFoundError, InvalidInputError for a reason, and ConflictError
+        for a batch that is closed or being cancelled.
+
+        >>> async def example(batch: Batch) -> None:
+        ...     await batch.pause("the provider has an incident")  # doctest: +SKIP
+        ...     print((await batch.view()).paused_reason)  # doctest: +SKIP
+        ...     await batch.resume()  # doctest: +SKIP
+        """
+        text = None if reason is None else check_reason("reason", reason)
+        await self._app.runtime.batches.pause(self.id, reason=text)
+
+    async def resume(self) -> None:
+        """Let go of what `pause()` held, in its old order; nothing happens to a batch that is not paused.
+
+        Raises NotFoundError.
+        """
+        await self._app.runtime.batches.resume(self.id, queue=(await self.view()).queue)
+
 
 class _Patience:
     """Waits between reads, and warns once when nobody works on the queue or the batch was never completed."""
@@ -165,6 +189,9 @@ class _Patience:
         self._pause = min(self._pause * 1.5, LONGEST_PAUSE)
         if self._waited >= WORKER_WARNING_SECONDS and not self._warned:
             self._warned = True
+            if view.paused_at is not None:
+                LOG.warning("batch %s is paused: nothing more of it starts until resume()", view.id)
+                return
             if view.state in (BatchState.OPEN, BatchState.ABANDONED):
                 LOG.warning(
                     "batch %s is %s: its submitter has not ended its items; submit again with the same key to go on, "

@@ -235,6 +235,17 @@ async def cancel(client: Client) -> None:
     await handle.cancel()
 
 
+async def pause_batch(client: Client) -> None:
+    """Submit a batch, pause it, give another reason, and resume it."""
+    items = [{"number": number, "pause": 0.2} for number in client.numbers(30)]
+    handle = await client.submit("pause_batch", mark, items, len(items), spread=True)
+    for reason in ("a campaign", "still a campaign"):
+        # Whoever died here before left it to the workers, who may have ended it.
+        with suppress(ConflictError):
+            await handle.pause(reason)
+    await handle.resume()
+
+
 async def cancel_job(client: Client) -> None:
     """Cancel a job that waits, and one that runs."""
     stores = app.runtime.stores
@@ -397,8 +408,8 @@ OPERATIONS: dict[str, Operation] = {
     function.__name__: function
     for function in (
         single, several, backlog, again, long, slow, keyed, delayed, capped_jobs, batch, flaky_batch, stream, resume,
-        extend, retry_failed, policy, cancel, cancel_job, retry_job, retry_queue, redrive, pause_queue, memo, foreign,
-        migrate, clock, guarded_jobs, operate, cap_queue, drain, emit,
+        extend, retry_failed, policy, cancel, pause_batch, cancel_job, retry_job, retry_queue, redrive, pause_queue,
+        memo, foreign, migrate, clock, guarded_jobs, operate, cap_queue, drain, emit,
     )
 }  # fmt: skip
 #: What a submitter does all the time, by weight. None of it waits for the end of its jobs.

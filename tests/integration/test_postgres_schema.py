@@ -104,10 +104,11 @@ async def test_what_the_release_before_stored_goes_on_after_the_migration(monkey
     with monkeypatch.context() as before:
         before.setattr(migrate, "known_migrations", lambda: known)
         stores = await open_postgres_stores(dsn, schema=schema, auto_migrate=True)
-        batch = await stores.batches.create_batch(NewBatch(SPEC, on_close=JobSpec("report", "reports")), [])
+        batch = await stores.batches.create_batch(NewBatch(SPEC, on_close=JobSpec("report", "reports")), None)
         await stores.close()
     async with connection() as opened:
-        await opened.execute(f"""UPDATE "{schema}".batches SET on_close = (on_close::jsonb - 'more')::json""")
+        sealed = "state = 'sealed', total = 0, on_close = (on_close::jsonb - 'more')::json"
+        await opened.execute(f'UPDATE "{schema}".batches SET {sealed}')
     assert (await migrate.apply(dsn, schema=schema))[0] == "0013_pre_service"
     stores = await open_postgres_stores(dsn, schema=schema)
     await stores.batches.close_batches([batch])

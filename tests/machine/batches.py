@@ -116,6 +116,30 @@ class Batches(Submitters):
         except ConflictError:
             assert self.snapshot() == before
 
+    @precondition(lambda self: self.batches)
+    @rule(which=some, how=st.sampled_from(["pause", "pause", "hold", "resume"]), limit=counts, settles=st.booleans())
+    def pause_or_resume(self, which: int, how: str, limit: int, settles: bool) -> None:
+        """Pause a batch or resume it, as one who goes on with it or dies, or go on where somebody died."""
+        batch_id, batches = self.batches[-1 - which % min(len(self.batches), 3)], self.stores.batches
+        before = self.snapshot()
+        if not self.is_paused(batch_id):
+            self.still.discard(batch_id)
+        if how == "pause":
+            try:
+                self.run(batches.pause_batch(batch_id, reason=f"reason {which % 2}"))
+            except ConflictError:
+                assert self.batch_state(batch_id) in (BatchState.CLOSED, BatchState.CANCELLING)
+                assert self.snapshot() == before
+                return
+        elif how == "resume":
+            self.run(batches.resume_batch(batch_id))
+        if settles or how == "hold":
+            # With any limit all is held: see CHOOSERS of the twin.
+            self.run(batches.settle_paused(batch_id, limit=limit))
+            if self.is_paused(batch_id):
+                self.still.add(batch_id)
+        self.look_at_claims("left", 8)
+
     def look_at_claims(self, queue: str, limit: int) -> None:
         """Claim as a worker that lives; see `Workers`."""
         raise NotImplementedError

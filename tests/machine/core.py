@@ -112,6 +112,7 @@ class Core(Gates):
             self.run(self.stores.control.set_queue_paused(queue, paused=False))
         self.open_gates()
         for batch_id in self.batches:
+            self.run(self.stores.batches.resume_batch(batch_id))
             if self.batch_state(batch_id) in UNSEALED:
                 self.run(self.stores.batches.seal_batch(batch_id, total=self.lengths[batch_id]))
         for _ in range(3):

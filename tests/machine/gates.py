@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from headrace.model.admission import Admitted, WaitReason
-from headrace.model.batch import BatchState, NewBatch
+from headrace.model.batch import NewBatch
 from headrace.model.breaker import BreakerReport, BreakerRule, BreakerState, OnOpen
 from headrace.model.job import Claim, ClaimedJob, JobSpec, JobState, NewJob
 from headrace.model.limits import Declared, Gate, Level, Rate, key_cap, queue_cap
@@ -109,7 +109,7 @@ class Gates(Backlogs):
         for job in answer.jobs:
             was = views[job.id]
             assert (was.state, was.queue, job.attempt) == (JobState.READY, queue, was.attempt + 1)
-            assert was.batch_id is None or self.batch_state(was.batch_id) is not BatchState.CANCELLING
+            assert was.batch_id is None or self.may_start(was.batch_id)
             self.held.append((session, job))
         self._check_limits(answer.jobs)
         if answer.gated:

@@ -30,7 +30,7 @@ MAKERS = {
     "retry_queue",
 }  # fmt: skip
 #: Verbs that choose freely which rows a limit leaves for the next time.
-CHOOSERS = {"stage_jobs", "settle_cancelled", "prune_jobs"}
+CHOOSERS = {"stage_jobs", "settle_cancelled", "settle_paused", "prune_jobs"}
 
 
 class Names:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from headrace.model.batch import BatchState
 from headrace.model.errors import ConflictError, FenceLostError
 from headrace.model.job import Claim, Completion, JobError, JobSpec, JobState
 from headrace.model.session import NewSession, ProcessId
@@ -76,7 +75,7 @@ class Workers(Batches):
             was = views[job.id]
             assert (was.state, was.queue, job.attempt) == (JobState.READY, queue, was.attempt + 1)
             assert was.run_at is None or was.run_at <= self.clock.now()
-            assert was.batch_id is None or self.batch_state(was.batch_id) is not BatchState.CANCELLING
+            assert was.batch_id is None or self.may_start(was.batch_id)
             self.held.append((session, job))
         held = self.run(self.stores.jobs.claimed_jobs(session, queue=queue))
         assert [job for job in held if job in claimed] == claimed

@@ -108,6 +108,8 @@ class World(RuleBasedStateMachine):
         self.closings: Counter[UUID] = Counter()
         self.announced: set[UUID] = set()
         self.paused: set[str] = set()
+        #: Batches that were paused, and of which all was held.
+        self.still: set[UUID] = set()
         self.terms: list[LeaderTerm] = []
 
     def open_stores(self) -> None:
@@ -132,6 +134,15 @@ class World(RuleBasedStateMachine):
         view = look(self.memory.inspect.get_job(job_id))
         assert view is not None
         return view
+
+    def may_start(self, batch_id: UUID) -> bool:
+        """Whether jobs of a batch may start now: it is not being cancelled, nor paused and held."""
+        cancelled = self.batch_state(batch_id) is BatchState.CANCELLING
+        return not cancelled and not (batch_id in self.still and self.is_paused(batch_id))
+
+    def is_paused(self, batch_id: UUID) -> bool:
+        """Whether a batch that must be there is paused."""
+        return look(self.memory.inspect.get_batch(batch_id)).paused_at is not None
 
     def batch_state(self, batch_id: UUID) -> BatchState:
         """Return the state of a batch that must be there."""

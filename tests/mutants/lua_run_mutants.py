@@ -116,7 +116,7 @@ SIGNALS = (
     ),
     Mutant(
         "parking and signals", "who parks is not noted with its signal",
-        (lua("lib/waiting", "  if key then\n    later('SADD'", "  if false then\n    later('SADD'"),),
+        (lua("lib/waiting", "elseif key then\n    later('SADD'", "elseif false then\n    later('SADD'"),),
         at("job_store_park", "test_a_signal_wakes"),
     ),
     Mutant(

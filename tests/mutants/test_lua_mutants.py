@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.children import choices, expect_noticed, expect_whole, params
+from tests.mutants.held_mutants import LUA_MUTANTS as HELD_MUTANTS
 from tests.mutants.lua_ledger_mutants import LEDGER_MUTANTS
 from tests.mutants.lua_mutants import MUTANTS as JOB_MUTANTS
 from tests.mutants.lua_run_mutants import RUN_MUTANTS
 from tests.mutants.service_mutants import LUA_MUTANTS
 from tests.mutants.sql_mutants import Mutant
 
-MUTANTS = (*JOB_MUTANTS, *LEDGER_MUTANTS, *RUN_MUTANTS, *LUA_MUTANTS)
+MUTANTS = (*JOB_MUTANTS, *LEDGER_MUTANTS, *RUN_MUTANTS, *LUA_MUTANTS, *HELD_MUTANTS)
 #: Errors of the server or of the way to it, and answers that are no answers of a script of ours.
 BROKEN = (
     "headrace.stores.redis.faults.RefusedError", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError",

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import event_mutants, gate_mutants, run_mutants, service_mutants, sql_mutants
+from tests.mutants import event_mutants, gate_mutants, held_mutants, run_mutants, service_mutants, sql_mutants
 from tests.mutants.children import CHECKOUT, choices, expect_noticed, expect_whole, params
 from tests.mutants.mutated import Edit, mutated_package
 from tests.mutants.sql_mutants import Mutant
 
 MUTANTS = (
     *sql_mutants.MUTANTS, *gate_mutants.MUTANTS, *run_mutants.MUTANTS, *event_mutants.MUTANTS,
-    *service_mutants.SQL_MUTANTS,
+    *service_mutants.SQL_MUTANTS, *held_mutants.SQL_MUTANTS,
 )  # fmt: skip
 #: Errors of the database or of the way to it.
 BROKEN = ("asyncpg.", "headrace.model.errors.StoreUnavailableError", "builtins.SyntaxError", "builtins.NameError")

@@ -194,7 +194,26 @@ def test_cancelling_closes_a_batch_that_waits(headrace: CommandLine, app: App) -
     assert headrace("batch", "watch", batch).exit_code == 1
 
 
-@pytest.mark.parametrize("verb", ["show", "watch", "results", "retry", "cancel"])
+def test_a_batch_is_paused_and_resumed(headrace: CommandLine, app: App) -> None:
+    """Pausing tells what waits; lists, figures, progress and jobs say it, with the reason; a resume lets all run."""
+    batch = submit(app, 1, 2, 3)
+    assert headrace.text("batch", "pause", batch, "--reason", "an incident") == "paused: 3 waiting, 0 running go on\n"
+    assert headrace.json("batch", "pause", batch, "--reason", "a longer one")["paused_reason"] == "a longer one"
+    assert "sealed, paused" in headrace.text("batch", "list")
+    assert "a longer one" in headrace.text("batch", "show", batch)
+    [job, *_] = as_client(app, lambda: app.runtime.stores.inspect.list_jobs(batch_id=batch))
+    why = f"its batch is paused: a longer one (`headrace batch resume {batch}` lifts it)"
+    assert why in " ".join(headrace.text("job", "explain", job.id).split())
+    code, error = headrace.refusal("batch", "pause", batch, "--reason", "")
+    assert (code, error["field"]) == (2, "reason")
+
+    assert headrace.text("batch", "resume", batch) == "sealed: 3 waiting\n"
+    assert headrace.json("batch", "resume", batch)["paused_at"] is None
+    finish(app, batch)
+    assert headrace.refusal("batch", "pause", batch)[0] == 1
+
+
+@pytest.mark.parametrize("verb", ["show", "watch", "results", "retry", "cancel", "pause", "resume"])
 def test_an_unknown_batch_is_not_found(headrace: CommandLine, verb: str) -> None:
     """A batch that is not there ends every verb with 5."""
     code, error = headrace.refusal("batch", verb, uuid4())
@@ -220,6 +239,7 @@ def test_progress_is_one_line_for_people() -> None:
     sealed = replace(view, state=BatchState.SEALED)
     text = progress_text(sealed, Progress(10, succeeded=4, failed=1, running=3, waiting=2), pace)
     assert text == "5/10, 50 %, 1 failed, 3 running, 2.5/s, 2.0s left"
+    assert progress_text(replace(sealed, paused_at=created), Progress(None), Pace()) == "0/?, 0 % [paused]"
     closed = replace(
         view, state=BatchState.CLOSED, outcome=BatchOutcome.PARTIAL, closed_at=created + timedelta(minutes=3)
     )

@@ -10,6 +10,7 @@ import pytest
 
 from headrace import App, Batch
 from headrace.engine import retrying
+from headrace.engine.closing import SETTLE_LIMIT
 from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_BYTES, SLICE_ITEMS, BatchOutcome, BatchState, Slice
 from headrace.model.errors import ConflictError, InvalidInputError, NotFoundError, StoreUnavailableError
 from headrace.model.ids import uuid7
@@ -45,6 +46,39 @@ async def numbers(count: int, *, first: int = 0) -> AsyncIterator[int]:
         if number % 100 == 0:
             await asyncio.sleep(0)
         yield number
+
+
+async def test_a_paused_batch_waits_and_goes_on(app: App) -> None:
+    """Appended items and the failed ones of a closed batch wait as well; what is resumed runs to the end."""
+    batch = await app.submit(app.find_task("double"), [1, 2])
+    async with app.worker():
+        await batch.wait(10)
+        with pytest.raises(ConflictError, match="closed"):
+            await batch.pause()
+        with pytest.raises(InvalidInputError, match="reason"):
+            await batch.pause("two\nlines")
+    await batch.extend([3, 4], key="more")
+    await batch.pause("an incident")
+    other = await app.submit(app.find_task("double"), [9])
+    async with app.worker():
+        await other.wait(10)
+        assert (await batch.progress()).waiting == 2
+        assert (await batch.view()).paused_reason == "an incident"
+        await batch.resume()
+        assert await results(batch) == {0: 2, 1: 4, 2: 6, 3: 8}
+
+
+async def test_many_items_are_held_and_let_go_in_slices(app: App) -> None:
+    """More than one slice of each, and none is forgotten."""
+    batch = await app.submit(app.find_task("double"), range(2 * SETTLE_LIMIT + 1))
+    await batch.pause()
+    other = await app.submit(app.find_task("double"), [9])
+    async with app.worker():
+        await other.wait(10)
+        assert (await batch.progress()).waiting == 2 * SETTLE_LIMIT + 1
+    await batch.resume()
+    [queue] = [queue for queue in await app.runtime.stores.inspect.queue_stats() if queue.parked or queue.ready]
+    assert (queue.ready, queue.parked) == (2 * SETTLE_LIMIT + 1, 0)
 
 
 async def test_a_list_is_one_transaction(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,6 +166,26 @@ async def test_a_batch_that_goes_on_is_followed_again() -> None:
     assert (more[0].id, more[0].data, more[-1].data["round"]) == (events[-1].id + 1, {"round": 2}, 2)
 
 
+async def test_the_pauses_of_a_batch_are_told() -> None:
+    """Its pause with the reason, and its end; both once, also to whoever comes again to another service."""
+    app = shop()
+    async with app:
+        batch = await app.submit(app.find_task("halve"), [1])
+        await batch.pause("an incident")
+        path = f"/api/v1/batches/{batch.id}/events"
+        async with listening(app) as (base, _):
+            stream = await Stream.open(base, path)
+            told = await stream.events(1)
+            stream.close()
+        async with listening(app) as (base, _):
+            await batch.resume()
+            events = told + await follow(base, path, last=told[-1].id)
+    assert [event.type for event in events] == ["paused", "resumed", "item", "closed"]
+    assert events[0].data["reason"] == "an incident"
+    for event in events:
+        BATCH[event.type].model_validate(event.data)
+
+
 async def test_a_run_is_followed_to_its_end() -> None:
     """Every node that ended, those of a map among them, and the end last."""
     app = shop()

@@ -192,6 +192,21 @@ async def test_a_batch_is_submitted_followed_and_read() -> None:
         assert [batch["id"] for batch in (await get(client, BATCHES))["batches"]] == [first.json()["batch"]]
 
 
+async def test_a_batch_is_paused_and_resumed() -> None:
+    """The answers are the batch as it is then; one that is being cancelled is a conflict, a long reason refused."""
+    async with served(works(), worker=False) as client:
+        made = await post(client, BATCHES, {"task": "double", "items": [1, 2]})
+        place = f"{BATCHES}/{made.json()['batch']}"
+        paused = (await post(client, f"{place}/pause", {"reason": "an incident"})).json()
+        assert (paused["state"], paused["paused_reason"], paused["progress"]["waiting"]) == ("sealed", "an incident", 2)
+        assert (await get(client, BATCHES))["batches"][0]["paused_at"] == paused["paused_at"]
+        assert (await post(client, f"{place}/pause")).json()["paused_reason"] is None
+        assert (await post(client, f"{place}/pause", {"reason": "x" * 501})).status_code == 422
+        assert (await post(client, f"{place}/resume")).json()["paused_at"] is None
+        await post(client, f"{place}/cancel")
+        assert (await post(client, f"{place}/pause")).status_code == 409
+
+
 async def test_a_page_of_results_ends_before_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Items beyond the size of a page come with the next one, and none is left out."""
     monkeypatch.setattr(batches, "MOST_PAGE", 1)
@@ -268,6 +283,9 @@ REFUSED: list[Any] = [
     (f"batches/{NONE}/cancel", None, 404, "not_found"),
     (f"batches/{NONE}/seal", None, 404, "not_found"),
     ("batches/seven/retry", None, 422, "invalid_input"),
+    (f"batches/{NONE}/pause", None, 404, "not_found"),
+    (f"batches/{NONE}/resume", None, 404, "not_found"),
+    ("batches/seven/pause", None, 422, "invalid_input"),
 ]
 
 

@@ -1,15 +1,17 @@
-"""`headrace batch`: look at batches, follow them, see why items failed, retry and cancel them."""
+"""`headrace batch`: look at batches, follow them, see why items failed, retry, pause and cancel them."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from uuid import UUID
 
 import click
 
 from headrace.app import App
+from headrace.batch import Batch
 from headrace.cli.exits import Exit
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import json_option, print_facts, print_json, print_table, print_text
@@ -33,7 +35,7 @@ FAILED = (BatchOutcome.FAILED, BatchOutcome.CANCELLED)
 
 @click.group()
 def batch() -> None:
-    """Look at batches, see why items failed, retry and cancel them."""
+    """Look at batches, see why items failed, retry, pause and cancel them."""
 
 
 @batch.command("list")
@@ -58,9 +60,13 @@ def list_(limit: int, as_json: bool) -> None:
 def _row(view: BatchView) -> tuple[object, ...]:
     total = "" if view.total is None else view.total
     return (
-        str(view.id), view.task, view.queue, view.outcome or view.state, total, view.round, view.created_at,
-        view.closed_at, view.key,
+        str(view.id), view.task, view.queue, _state(view), total, view.round, view.created_at, view.closed_at,
+        view.key,
     )  # fmt: skip
+
+
+def _state(view: BatchView) -> str:
+    return f"{view.outcome or view.state}{'' if view.paused_at is None else ', paused'}"
 
 
 @batch.command()
@@ -86,6 +92,8 @@ def _facts(view: BatchView, progress: Progress) -> dict[str, object]:
         "batch": view.id,
         "state": view.state,
         "outcome": view.outcome,
+        "paused": view.paused_at,
+        "why paused": view.paused_reason,
         "key": view.key,
         "task": view.task,
         "queue": view.queue,
@@ -220,6 +228,52 @@ def retry(batch_id: UUID, as_json: bool) -> None:
 
 @batch.command()
 @_ID
+@click.option("--reason", metavar="TEXT", show_default=False, help="Shown to whoever looks at the batch or its jobs.")
+@json_option
+def pause(batch_id: UUID, reason: str | None, as_json: bool) -> None:
+    """Start no item of a batch until it is resumed; running ones go on, and results come as they do.
+
+    \b
+    Example:
+      headrace batch pause 01980000-0000-7000-8000-000000000000 --reason "the provider has an incident"
+    """
+    view, progress = _steer(batch_id, lambda one: one.pause(reason))
+    if as_json:
+        print_json(batch_document(view, progress))
+    else:
+        print_text(f"paused: {progress.waiting} waiting, {progress.running} running go on")
+
+
+@batch.command()
+@_ID
+@json_option
+def resume(batch_id: UUID, as_json: bool) -> None:
+    """Let the items of a paused batch start again, in their old order.
+
+    \b
+    Example:
+      headrace batch resume 01980000-0000-7000-8000-000000000000
+    """
+    view, progress = _steer(batch_id, lambda one: one.resume())
+    if as_json:
+        print_json(batch_document(view, progress))
+    else:
+        print_text(f"{view.outcome or view.state}: {progress.waiting} waiting")
+
+
+def _steer(batch_id: UUID, act: Callable[[Batch], Awaitable[None]]) -> tuple[BatchView, Progress]:
+    """Do something with a batch that exists, and return it as it is then."""
+
+    async def steer(app: App) -> tuple[BatchView, Progress]:
+        await show_batch(app.runtime.stores.inspect, batch_id)
+        await act(app.batch(batch_id))
+        return await show_batch(app.runtime.stores.inspect, batch_id)
+
+    return with_app(steer)
+
+
+@batch.command()
+@_ID
 @json_option
 def cancel(batch_id: UUID, as_json: bool) -> None:
     """Cancel a batch: no item starts any more, running ones are asked to stop.
@@ -228,13 +282,7 @@ def cancel(batch_id: UUID, as_json: bool) -> None:
     Example:
       headrace batch cancel 01980000-0000-7000-8000-000000000000
     """
-
-    async def stop(app: App) -> tuple[BatchView, Progress]:
-        await show_batch(app.runtime.stores.inspect, batch_id)
-        await app.batch(batch_id).cancel()
-        return await show_batch(app.runtime.stores.inspect, batch_id)
-
-    view, progress = with_app(stop)
+    view, progress = _steer(batch_id, lambda one: one.cancel())
     if as_json:
         print_json(batch_document(view, progress))
     else:

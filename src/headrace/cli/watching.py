@@ -89,7 +89,7 @@ def progress_text(view: BatchView, progress: Progress, pace: Pace) -> str:
     if left is not None and view.state is not BatchState.CLOSED:
         parts.append(f"{age(left)} left")
     state = "" if view.state in (BatchState.SEALED, BatchState.CLOSED) else f" [{view.state}]"
-    return ", ".join(parts) + state
+    return ", ".join(parts) + state + ("" if view.paused_at is None else " [paused]")
 
 
 def ending_text(view: BatchView, progress: Progress) -> str:

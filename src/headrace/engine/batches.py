@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sized
 from dataclasses import replace
 from uuid import UUID
 
-from headrace.engine.closing import close_batches, settle_batch
+from headrace.engine.closing import close_batches, settle_batch, settle_pause
 from headrace.engine.intake import Intake
 from headrace.engine.retrying import with_retries
 from headrace.model.batch import MAX_ATOMIC_ITEMS, SLICE_BYTES, SLICE_ITEMS, NewBatch, Slice
@@ -21,7 +21,7 @@ Texts = Iterable[str] | AsyncIterable[str]
 
 
 class Batches:
-    """Creates, extends, retries and cancels batches. Without an `intake` no queue is full or closed."""
+    """Creates, extends, retries, pauses and cancels batches. Without an `intake` no queue is full or closed."""
 
     def __init__(self, stores: Stores, intake: Intake | None = None) -> None:
         self._stores = stores
@@ -106,6 +106,16 @@ class Batches:
         await with_retries(lambda _: self._stores.batches.cancel_batch(batch_id))
         await with_retries(lambda _: settle_batch(self._stores, batch_id))
         await self._close(batch_id)
+
+    async def pause(self, batch_id: UUID, *, reason: str | None = None) -> None:
+        """Start nothing more of a batch; what waits in its queue is held slice by slice."""
+        await with_retries(lambda _: self._stores.batches.pause_batch(batch_id, reason=reason))
+        await with_retries(lambda _: settle_pause(self._stores, batch_id))
+
+    async def resume(self, batch_id: UUID, *, queue: str) -> None:
+        """End a pause; what was held is let go slice by slice, at its old place."""
+        await with_retries(lambda _: self._stores.batches.resume_batch(batch_id))
+        await with_retries(lambda _: settle_pause(self._stores, batch_id, queue=queue))
 
     def _hint(self, queue: str) -> None:
         self._stores.notifier.hint(f"queue:{queue}")

@@ -1,4 +1,4 @@
-"""Closing batches after a commit, and settling what a close policy or a cancel has stopped.
+"""Closing batches after a commit, and settling what a close policy or a cancel has stopped, or a pause holds.
 
 The aggregator is the safety net under all of it.
 """
@@ -33,6 +33,18 @@ async def settle_batch(stores: Stores, batch_id: UUID) -> None:
         settled += last
     if settled:
         await close_batches(stores, [batch_id])
+
+
+async def settle_pause(stores: Stores, batch_id: UUID, *, queue: str | None = None) -> None:
+    """Hold what is ready of a paused batch, or let go of what was held of another, slice by slice.
+
+    `queue` is told of what was let go.
+    """
+    last = SETTLE_LIMIT
+    while last == SETTLE_LIMIT:
+        last = await stores.batches.settle_paused(batch_id, limit=SETTLE_LIMIT)
+        if last and queue is not None:
+            stores.notifier.hint(f"queue:{queue}")
 
 
 def announce_closed(stores: Stores, closed: list[ClosedBatch]) -> None:

@@ -38,6 +38,8 @@ class WaitReason(StrEnum):
     FINAL = "final"
     #: it is running
     RUNNING = "running"
+    #: its batch is paused
+    BATCH_PAUSED = "batch_paused"
     #: it waits for its time (run_at, snooze or the backoff of a retry)
     SCHEDULED = "scheduled"
     #: it waits for a signal, for a time without a slot, or for whichever comes first

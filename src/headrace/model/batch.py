@@ -22,6 +22,8 @@ SLICE_BYTES = 16 * 1024 * 1024
 #: Items of a batch being cancelled that one transaction settles, and how many of these one call makes at most.
 SETTLE_ITEMS = 1_000
 MAX_SETTLE_SLICES = 20
+#: How long after a resume the leader looks for jobs of the batch that were held late.
+HELD_LATE = timedelta(minutes=1)
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
@@ -90,6 +92,15 @@ class NewBatch:
     #: JSON text of a second argument for the callback, which is then given a third one too, see `closing_facts`.
     on_close_more: str = ""
     run_at: datetime | None = None
+
+
+def held_by(batch_id: UUID) -> str:
+    """Return what held jobs of a paused batch are parked on: no signal has such a key, for it is not printable.
+
+    >>> held_by(UUID(int=0))
+    '\\x1f00000000-0000-0000-0000-000000000000'
+    """
+    return f"\x1f{batch_id}"
 
 
 def callback_args(batch_id: UUID, more: str = "", facts: Mapping[str, Any] | None = None) -> str:
@@ -197,6 +208,9 @@ class BatchView:
     created_at: datetime
     sealed_at: datetime | None
     closed_at: datetime | None
+    #: Since when it starts no job; None: it is not paused.
+    paused_at: datetime | None = None
+    paused_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

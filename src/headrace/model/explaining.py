@@ -129,6 +129,12 @@ def _paused(scene: Scene) -> str:
     return f"queue {queue} is paused{reason} (`headrace queue resume {queue}` lifts it)"
 
 
+def _batch_paused(scene: Scene) -> str:
+    why, batch = scene.why.facts.get("paused_reason"), scene.why.subject or scene.job.batch_id
+    reason = f": {_one_line(why)}" if why else ""
+    return f"its batch is paused{reason} (`headrace batch resume {batch}` lifts it)"
+
+
 def _cancelling(scene: Scene) -> str:
     return f"its batch {scene.why.subject or scene.job.batch_id} is being cancelled"
 
@@ -188,6 +194,7 @@ def _order(scene: Scene) -> str:
 _SENTENCES: dict[WaitReason, Callable[[Scene], str]] = {
     WaitReason.FINAL: _final,
     WaitReason.RUNNING: _running,
+    WaitReason.BATCH_PAUSED: _batch_paused,
     WaitReason.SCHEDULED: _scheduled,
     WaitReason.PARKED: _parked,
     WaitReason.PAUSED: _paused,

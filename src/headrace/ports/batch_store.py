@@ -77,10 +77,33 @@ class BatchStore(Protocol):
         """Cancel up to `limit` unstarted jobs of a batch being cancelled and ask its running ones to stop."""
         ...
 
+    async def pause_batch(self, batch_id: UUID, *, reason: str | None = None) -> None:
+        """Start nothing more of a batch until it is resumed; a second call replaces the reason.
+
+        What becomes ready from then on is held at once: appended items, retries, jobs that were rescued, woken or whose
+        time has come. What was ready before is held by `settle_paused`, and until then it may start. A pause
+        lasts when the batch closes, and ends when it is cancelled. Raises ConflictError for a closed batch, which has
+        nothing to start, and for one being cancelled.
+        """
+        ...
+
+    async def resume_batch(self, batch_id: UUID) -> None:
+        """End a pause; nothing happens to a batch that is not paused. `settle_paused` lets go of what was held."""
+        ...
+
+    async def settle_paused(self, batch_id: UUID, *, limit: int) -> int:
+        """Hold up to `limit` ready jobs of a paused batch, or let go of so many that were held of one that is not.
+
+        Returns how many; fewer than `limit`: there were no more. A held job is parked and keeps its place in the claim
+        order; the first of that order are let go first. What a store may miss, since it was being written in this very
+        moment, the sweep finds.
+        """
+        ...
+
     async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
         """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed.
 
-        Batches being cancelled are settled in slices of `limit` items, at most 20 of each batch in one call. Under a
-        term that is over nothing happens.
+        Batches being cancelled, paused or resumed are settled in slices of `limit` items, at most 20 of each batch in
+        one call. Under a term that is over nothing happens.
         """
         ...

@@ -161,6 +161,34 @@ def _fitting(items: Sequence[BatchItem]) -> int:
     return len(items)
 
 
+class PauseBatch(BaseModel):
+    """Why a batch is paused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str | None = Field(default=None, max_length=500, description="shown to whoever looks at the batch")
+
+
+@router.post(
+    "/{batch_id}/pause", dependencies=[needs(Scope.OPERATE)], response_model=BatchDocument, operation_id="pause_batch"
+)
+async def pause(app: Served, batch_id: str, body: PauseBatch | None = None) -> dict[str, Any]:
+    """Start no item of a batch until it is resumed; running ones go on. Again: another reason."""
+    batch = app.batch(parse_id("batch id", batch_id))
+    await batch.pause(body.reason if body is not None else None)
+    return batch_document(*await show_batch(app.runtime.stores.inspect, batch.id))
+
+
+@router.post(
+    "/{batch_id}/resume", dependencies=[needs(Scope.OPERATE)], response_model=BatchDocument, operation_id="resume_batch"
+)
+async def resume(app: Served, batch_id: str) -> dict[str, Any]:
+    """Let the items of a paused batch start again, in their old order; no change if it is not paused."""
+    batch = app.batch(parse_id("batch id", batch_id))
+    await batch.resume()
+    return batch_document(*await show_batch(app.runtime.stores.inspect, batch.id))
+
+
 @router.post("/{batch_id}/cancel", dependencies=[needs(Scope.OPERATE)], response_model=BatchDocument)
 async def cancel(app: Served, batch_id: str) -> dict[str, Any]:
     """Cancel a batch: no item starts any more, running ones are asked to stop."""

@@ -122,6 +122,8 @@ class BatchRow(Document):
     created_at: datetime
     sealed_at: datetime | None
     closed_at: datetime | None
+    paused_at: datetime | None
+    paused_reason: str | None
 
 
 class Counts(Document):

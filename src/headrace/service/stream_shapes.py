@@ -40,6 +40,17 @@ class RoundShape(Shape):
     round: int
 
 
+class PausedShape(Shape):
+    """The batch is paused: nothing more of it starts."""
+
+    since: str
+    reason: str | None
+
+
+class ResumedShape(Shape):
+    """The pause is over, by a resume or a cancel."""
+
+
 class ClosedShape(Shape):
     """The batch is closed: the last event."""
 
@@ -126,7 +137,9 @@ class ReportEndedShape(Shape):
     error: str = Field("", description="why it failed")
 
 
-BATCH: Mapping[str, type[Shape]] = {"item": BatchItemShape, "round": RoundShape, "closed": ClosedShape}
+BATCH: Mapping[str, type[Shape]] = {
+    "item": BatchItemShape, "round": RoundShape, "paused": PausedShape, "resumed": ResumedShape, "closed": ClosedShape,
+}  # fmt: skip
 RUN: Mapping[str, type[Shape]] = {"state": RunStateShape, "node": NodeShape, "ended": RunEndedShape}
 REPORT: Mapping[str, type[Shape]] = {"stage": ReportStageShape, "ended": ReportEndedShape}
 DETAILS: Mapping[str, type[Shape]] = {

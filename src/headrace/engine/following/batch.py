@@ -1,4 +1,4 @@
-"""The feed of a batch: its finished items as they finish, its rounds, and its end."""
+"""The feed of a batch: its finished items as they finish, its rounds and pauses, and its end."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from headrace.model.payload import encode_json
 from headrace.ports.inspect import Inspect
 
 ITEM, ROUND, CLOSED = "item", "round", "closed"
+PAUSED, RESUMED = "paused", "resumed"
 #: Characters of a result or an error that stands in an entry; a longer one is left out.
 MOST_RESULT = 16 << 10
 #: Items of one read: each may have a result of 256 KiB. And entries that are looked through for the place to begin at.
@@ -41,6 +42,8 @@ class BatchGrower:
         self._inspect, self._hub, self._batch_id = inspect, hub, batch_id
         self._reader: ItemReader | None = None
         self._round = 1
+        #: since when the batch was paused as the feed tells it
+        self._paused: str | None = None
         self.over = self.behind = False
 
     async def look(self) -> bool:
@@ -52,6 +55,7 @@ class BatchGrower:
         if self.over:
             return False
         grew = await self._tell_round(view)
+        grew |= await self._tell_pause(view)
         # What is closed when it is looked at has no items that are not read now.
         grew |= await self._tell_items(reader)
         if view.state is BatchState.CLOSED and not self.behind:
@@ -69,6 +73,19 @@ class BatchGrower:
             await self._append(NewEntry(ROUND, encode_json({"round": view.round}, field="data"), f"round/{view.round}"))
             self._round = view.round
         return begun
+
+    async def _tell_pause(self, view: BatchView) -> bool:
+        """Append that the batch is paused, or that the pause of which the feed tells is over."""
+        since, told = None if view.paused_at is None else view.paused_at.isoformat(), self._paused
+        if since == told:
+            return False
+        if since is None:
+            await self._append(NewEntry(RESUMED, "{}", f"resumed/{told}"))
+        else:
+            data = {"since": since, "reason": view.paused_reason}
+            await self._append(NewEntry(PAUSED, encode_json(data, field="data"), f"paused/{since}"))
+        self._paused = since
+        return True
 
     async def _tell_items(self, reader: ItemReader) -> bool:
         """Append the items of some pages; `behind` says whether there are more."""
@@ -93,6 +110,9 @@ class BatchGrower:
         end = await self._hub.end(name)
         last = await self._hub.read(name, after=max(end - LAST_ENTRIES, 0), limit=LAST_ENTRIES)
         self.over = view.state is BatchState.CLOSED and any(is_last(entry, view.round) for entry in last)
+        pauses = [entry for entry in last if entry.type in (PAUSED, RESUMED)]
+        if pauses and pauses[-1].type == PAUSED:
+            self._paused = json.loads(pauses[-1].data)["since"]
         cursors = [json.loads(entry.data)["cursor"] for entry in last if entry.type == ITEM]
         return ItemReader(self._inspect, self._batch_id, cursors[-1] if cursors else "", page=PAGE)
 

@@ -1,8 +1,8 @@
 """The aggregator: the safety net under batches, on the leader only.
 
 Normally a batch closes right after the commit of its last completion. This pass closes what that missed (a process
-died in between), settles batches being cancelled, abandons open ones that went silent, and ends attempts that ran far
-beyond their timeout because their handler could not be stopped.
+died in between), settles batches being cancelled, finishes pauses and resumes that were cut short, abandons open
+ones that went silent, and ends attempts that ran far beyond their timeout because their handler could not be stopped.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from headrace.model.batch import ClosedBatch, NewBatch, Slice
 from headrace.model.session import LeaderTerm
-from headrace.stores.memory import batches, closing
+from headrace.stores.memory import batches, closing, pausing
 from headrace.stores.memory.leadership import leads
 from headrace.stores.memory.state import State, atomic
 
@@ -65,8 +65,24 @@ class MemoryBatchStore:
         return closing.settle(self._state, batches.find_batch(self._state, batch_id), limit)
 
     @atomic
+    async def pause_batch(self, batch_id: UUID, *, reason: str | None = None) -> None:
+        """Start nothing more of a batch."""
+        pausing.pause_batch(self._state, batch_id, reason)
+
+    @atomic
+    async def resume_batch(self, batch_id: UUID) -> None:
+        """End a pause."""
+        pausing.end_pause(batches.find_batch(self._state, batch_id))
+
+    @atomic
+    async def settle_paused(self, batch_id: UUID, *, limit: int) -> int:
+        """Hold ready jobs, or let go of held ones."""
+        return pausing.settle(self._state, batches.find_batch(self._state, batch_id), limit)
+
+    @atomic
     async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
         """Settle, close and abandon; nothing under a term that is over."""
         if not leads(self._state, term):
             return []
+        pausing.sweep(self._state, limit)
         return closing.sweep_batches(self._state, seal_timeout=seal_timeout, limit=limit)

@@ -20,6 +20,7 @@ from headrace.model.batch import (
 from headrace.model.job import JobState, NewJob
 from headrace.stores.memory.batches import find_batch
 from headrace.stores.memory.intake import insert_job
+from headrace.stores.memory.pausing import end_pause
 from headrace.stores.memory.rows import Batch
 from headrace.stores.memory.state import State
 
@@ -33,6 +34,7 @@ def close_batches(state: State, batches: Iterable[Batch]) -> list[ClosedBatch]:
     closed = [_close(state, batch) for batch in ordered if _done(batch)]
     for batch in stopped:
         batch.state = BatchState.CANCELLING
+        end_pause(batch)
         settle(state, batch, SETTLE_ITEMS * MAX_SETTLE_SLICES)
     return closed + [_close(state, batch) for batch in stopped if _done(batch)]
 
@@ -80,6 +82,7 @@ def cancel_batch(state: State, batch_id: UUID) -> None:
     batch = find_batch(state, batch_id)
     if batch.state is not BatchState.CLOSED:
         batch.state, batch.total = BatchState.CANCELLING, batch.appended
+        end_pause(batch)
 
 
 def settle(state: State, batch: Batch, limit: int) -> int:

@@ -30,11 +30,21 @@ def explain_job(state: State, job_id: UUID, levels: Mapping[str, Level] | None) 
     job = state.jobs.get(job_id)
     if job is None:
         return None
+    if job.state is not JobState.RUNNING and (paused := _batch_paused(state, job)):
+        return paused
     if job.state is not JobState.READY:
         until = None if job.state is JobState.RUNNING else job.run_at
         return Explanation(job_id, job.state, WaitReason(job.state.value), job.parked_on, until)
     buckets = None if levels is None else state.limits.buckets.standing(levels, state.now())
     return next(_reasons(state, job, Keeper(state, count_usage(state), buckets=buckets)))
+
+
+def _batch_paused(state: State, job: Job) -> Explanation | None:
+    batch = None if job.batch_id is None else state.batches[job.batch_id]
+    if batch is None or batch.paused_at is None:
+        return None
+    facts = {"paused_reason": batch.paused_reason}
+    return Explanation(job.id, job.state, WaitReason.BATCH_PAUSED, str(job.batch_id), facts=facts)
 
 
 def _reasons(state: State, job: Job, keeper: Keeper) -> Iterator[Explanation]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headrace.model.errors import FenceLostError
 from headrace.model.farm import RESERVED
-from headrace.model.job import Claim, ClaimedJob, Completion, NewJob
+from headrace.model.job import Claim, ClaimedJob, Completion, JobState, NewJob
 from headrace.model.session import LeaderTerm
 from headrace.model.stats import Pruned, Rescued, Retention
 from headrace.ports.notifier import Notifier
@@ -73,7 +73,8 @@ class MemoryJobStore:
             job = state.jobs.get(job_id)
             if job is not None and job.state in TIMED and job.run_at == due_at:
                 state.queue_up(job, due_at)
-                queues.add(job.spec.queue)
+                if job.state is JobState.READY:
+                    queues.add(job.spec.queue)
                 staged += 1
         return frozenset(queues)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -61,6 +61,12 @@ class Lanes:
         if lane is None:
             lane = lanes[name] = Lane(gate_of(spec))
         heapq.heappush(lane.heap, (job.sort_at, job.id))
+
+    def drop(self, queue: str, name: str, ids: Collection[UUID]) -> None:
+        """Remove jobs of a lane that wait no more and may be pushed again."""
+        lane = self._queues[queue][name]
+        lane.heap[:] = [place for place in lane.heap if place[1] not in ids]
+        heapq.heapify(lane.heap)
 
     def of(self, queue: str) -> Mapping[str, Lane]:
         """Return the lanes of a queue by name."""

@@ -77,6 +77,8 @@ class Batch:
     rounds: dict[str, int] = field(default_factory=dict)
     sealed_at: datetime | None = None
     closed_at: datetime | None = None
+    paused_at: datetime | None = None
+    paused_reason: str | None = None
     #: (length, hash) of each slice by its first ordinal.
     slices: dict[int, tuple[int, str]] = field(default_factory=dict)
     appended: int = 0

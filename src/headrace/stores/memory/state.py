@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from uuid import UUID, uuid4
 
+from headrace.model.batch import held_by
 from headrace.model.job import AttemptRecord, JobError, JobState, Park
 from headrace.model.priority import head_start
 from headrace.model.session import Role
@@ -124,10 +125,20 @@ class State:
         self.make_ready(job, sort_at=kept or ready_at - head_start(job.spec.priority))
 
     def make_ready(self, job: Job, *, sort_at: datetime) -> None:
-        """Make a job ready at its place in the claim order."""
+        """Make a job ready at its place in the claim order, or held there while its batch is paused."""
         self._leave_session(job)
         job.state, job.sort_at = JobState.READY, sort_at
-        self.ready.push(job)
+        if job.batch_id is not None and self.batches[job.batch_id].paused_at is not None:
+            self.hold(job)
+        else:
+            self.ready.push(job)
+
+    def hold(self, job: Job) -> None:
+        """Park a ready job until its batch is resumed; the caller takes it from its lane."""
+        assert job.batch_id is not None
+        job.state, job.parked_on = JobState.PARKED, held_by(job.batch_id)
+        self.parked.enter(job)
+        self._put_by(job, until=None)
 
     def _leave_session(self, job: Job) -> None:
         self.running.pop(job.id, None)

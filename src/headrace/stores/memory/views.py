@@ -90,6 +90,8 @@ def batch_view(batch: Batch) -> BatchView:
         created_at=batch.created_at,
         sealed_at=batch.sealed_at,
         closed_at=batch.closed_at,
+        paused_at=batch.paused_at,
+        paused_reason=batch.paused_reason,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.batch import (
+    HELD_LATE,
     MAX_SETTLE_SLICES,
     SETTLE_ITEMS,
     BatchOutcome,
@@ -93,7 +94,7 @@ class PostgresBatchStore:
                 return False
             if found["state"] != BatchState.ABANDONED:
                 raise _refused(part, found["state"])
-            await self._database.fetch("resume_batch", batch_id=part.batch_id)
+            await self._database.fetch("continue_batch", batch_id=part.batch_id)
         return True
 
     async def seal_batch(self, batch_id: UUID, *, total: int, key: str | None = None) -> None:
@@ -112,7 +113,7 @@ class PostgresBatchStore:
         """Enforce close policies and close those of `batch_ids` that are sealed and done; return those closed."""
         closed, stopped = await self._close(batch_ids)
         for batch_id in stopped:
-            await self._settle(batch_id, limit=SETTLE_ITEMS)
+            await self._settle(batch_id, "settle_cancelled", limit=SETTLE_ITEMS)
         # Where nothing ran, settling ended the last of them.
         return closed + (await self._close(stopped))[0]
 
@@ -123,10 +124,10 @@ class PostgresBatchStore:
         stopped = [row["id"] for row in rows if row["outcome"] is None]
         return [ClosedBatch(row["id"], BatchOutcome(row["outcome"]), row["callback_queue"]) for row in closed], stopped
 
-    async def _settle(self, batch_id: UUID, *, limit: int, term: LeaderTerm | None = None) -> None:
-        """Settle a batch being cancelled slice by slice, up to a bound."""
+    async def _settle(self, batch_id: UUID, name: str, *, limit: int, term: LeaderTerm | None = None) -> None:
+        """Settle a batch being cancelled, paused or resumed by a statement, slice by slice, up to a bound."""
         for _ in range(MAX_SETTLE_SLICES):
-            settled = await fetch_under(self._database, term, "settle_cancelled", batch_id=batch_id, limit=limit)
+            settled = await fetch_under(self._database, term, name, batch_id=batch_id, limit=limit)
             if len(settled) < limit:
                 return
 
@@ -141,18 +142,42 @@ class PostgresBatchStore:
             raise no_batch(batch_id)
         return len(settled)
 
+    async def pause_batch(self, batch_id: UUID, *, reason: str | None = None) -> None:
+        """Start nothing more of a batch until it is resumed; a second call replaces the reason."""
+        await self._database.run(lambda tx: rounds.pause_batch(tx, batch_id, reason))
+
+    async def resume_batch(self, batch_id: UUID) -> None:
+        """End a pause; nothing happens to a batch that is not paused."""
+        await self._database.run(lambda tx: rounds.resume_batch(tx, batch_id))
+
+    async def settle_paused(self, batch_id: UUID, *, limit: int) -> int:
+        """Hold up to `limit` ready jobs of a paused batch, or let go of so many that were held of one that is not."""
+        batch = await self._database.fetch_one("get_batch", batch_id=batch_id)
+        if batch is None:
+            raise no_batch(batch_id)
+        name = "let_go_jobs" if batch["paused_at"] is None else "hold_jobs"
+        return len(await self._database.fetch(name, batch_id=batch_id, limit=limit))
+
     async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
         """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed."""
         leader = term_values(term)
+        await self._sweep_paused(term, limit)
         ids = [row["id"] for row in await self._database.fetch("find_unclosed", **leader)]
         closed = await self.close_batches(ids)
         # Closing may have begun to cancel some; what it closed is not found again.
         for row in await self._database.fetch("find_unclosed", **leader):
             if row["state"] == BatchState.CANCELLING:
-                await self._settle(row["id"], limit=limit, term=term)
+                await self._settle(row["id"], "settle_cancelled", limit=limit, term=term)
                 closed += await self.close_batches([row["id"]])
         await self._database.fetch("abandon_batches", seal_timeout=seal_timeout, **leader)
         return closed
+
+    async def _sweep_paused(self, term: LeaderTerm, limit: int) -> None:
+        """Finish pauses and resumes, and hold or let go of what a statement missed that began before them."""
+        leader = term_values(term)
+        for row in await self._database.fetch("find_paused", **leader):
+            await self._settle(row["id"], "hold_jobs" if row["paused"] else "let_go_jobs", limit=limit, term=term)
+        await self._database.fetch("forget_resumed", held_late=HELD_LATE, **leader)
 
 
 def _scope(task: str) -> str:

@@ -30,10 +30,8 @@ async def explain_job(database: Database, job_id: UUID, levels: Mapping[str, Lev
     if row is None:
         return None
     state = JobState(row["state"])
-    if state is not JobState.READY:
-        reason = WaitReason.FINAL if state.final else WaitReason(state.value)
-        until = row["run_at"] if state in (JobState.SCHEDULED, JobState.PARKED) else None
-        return Explanation(job_id, state, reason, row["parked_on"], until=until)
+    if state is not JobState.READY or row["held"] is not None:
+        return _waits_elsewhere(job_id, state, row)
     if row["paused"]:
         return _because(job_id, WaitReason.PAUSED, row["queue"], {"paused_reason": row["reason"]})
     if row["cancelling"] is not None:
@@ -49,6 +47,16 @@ async def explain_job(database: Database, job_id: UUID, levels: Mapping[str, Lev
     if not row["served"]:
         return _because(job_id, WaitReason.NO_WORKER, row["queue"], ahead)
     return _because(job_id, WaitReason.ORDER, None, {**ahead, "others": row["others"]})
+
+
+def _waits_elsewhere(job_id: UUID, state: JobState, row: Row) -> Explanation:
+    """Explain a job that no claim and no gate meets, or will not soon: its batch is paused."""
+    if row["held"] is not None and state is not JobState.RUNNING:
+        facts = {"paused_reason": row["paused_reason"]}
+        return Explanation(job_id, state, WaitReason.BATCH_PAUSED, str(row["held"]), facts=facts)
+    reason = WaitReason.FINAL if state.final else WaitReason(state.value)
+    until = row["run_at"] if state in (JobState.SCHEDULED, JobState.PARKED) else None
+    return Explanation(job_id, state, reason, row["parked_on"], until=until)
 
 
 async def eligible_jobs(database: Database, queue: str, at_most: int, levels: Mapping[str, Level] | None) -> Eligible:

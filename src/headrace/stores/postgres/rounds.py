@@ -1,4 +1,4 @@
-"""Rounds of a batch: sealing, reopening, retrying, cancelling. Each holds the batch row first, then reads and writes.
+"""Rounds of a batch: sealing, reopening, retrying, cancelling, pausing. Each holds the batch row first.
 
 Every function runs inside a transaction of its caller. Locks: final jobs before their batch, the batch before the
 jobs inserted into it.
@@ -66,6 +66,20 @@ async def cancel_batch(tx: Transaction, batch_id: UUID) -> None:
     """Start cancelling; what was appended so far becomes the total."""
     await _lock(tx, batch_id)
     await tx.fetch("cancel_batch", batch_id=batch_id, appended=await _appended(tx, batch_id))
+
+
+async def pause_batch(tx: Transaction, batch_id: UUID, reason: str | None) -> None:
+    """Mark a batch paused, or give the pause another reason."""
+    batch = await _lock(tx, batch_id)
+    if batch["state"] in (BatchState.CLOSED, BatchState.CANCELLING):
+        raise ConflictError(f"The batch is {batch['state']}: nothing of it is left to start, so it cannot be paused.")
+    await tx.fetch("pause_batch", batch_id=batch_id, reason=reason)
+
+
+async def resume_batch(tx: Transaction, batch_id: UUID) -> None:
+    """Mark a batch paused no more."""
+    await _lock(tx, batch_id)
+    await tx.fetch("resume_batch", batch_id=batch_id)
 
 
 async def retry_jobs(

@@ -43,7 +43,7 @@ CREATE TABLE {schema}.jobs (
   cost double precision,                       -- of its share, and of limits that take it; null: 1
   run_id uuid,                                 -- the run it belongs to ...
   node text,                                   -- ... and the path of its node there; null: it works the whole run
-  parked_on text COLLATE "C",                  -- the signal that wakes it
+  parked_on text COLLATE "C",                  -- the signal that wakes it; held by its paused batch: chr(31) and its id
   -- Half of each page is left for the second entry that a job gets when it is claimed.
   CONSTRAINT jobs_pkey PRIMARY KEY (id) WITH (fillfactor = 50)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
@@ -73,8 +73,8 @@ CREATE INDEX jobs_to_cancel ON {schema}.jobs (session) WHERE cancel_requested;
 CREATE UNIQUE INDEX jobs_retry ON {schema}.jobs (retry_of) WHERE retry_of IS NOT NULL;
 -- What of a run is live; jobs without a run do not pay.
 CREATE INDEX jobs_run ON {schema}.jobs (run_id) WHERE run_id IS NOT NULL;
--- Whom a signal wakes, and whom the stager wakes; jobs that wait for a signal alone are not in the second one.
-CREATE INDEX jobs_parked ON {schema}.jobs (parked_on) WHERE state = 'parked' AND parked_on IS NOT NULL;
+-- Whom a signal wakes and whom a paused batch holds, in their order, and whom the stager wakes; jobs that wait for a signal alone are not in the second one.
+CREATE INDEX jobs_parked ON {schema}.jobs (parked_on, sort_at, id) WHERE state = 'parked' AND parked_on IS NOT NULL;
 CREATE INDEX jobs_parked_due ON {schema}.jobs (run_at) WHERE state = 'parked' AND run_at IS NOT NULL;
 
 -- Final jobs. A row never changes, but for `settled`; it goes when its retention is over.
@@ -190,6 +190,9 @@ CREATE TABLE {schema}.batches (
   on_close json,                               -- the specification of the callback
   lane text COLLATE "C",
   cost double precision,
+  paused_at timestamptz,                       -- nothing more of it starts since then; null: it is not paused
+  resumed_at timestamptz,                      -- a pause ended then, and the leader has not looked for late ones since
+  paused_reason text,
   CONSTRAINT batches_pkey PRIMARY KEY (id),
   CONSTRAINT batches_state_check CHECK (state IN ('open', 'sealed', 'cancelling', 'abandoned', 'closed')),
   CONSTRAINT batches_outcome_check CHECK (outcome IN ('succeeded', 'partial', 'failed', 'cancelled')),
@@ -199,6 +202,8 @@ CREATE TABLE {schema}.batches (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 -- The aggregator, and the claim that leaves out batches being cancelled.
 CREATE INDEX batches_live ON {schema}.batches (state, id) WHERE state <> 'closed';
+-- Those whose jobs are to be held, or to be let go; nearly always empty.
+CREATE INDEX batches_paused ON {schema}.batches (id) WHERE paused_at IS NOT NULL OR resumed_at IS NOT NULL;
 -- Pruning.
 CREATE INDEX batches_closed ON {schema}.batches (closed_at) WHERE state = 'closed';
 
@@ -1656,9 +1661,9 @@ BEGIN
 END
 $$;
 
--- Store a signal, once per key, and make the jobs ready that are parked on it, behind those that wait already. They are
--- looked for by a statement of their own, which sees what parked while the one before waited for the key. Returns the
--- queues that gained a job; NULL: the key had a signal.
+-- Store a signal, once per key, and make the jobs ready that are parked on it, behind those that wait already; those of a
+-- paused batch are held. They are looked for by a statement of their own, which sees what parked while the one before
+-- waited for the key. Returns the queues of the jobs; NULL: the key had a signal.
 CREATE FUNCTION {schema}.send_signal(signal text, content json, head_starts interval[], clock timestamptz)
 RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -1672,7 +1677,9 @@ BEGIN
   END IF;
   WITH woken AS (
     UPDATE {schema}.jobs AS j
-    SET state = 'ready', parked_on = NULL, run_at = NULL,
+    SET (state, parked_on) = (SELECT CASE WHEN p.id IS NULL THEN 'ready' ELSE 'parked' END, chr(31) || p.id
+        FROM (SELECT) AS one LEFT JOIN {schema}.batches AS p ON p.id = j.batch_id AND p.paused_at IS NOT NULL),
+      run_at = NULL,
       sort_at = CASE WHEN j.lane ~ '"key_limit":1[,}]' THEN j.sort_at ELSE clock - head_starts[j.priority + 1] END
     WHERE j.id = ANY(ARRAY(
       SELECT p.id FROM {schema}.jobs AS p WHERE p.state = 'parked' AND p.parked_on = signal

@@ -83,7 +83,7 @@ class RedisAdmission:
             known["ahead"] = ahead
         if "held_by" in known:
             known["held_by"] = str(UUID(known["held_by"]))
-        if reason == WaitReason.CANCELLING:
+        if reason in (WaitReason.CANCELLING, WaitReason.BATCH_PAUSED):
             subject = str(UUID(subject))
         at = instant(str(until)) if int(until or 0) else None
         return Explanation(job_id, JobState(state), WaitReason(reason), subject, at, known)

@@ -159,9 +159,38 @@ class RedisBatchStore:
             raise no_batch(batch_id)
         return settled
 
+    async def pause_batch(self, batch_id: UUID, *, reason: str | None = None) -> None:
+        """Start nothing more of a batch until it is resumed; a second call replaces the reason."""
+        state = await self._namespace.run("pause_batch", batch_id.hex, reason or "")
+        if state in ("", BatchState.CLOSED, BatchState.CANCELLING):
+            raise _in_no_state(batch_id, state, "nothing of it is left to start, so it cannot be paused.")
+
+    async def resume_batch(self, batch_id: UUID) -> None:
+        """End a pause; nothing happens to a batch that is not paused."""
+        if not await self._namespace.run("resume_batch", batch_id.hex):
+            raise no_batch(batch_id)
+
+    async def settle_paused(self, batch_id: UUID, *, limit: int) -> int:
+        """Hold up to `limit` ready jobs of a paused batch, or let go of so many that were held of one that is not."""
+        settled = await self._settle_pause(batch_id, limit)
+        if settled < 0:
+            raise no_batch(batch_id)
+        return settled
+
+    async def _settle_pause(self, batch_id: UUID, most: int, term: LeaderTerm | None = None) -> int:
+        """Go on with a pause or a resume part by part, up to a bound; return how many items, -1 for no batch."""
+        settled, over = 0, 0
+        while settled < most and not over:
+            words = (min(SETTLE_PART, most - settled), *leader_words(term))
+            count, over = await self._namespace.run("settle_paused", batch_id.hex, *words)
+            settled += count
+        return settled
+
     async def sweep_batches(self, *, term: LeaderTerm, seal_timeout: timedelta, limit: int) -> list[ClosedBatch]:
         """The safety net, for the leader: settle, close what is done, abandon what is idle; return those closed."""
         closed: list[ClosedBatch] = []
+        for text in await self._namespace.run("pausing_batches", PAGE):
+            await self._settle_pause(parse_id(text), limit * MAX_SETTLE_SLICES, term)
         cursor = "0"
         while cursor:
             words = (cursor, PAGE, *leader_words(term), span(seal_timeout))

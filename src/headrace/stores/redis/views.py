@@ -97,6 +97,8 @@ def batch_view(batch_id: str, row: Mapping[str, str]) -> BatchView:
         created_at=instant(row["created_at"]),
         sealed_at=_optional(row, "sealed_at", instant),
         closed_at=_optional(row, "closed_at", instant),
+        paused_at=_optional(row, "paused_at", instant),
+        paused_reason=row.get("paused_reason") or None,
     )
 
 

@@ -4,6 +4,7 @@
 -- first and the last lane of its queue.
 SELECT j.state, j.run_at, j.parked_on, j.queue, j.lane, t.now, coalesce(q.gated, false) AS gated, q.paused, q.reason,
   CASE WHEN b.state = 'cancelling' THEN b.id END AS cancelling, f.cost,
+  CASE WHEN b.paused_at IS NOT NULL THEN b.id END AS held, b.paused_reason,
   (SELECT count(*) FROM (SELECT FROM {schema}.jobs AS o
     WHERE o.queue = j.queue AND o.state = 'ready' AND o.lane = j.lane AND (o.sort_at, o.id) < (j.sort_at, j.id)
       AND (o.batch_id IS NULL OR o.batch_id <> ALL(t.cancelling))
@@ -37,5 +38,5 @@ LEFT JOIN LATERAL (
     AND (o.batch_id IS NULL OR o.batch_id <> ALL(t.cancelling)) ORDER BY o.sort_at, o.id LIMIT 1)) AS f ON true
 WHERE j.id = %(job_id)s
 UNION ALL
-SELECT f.state, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT f.state, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM {schema}.finished_jobs AS f WHERE f.id = %(job_id)s

@@ -1,9 +1,10 @@
 -- End attempts that ran longer than their timeout plus a grace, in a slice of the table's pages, for the leader only:
 -- ready again at their old place with one more failure; failed when failures are used up or the job may run only once;
--- cancelled where requested.
--- Locks: the overdue rows, skipping locked ones. Index: none, a range of pages; primary key to write.
+-- cancelled where requested. Jobs of a paused batch are held.
+-- Locks: the overdue rows, skipping locked ones. Index: none, a range of pages; primary key to write; batches_paused.
 WITH overdue AS MATERIALIZED (
   SELECT j.*, coalesce(%(now)s::timestamptz, now()) AS now,
+    (SELECT b.id FROM {schema}.batches AS b WHERE b.id = j.batch_id AND b.paused_at IS NOT NULL) AS paused,
     CASE WHEN j.cancel_requested THEN 'cancelled' WHEN j.at_most_once OR j.failures + 1 >= j.max_attempts THEN 'failed'
       ELSE 'ready' END AS verdict
   FROM {schema}.jobs AS j
@@ -15,7 +16,9 @@ WITH overdue AS MATERIALIZED (
   LIMIT %(limit)s::int
   FOR UPDATE OF j SKIP LOCKED
 ), back AS (
-  UPDATE {schema}.jobs AS j SET state = 'ready', session = NULL, started_at = NULL, failures = j.failures + 1
+  UPDATE {schema}.jobs AS j
+  SET state = CASE WHEN o.paused IS NULL THEN 'ready' ELSE 'parked' END, parked_on = chr(31) || o.paused,
+    run_at = CASE WHEN o.paused IS NULL THEN j.run_at END, session = NULL, started_at = NULL, failures = j.failures + 1
   FROM overdue AS o WHERE j.id = o.id AND o.verdict = 'ready'
 ), noted AS (
   INSERT INTO {schema}.attempts (job_id, attempt, session, started_at, finished_at, outcome, error)

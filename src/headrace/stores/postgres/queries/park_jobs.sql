@@ -1,5 +1,5 @@
 -- End attempts whose jobs wait for a signal, a time, or whichever comes first, each under its fence. One whose signal has
--- come queues up at once; one whose cancel was requested is cancelled. Parking and sending take turns on the row of the
+-- come queues up at once, or is held while its batch is paused; one whose cancel was requested is cancelled. Parking and sending take turns on the row of the
 -- key, which is made here: what is sent meanwhile is seen here, or sees the job parked. No record: they would have no end.
 -- Locks: the job rows in id order, then the signals by key. Index: primary keys (for the fence see finish_jobs).
 WITH held AS MATERIALIZED (
@@ -19,13 +19,15 @@ WITH held AS MATERIALIZED (
   RETURNING s.key, s.payload IS NOT NULL AS came
 ), judged AS MATERIALIZED (
   SELECT *, CASE WHEN cancel_requested THEN 'cancelled'
-    WHEN (key IN (SELECT key FROM awaited WHERE came)) IS TRUE THEN 'ready' ELSE 'parked' END AS verdict
-  FROM held
+    WHEN (key IN (SELECT key FROM awaited WHERE came)) IS TRUE THEN coalesce((SELECT 'held' FROM {schema}.batches AS b
+      WHERE b.id = h.batch_id AND b.paused_at IS NOT NULL), 'ready')
+    ELSE 'parked' END AS verdict
+  FROM held AS h
 ), back AS (
   UPDATE {schema}.jobs AS j
-  SET state = v.verdict, session = NULL, started_at = NULL, lone_crashes = v.alone,
-    parked_on = CASE v.verdict WHEN 'parked' THEN v.key END,
-    run_at = CASE v.verdict WHEN 'parked' THEN v.now + v.wait ELSE j.run_at END,
+  SET state = CASE v.verdict WHEN 'held' THEN 'parked' ELSE v.verdict END, session = NULL, started_at = NULL, lone_crashes = v.alone,
+    parked_on = CASE v.verdict WHEN 'parked' THEN v.key WHEN 'held' THEN chr(31) || j.batch_id END,
+    run_at = CASE v.verdict WHEN 'parked' THEN v.now + v.wait WHEN 'ready' THEN j.run_at END,
     sort_at = CASE WHEN j.lane ~ '"key_limit":1[,}]' THEN j.sort_at
       ELSE v.now + CASE v.verdict WHEN 'parked' THEN coalesce(v.wait, interval '0') ELSE interval '0' END
         - (%(head_starts)s::interval[])[j.priority + 1] END

@@ -1,9 +1,9 @@
 -- End attempts without ending their jobs, each under its fence: scheduled after a delay, or ready again without one. A
 -- job whose cancel was requested is cancelled instead; the third crash alone without progress fails it. A released job
--- keeps its place, so that workers that stop do not send the oldest jobs to the back. Only failures, crashes
--- and attempts that were lost elsewhere leave a record: jobs that snooze, or that no worker knows, would write without
--- end.
--- Locks: the job rows in id order, before anything is written. Index: primary key (for the fence see finish_jobs).
+-- keeps its place, so that workers that stop do not send the oldest jobs to the back. What would be ready is held while its
+-- batch is paused. Only failures, crashes and attempts that were lost elsewhere leave a record: jobs that snooze, or that
+-- no worker knows, would write without end.
+-- Locks: the job rows in id order, before anything is written. Index: primary key, batches_paused (for the fence see finish_jobs).
 WITH held AS MATERIALIZED (
   SELECT j.*, d.error, d.usage, d.delay, d.charged, d.lone, d.released,
     CASE WHEN d.progressed THEN 0 ELSE j.lone_crashes END + d.lone::int AS alone,
@@ -18,22 +18,25 @@ WITH held AS MATERIALIZED (
   FOR UPDATE OF j
 ), judged AS MATERIALIZED (
   SELECT *, CASE WHEN cancel_requested THEN 'cancelled' WHEN alone >= %(max_lone_crashes)s::int THEN 'failed'
-    WHEN delay > interval '0' THEN 'scheduled' ELSE 'ready' END AS verdict
-  FROM held
+    WHEN delay > interval '0' THEN 'scheduled'
+    ELSE coalesce((SELECT 'parked' FROM {schema}.batches AS b WHERE b.id = h.batch_id AND b.paused_at IS NOT NULL), 'ready')
+    END AS verdict
+  FROM held AS h
 ), back AS (
   UPDATE {schema}.jobs AS j
   SET state = v.verdict, session = NULL, started_at = NULL, failures = j.failures + v.charged::int,
     crashes = j.crashes + v.lone::int, lone_crashes = v.alone,
-    run_at = CASE v.verdict WHEN 'scheduled' THEN v.now + v.delay ELSE j.run_at END,
+    parked_on = CASE v.verdict WHEN 'parked' THEN chr(31) || j.batch_id END,
+    run_at = CASE v.verdict WHEN 'scheduled' THEN v.now + v.delay WHEN 'ready' THEN j.run_at END,
     sort_at = CASE WHEN v.released OR j.lane ~ '"key_limit":1[,}]' THEN j.sort_at
       ELSE v.now + v.delay - (%(head_starts)s::interval[])[j.priority + 1] END
   FROM judged AS v
-  WHERE j.id = v.id AND v.verdict IN ('ready', 'scheduled')
+  WHERE j.id = v.id AND v.verdict IN ('ready', 'parked', 'scheduled')
 ), noted AS (
   INSERT INTO {schema}.attempts (job_id, attempt, session, started_at, finished_at, outcome, error)
   SELECT id, attempt, session, started_at, now,
     CASE WHEN lone THEN 'crashed' WHEN charged THEN 'failed' ELSE 'lost' END, error
-  FROM judged WHERE verdict IN ('ready', 'scheduled') AND (lone OR charged OR error IS NOT NULL)
+  FROM judged WHERE verdict IN ('ready', 'parked', 'scheduled') AND (lone OR charged OR error IS NOT NULL)
   ON CONFLICT (job_id, attempt) DO NOTHING
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING judged AS v WHERE j.id = v.id AND v.verdict IN ('failed', 'cancelled')

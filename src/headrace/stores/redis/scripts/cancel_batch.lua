@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Start cancelling a batch that is not closed; what was appended so far becomes its total. Claims stop at once.
+-- Start cancelling a batch that is not closed; what was appended so far becomes its total; a pause ends. Claims stop at once.
 -- Arguments: batch. Returns 0 for no batch, else 1. Keys: batch, batches. Complexity: O(1).
--- include keys
+-- include holding
 local key = batch_key(ARGV[2])
 local row = call('HMGET', key, 'state', 'appended')
 if not row[1] then
@@ -9,5 +9,6 @@ if not row[1] then
 elseif row[1] ~= 'closed' then
   call('HSET', key, 'state', 'cancelling', 'total', row[2])
   call('SADD', ROOT .. 'batches:cancelling', ARGV[2])
+  forget_pause(ARGV[2])
 end
 return 1

@@ -17,11 +17,15 @@ end
 
 local id = ARGV[2]
 local row = call('HMGET', job_key(id), 'state', 'queue', 'gate', 'run_at', 'batch', 'parked_on')
+local pause = row[5] and call('HMGET', batch_key(row[5]), 'paused_at', 'paused_reason') or {}
 local state, queue = row[1], row[2]
 if not state then
   return false
 elseif state == 'succeeded' or state == 'failed' or state == 'cancelled' then
   return {state, 'final', false, 0, '{}', -1}
+elseif pause[1] and state ~= 'running' then
+  local why = pause[2] ~= '' and pause[2] or cjson.null
+  return {state, 'batch_paused', row[5], 0, cjson.encode({paused_reason = why}), -1}
 elseif state ~= 'ready' then
   return {state, state, row[6], state ~= 'running' and row[4] or 0, '{}', -1}
 end

@@ -21,6 +21,7 @@ for _, id in ipairs(ids) do
     end
     call('DEL', batch_key(id), batch_key(id, 'slices'), batch_key(id, 'rounds'), batch_key(id, 'retried'))
     call('ZREM', ROOT .. 'batches:closed', id)
+    call('SREM', ROOT .. 'batches:pausing', id)
     call('ZREM', ROOT .. 'batches', id)
     removed = removed + 1
   end

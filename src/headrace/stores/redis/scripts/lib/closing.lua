@@ -62,6 +62,7 @@ local function close_batch(batch, callback)
     end
     call('HSET', key, 'state', 'cancelling')
     call('SADD', ROOT .. 'batches:cancelling', batch)
+    forget_pause(batch)
     return {batch, '', ''}
   end
   local outcome = outcome_of(batch, state, over)

@@ -1,5 +1,5 @@
 -- Ends of attempts. `read_job` gives what these functions need; each writes the hash and leaves the rest to `flush`.
--- include waiting, running
+-- include holding, running
 local JOB = {'state', 'session', 'attempt', 'queue', 'batch', 'timeout', 'gate', 'cancel', 'failures',
   'crashes', 'lone_crashes', 'sort_at', 'priority', 'started_at', 'once', 'max_attempts', 'run', 'parked_on'}
 -- What is enough for an attempt that succeeds: most do, and a lookup costs.
@@ -47,27 +47,34 @@ local function record_attempt(id, job, outcome, error)
     job.attempt, outcome, job.session, job.started_at, NOW_TEXT, error or 'null'))
 end
 
+-- Put a job that ran at a place, held there while its batch is paused.
+local function put_back(id, job, place)
+  if is_held(job.batch) then
+    hold(id, job, place)
+  else
+    call('HSET', job_key(id), 'state', 'ready', 'sort_at', place)
+    enter_ready(id, job, place)
+  end
+end
+
 -- Send a running job back to the place it had.
 local function release(id, job)
-  leave_running(id, job)
+  leave_running(id, job, keeps_place(job) and is_held(job.batch))
   call('HDEL', job_key(id), 'session', 'started_at')
-  call('HSET', job_key(id), 'state', 'ready')
-  enter_ready(id, job, job.sort_at)
+  put_back(id, job, job.sort_at)
 end
 
 -- Send a running job back to wait for its time, or to queue up again; one with an in-order key keeps that and its place.
 local function wait(id, job, delay)
   local keeps = keeps_place(job)
-  leave_running(id, job, keeps and delay > 0)
+  leave_running(id, job, keeps and (delay > 0 or is_held(job.batch)))
   local key, due = job_key(id), text(NOW + delay)
   call('HDEL', key, 'session', 'started_at')
   if delay > 0 then
     call('HSET', key, 'state', 'scheduled', 'run_at', due)
     enter_scheduled(id, job, due)
   else
-    local place = keeps and job.sort_at or text(NOW - head_start(job))
-    call('HSET', key, 'state', 'ready', 'sort_at', place)
-    enter_ready(id, job, place)
+    put_back(id, job, keeps and job.sort_at or text(NOW - head_start(job)))
   end
 end
 

@@ -1,7 +1,7 @@
 -- Inserting a job. `spec` is what jobs of one call share: `fields` (names and values in turn, the batch among them),
 -- queue, gate, batch, and lead (the head start); `run` and `node` (or empty) those of a job of a run. Returns false for
 -- an id that is stored, live or final.
--- include waiting
+-- include holding
 local function insert_job(spec, id, args, run_at, ordinal, run, node)
   local key = job_key(id)
   if call('EXISTS', key) == 1 then
@@ -12,6 +12,9 @@ local function insert_job(spec, id, args, run_at, ordinal, run, node)
     local due = text(run_at)
     call('HSET', key, 'args', args, 'created_at', NOW_TEXT, 'state', 'scheduled', 'run_at', due, unpack(spec.fields))
     enter_scheduled(id, spec, due)
+  elseif is_held(spec.batch) then
+    call('HSET', key, 'args', args, 'created_at', NOW_TEXT, unpack(spec.fields))
+    hold(id, spec, place)
   else
     call('HSET', key, 'args', args, 'created_at', NOW_TEXT, 'state', 'ready', 'sort_at', place, unpack(spec.fields))
     if run_at > 0 then

@@ -33,10 +33,17 @@ local function sleepers_key(key)
   return ROOT .. 'sleepers:' .. key
 end
 
--- Put a job among those parked, up to a time (`+inf`: none), for a signal if one is given.
-local function enter_parked(id, job, run_at, key)
+-- What jobs are parked on that their paused batch holds: no signal has such a key.
+local function held_by(batch)
+  return '\31' .. batch
+end
+
+-- Put a job among those parked, up to a time (`+inf`: none), for a signal if one is given; held by its batch at a place.
+local function enter_parked(id, job, run_at, key, held_at)
   later('ZADD', ROOT .. 'parked:' .. job.queue, run_at, id)
-  if key then
+  if held_at then
+    later('ZADD', batch_key(job.batch, 'held'), held_at, id)
+  elseif key then
     later('SADD', sleepers_key(key), id)
   end
 end
@@ -45,7 +52,9 @@ end
 local function leave_waiting(id, job)
   if job.state == 'scheduled' or job.state == 'parked' then
     later('ZREM', ROOT .. job.state .. ':' .. job.queue, id)
-    if job.parked_on then
+    if job.batch and job.parked_on == held_by(job.batch) then
+      later('ZREM', batch_key(job.batch, 'held'), id)
+    elseif job.parked_on then
       later('SREM', sleepers_key(job.parked_on), id)
     end
     if job.gate and gate_of(job.gate).in_order then
