@@ -8,11 +8,12 @@ from typing import Any
 
 from headrace.app import App
 from headrace.dashboard.page import Look, Page
-from headrace.dashboard.pages import dead_letters, jobs, overview, queues, schedules, workers
+from headrace.dashboard.pages import batches, dead_letters, jobs, overview, queues, schedules, workers
 from headrace.dashboard.rendering import link_maker
 
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
+    *batches.PAGES,
     *jobs.PAGES,
     *queues.PAGES,
     *workers.PAGES,
