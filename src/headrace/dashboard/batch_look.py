@@ -15,7 +15,7 @@ from headrace.engine.pace import Pace
 from headrace.model.batch import BatchItem, BatchState, BatchView, Progress
 from headrace.model.budget import BudgetView
 from headrace.model.item_states import LETTERS, MOST_STATES, BatchStates
-from headrace.model.job import JobState
+from headrace.model.job import JobError, JobState
 from headrace.model.money import NANO
 
 #: Failures of a batch that are grouped, and groups that are shown.
@@ -147,12 +147,21 @@ async def results_of(view: View, batch: BatchView, cursor: str) -> Results:
 
 def _row(item: BatchItem) -> dict[str, Any]:
     """Return what a row shows: of a large result its beginning alone is kept."""
-    error = item.error
-    shown = item.result if item.status is JobState.SUCCEEDED else "" if error is None else f"{error.kind}: {error.message}"
     return {
         "index": item.index, "status": item.status, "job_id": item.job_id, "retried": item.retried,
-        "line": line(shown), "cost": cost_of(item.cost),
+        "line": ending(item.status, item.result, item.error), "cost": cost_of(item.cost),
     }  # fmt: skip
+
+
+def ending(state: JobState, result: Any, error: JobError | None) -> str:
+    """Return what came of a job in one line.
+
+    >>> ending(JobState.FAILED, None, JobError("ValueError", "no file"))
+    'ValueError: no file'
+    """
+    if state is JobState.SUCCEEDED:
+        return line(result)
+    return "" if error is None else line(f"{error.kind}: {error.message}")
 
 
 def cost_of(usage: Any) -> tuple[float | None, int]:

@@ -60,3 +60,8 @@ class Memory:
         """Return the last answer to a question, however old; None where none is kept."""
         known = self._kept.get(("answer", key))
         return None if known is None else known.value
+
+    def due(self, key: Hashable) -> float:
+        """Return when a question may be asked again, by the clock; 0 for one that was never answered."""
+        known = self._kept.get(("answer", key))
+        return 0.0 if known is None else known.until

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from headrace.dashboard import batch_look
 from headrace.dashboard.asking import id_of, place, rows_of
-from headrace.dashboard.formats import line
 from headrace.dashboard.page import Context, Page, View
 from headrace.dashboard.words import word
-from headrace.model.batch import BatchOutcome, BatchState, BatchView, Progress
+from headrace.model.batch import BatchOutcome, BatchView, Progress
 from headrace.model.errors import InvalidInputError, NotFoundError
 from headrace.model.ids import parse_id
 from headrace.model.item_states import LETTERS, MOST_FIRST, MOST_STATES
@@ -53,15 +53,17 @@ async def batches(view: View) -> Context:
 async def _counted(view: View, rows: Sequence[BatchView]) -> dict[Any, Progress]:
     """Return how far batches are, by id: what is known, and of a few more what the store counts.
 
-    Those that were never counted come first; the next look at the list counts others.
+    Those that were never counted come first, then those whose count is oldest; the next look counts others.
     """
     known = {batch.id: _known(view, batch) for batch in rows}
     countable = [
         batch
         for batch in rows
-        if not (batch_look.is_over(batch) and known[batch.id]) and batch.total is not None and batch.total <= MOST_COUNTED
+        if batch.total is not None
+        and batch.total <= MOST_COUNTED
+        and not (batch_look.is_over(batch) and known[batch.id])
     ]
-    countable.sort(key=lambda batch: known[batch.id] is not None)
+    countable.sort(key=lambda batch: view.memory.due(batch_look.progress_key(batch)))
     fresh = await asyncio.gather(*(batch_look.asked_progress(view, batch) for batch in countable[:COUNTED]))
     counted = {batch.id: progress for batch, progress in zip(countable, fresh, strict=False)}
     return {batch_id: progress for batch_id, progress in (known | counted).items() if progress is not None}
@@ -86,7 +88,7 @@ async def _find(view: View) -> BatchView:
 
 def _whole(field: str, text: str) -> int:
     """Return a place among items. Raises InvalidInputError."""
-    if not text.isascii() or not text.isdigit() or int(text) > MOST_FIRST:
+    if not re.fullmatch("[0-9]{1,10}", text) or int(text) > MOST_FIRST:
         raise InvalidInputError(field, f"must be a whole number from 0 to {MOST_FIRST:,}", text)
     return int(text)
 
@@ -126,14 +128,8 @@ async def item(view: View) -> Context:
     tries = await view.app.runtime.stores.inspect.item_jobs(found.id, ordinal, limit=TRIES)
     if not tries:
         raise NotFoundError(f"batch {found.id} has no item {ordinal:,}, or not any more")
-    return {"batch": found, "ordinal": ordinal, "tries": tries, "lines": [_ending(job) for job in tries]}
-
-
-def _ending(job: Any) -> str:
-    """Return what came of a try in one line."""
-    if job.state is JobState.SUCCEEDED:
-        return line(job.result)
-    return "" if job.error is None else line(f"{job.error.kind}: {job.error.message}")
+    lines = [batch_look.ending(job.state, job.result, job.error) for job in tries]
+    return {"batch": found, "ordinal": ordinal, "tries": tries, "lines": lines}
 
 
 PAGES = (

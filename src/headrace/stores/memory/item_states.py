@@ -9,7 +9,7 @@ from headrace.model.dead_letter import DeadLetter
 from headrace.model.item_states import BatchStates, StateCells, check_range
 from headrace.model.job import JobState, JobView
 from headrace.stores.memory.batches import find_batch
-from headrace.stores.memory.rows import Finished
+from headrace.stores.memory.rows import Finished, Job
 from headrace.stores.memory.state import State
 from headrace.stores.memory.views import dead_letter, failed_at, job_view
 
@@ -29,7 +29,7 @@ def batch_states(state: State, batch_id: UUID, *, first: int, limit: int) -> Bat
 def item_jobs(state: State, batch_id: UUID, ordinal: int, *, limit: int) -> list[JobView]:
     """Return the newest tries of an item."""
     batch = state.batches.get(batch_id)
-    rows = [] if batch is None else [*batch.ended, *batch.live.values()]
+    rows: list[Job | Finished] = [] if batch is None else [*batch.ended, *batch.live.values()]
     tries = [job_view(row) for row in rows if (row.job if isinstance(row, Finished) else row).ordinal == ordinal]
     return nlargest(limit, tries, key=lambda job: (job.created_at, job.id))
 
