@@ -9,39 +9,45 @@
   // CSS pixels of a cell at most and at least, and how high a grid may be for larger ones.
   const MOST = 18, LEAST = 5, HEIGHT = 560;
   let letters = [...canvas.dataset.letters];
-  let unit = 1, gap = 1, columns = 1, scale = 1, sprites = null, places = {};
+  let unit = 1, gap = 1, columns = 1, scale = 1;
   let cursor = -1, shown = -1;
+  // What each letter looks like, what the canvas shall show, and which of its rows differ from what it shows.
+  let pictures = {}, image = null, pixels = null, top = Infinity, bottom = 0;
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  // One small picture per letter, with the ground around it, so that to draw a cell is to copy one.
-  function makeSprites() {
-    const kinds = [...document.querySelectorAll("#grid-counts [data-letter]")];
-    sprites = document.createElement("canvas");
-    sprites.width = unit * (kinds.length + 1);
-    sprites.height = unit;
-    places = {};
-    const paper = sprites.getContext("2d", { alpha: false });
-    paper.fillStyle = colour("--card");
-    paper.fillRect(0, 0, sprites.width, unit);
-    const side = unit - gap;
-    kinds.forEach((kind, index) => {
-      const left = index * unit;
-      places[kind.dataset.letter] = left;
-      for (const rect of kind.querySelectorAll("rect")) {
-        const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => (rect.getAttribute(name) / 20) * side);
-        paper.fillStyle = getComputedStyle(rect).fill;
-        paper.fillRect(left + Math.round(x), Math.round(y), Math.max(Math.round(width), 1), Math.max(Math.round(height), 1));
-      }
-    });
+  // A picture of a cell with the ground around it, so that to draw a cell is to copy pixels.
+  function pictureOf(paint) {
+    const paper = document.createElement("canvas");
+    paper.width = paper.height = unit;
+    const brush = paper.getContext("2d", { alpha: false, willReadFrequently: true });
+    brush.fillStyle = colour("--card");
+    brush.fillRect(0, 0, unit, unit);
+    paint(brush, unit - gap);
+    return new Uint32Array(brush.getImageData(0, 0, unit, unit).data.buffer);
+  }
+
+  function makePictures() {
+    pictures = {};
+    for (const kind of document.querySelectorAll("#grid-counts [data-letter]")) {
+      pictures[kind.dataset.letter] = pictureOf((brush, side) => {
+        for (const rect of kind.querySelectorAll("rect")) {
+          const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Math.round((rect.getAttribute(name) / 20) * side));
+          brush.fillStyle = getComputedStyle(rect).fill;
+          brush.fillRect(x, y, Math.max(width, 1), Math.max(height, 1));
+        }
+      });
+    }
     // What is not there is a dot.
-    places["."] = kinds.length * unit;
-    paper.fillStyle = colour("--line");
-    const dot = Math.max(Math.round(side / 4), 1), middle = Math.round((side - dot) / 2);
-    paper.fillRect(places["."] + middle, middle, dot, dot);
+    pictures["."] = pictureOf((brush, side) => {
+      const dot = Math.max(Math.round(side / 4), 1), middle = Math.round((side - dot) / 2);
+      brush.fillStyle = colour("--line");
+      brush.fillRect(middle, middle, dot, dot);
+    });
   }
 
   function layOut() {
+    cursor = Math.min(cursor, letters.length - 1);
     scale = window.devicePixelRatio || 1;
     const width = Math.max(canvas.parentElement.clientWidth - 32, LEAST);
     let side = MOST;
@@ -53,19 +59,34 @@
     canvas.height = Math.max(Math.ceil(letters.length / columns), 1) * unit;
     canvas.style.width = `${canvas.width / scale}px`;
     canvas.style.height = `${canvas.height / scale}px`;
-    makeSprites();
+    makePictures();
     drawAll();
   }
 
-  function draw(index) {
-    const left = places[letters[index]] ?? places["."];
-    context.drawImage(sprites, left, 0, unit, unit, (index % columns) * unit, Math.floor(index / columns) * unit, unit, unit);
+  function drawAll() {
+    image = context.createImageData(canvas.width, canvas.height);
+    pixels = new Uint32Array(image.data.buffer).fill(pictureOf(() => {})[0]);
+    letters.forEach((_, index) => draw(index));
+    [top, bottom] = [0, canvas.height];
+    show();
   }
 
-  function drawAll() {
-    context.fillStyle = colour("--card");
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    for (let index = 0; index < letters.length; index += 1) draw(index);
+  function draw(index) {
+    const picture = pictures[letters[index]] || pictures["."];
+    const row = Math.floor(index / columns) * unit, wide = columns * unit;
+    let place = row * wide + (index % columns) * unit;
+    for (let from = 0; from < picture.length; place += wide - unit) {
+      for (const end = from + unit; from < end; from += 1, place += 1) pixels[place] = picture[from];
+    }
+    top = Math.min(top, row);
+    bottom = Math.max(bottom, row + unit);
+  }
+
+  // Put what was drawn on the canvas, in one piece.
+  function show() {
+    if (bottom > top) context.putImageData(image, 0, 0, 0, top, canvas.width, bottom - top);
+    top = Infinity;
+    bottom = 0;
     drawCursor();
   }
 
@@ -74,14 +95,16 @@
     const width = Math.max(Math.round(2 * scale), 2);
     context.strokeStyle = colour("--ink");
     context.lineWidth = width;
-    const left = (cursor % columns) * unit, top = Math.floor(cursor / columns) * unit;
-    context.strokeRect(left - width / 2 + 0.5, top - width / 2 + 0.5, unit - gap + width - 1, unit - gap + width - 1);
+    const left = (cursor % columns) * unit, above = Math.floor(cursor / columns) * unit;
+    context.strokeRect(left - width / 2 + 0.5, above - width / 2 + 0.5, unit - gap + width - 1, unit - gap + width - 1);
   }
 
-  // The frame of the cursor reaches into the cells around it.
-  function around(index) {
-    for (const row of [-columns, 0, columns])
-      for (const step of [-1, 0, 1]) if (letters[index + row + step]) draw(index + row + step);
+  // The frame of the cursor reaches into the cells around it: their rows are shown anew without it.
+  function wipeCursor() {
+    if (cursor < 0) return;
+    const row = Math.floor(cursor / columns) * unit;
+    top = Math.max(Math.min(top, row - unit), 0);
+    bottom = Math.min(Math.max(bottom, row + 2 * unit), canvas.height);
   }
 
   function take(detail) {
@@ -98,7 +121,7 @@
         }
       }
     }
-    drawCursor();
+    show();
     if (shown >= 0) say(shown);
   }
 
@@ -123,15 +146,14 @@
   }
 
   function moveTo(index) {
-    const before = cursor;
+    wipeCursor();
     cursor = Math.min(Math.max(index, 0), letters.length - 1);
-    if (before >= 0) around(before);
-    drawCursor();
+    show();
     if (cursor < 0) return;
     say(cursor);
-    const top = canvas.getBoundingClientRect().top + (Math.floor(cursor / columns) * unit) / scale;
-    if (top < 0) window.scrollBy(0, top - 40);
-    else if (top + 20 > window.innerHeight) window.scrollBy(0, top + 40 - window.innerHeight);
+    const height = canvas.getBoundingClientRect().top + (Math.floor(cursor / columns) * unit) / scale;
+    if (height < 0) window.scrollBy(0, height - 40);
+    else if (height + 20 > window.innerHeight) window.scrollBy(0, height + 40 - window.innerHeight);
   }
 
   canvas.addEventListener("headrace:text", (event) => take(event.detail));
@@ -156,8 +178,8 @@
     event.preventDefault();
   });
   canvas.addEventListener("focus", () => cursor < 0 && letters.length && moveTo(0));
-  document.addEventListener("headrace:theme", () => (makeSprites(), drawAll()));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (makeSprites(), drawAll()));
+  document.addEventListener("headrace:theme", () => (makePictures(), drawAll()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (makePictures(), drawAll()));
   let width = 0;
   new ResizeObserver(([entry]) => {
     if (Math.round(entry.contentRect.width) === width && scale === (window.devicePixelRatio || 1)) return;
