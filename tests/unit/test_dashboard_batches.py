@@ -82,7 +82,9 @@ async def test_a_batch_that_ended_tells_why_items_failed_and_runs_them_again() -
         page = (await client.get(f"/batches/{batch}")).text
         check_page(page)
         assert letters_in(page) == "fff" and "data-live" not in page
-        assert re.search(r'href="/dead-letters\?fingerprint=[0-9a-f]+"', page) and "ValueError: no file 1.txt" in page
+        assert "ValueError: no file 1.txt" in page
+        letters = re.search(r'href="(/dead-letters\?fingerprint=[0-9a-f]+)"', page)
+        assert letters and "no file" in (await client.get(letters[1])).text
         assert f'href="/api/v1/batches/{batch}/results.csv"' in page
         assert await press(client, page, "retry") == 200
         await until_closed(client, batch)

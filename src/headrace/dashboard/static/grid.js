@@ -4,7 +4,8 @@
 {
   const canvas = document.getElementById("grid");
   const said = document.getElementById("grid-said");
-  const context = canvas.getContext("2d", { alpha: false });
+  // Pixels are put on it, not painted: it need not lie where a graphics card has it.
+  const context = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
   const first = Number(canvas.dataset.first);
   // CSS pixels of a cell at most and at least, and how high a grid may be for larger ones.
   const MOST = 18, LEAST = 5, HEIGHT = 560;
