@@ -21,6 +21,7 @@ from headrace.model.job import JobState
 ROWS, COUNTED, MOST_COUNTED = 25, 10, 10_000
 #: Tries of an item that are shown.
 TRIES = 20
+#: What batches are called beside the states of jobs: as these names they stand on the pages.
 STATES = (
     word("open"), word("sealed"), word("cancelling"), word("abandoned"), word("closed"), word("partial"),
     word("succeeded"), word("failed"), word("cancelled"),
