@@ -161,7 +161,12 @@ async def test_a_batch_that_is_not_there_has_no_items(on: Scenario) -> None:
 async def test_the_tries_of_an_item_come_newest_first(on: Scenario) -> None:
     """Those of one item of one batch, live or ended, each with what it is; another item has its own."""
     session = await on.worker(lease=DAY)
-    batch_id, tries = await try_again(on, session, [S, F, S])
+    batch_id = await on.batch(3)
+    await on.work_off(session, [S, F, S])
+    await on.stores.batches.close_batches([batch_id])
+    on.clock.advance(SECOND)
+    await on.stores.batches.retry_failed(batch_id)
+    tries = await on.claim(session)
     await on.batch(3)
     found = await on.stores.inspect.item_jobs(batch_id, 1, limit=ALL)
     assert [(job.state, job.ordinal, job.batch_id) for job in found] == [
