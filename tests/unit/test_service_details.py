@@ -33,12 +33,14 @@ RULES = Answers([
 
 
 @asynccontextmanager
-async def details_served(*, worker: bool = True, **llm: Any) -> AsyncIterator[tuple[httpx2.AsyncClient, Details]]:
+async def details_served(
+    *, worker: bool = True, rules: Answers = RULES, **llm: Any
+) -> AsyncIterator[tuple[httpx2.AsyncClient, Details]]:
     """Serve an app with details, and a scripted provider where somebody works."""
     async with AsyncExitStack() as stack:
         model = ModelSettings(model="nobody", base_url="http://127.0.0.1:9/v1", api_key="none", **llm)
         if worker:
-            provider = await stack.enter_async_context(ScriptedProvider(rules=RULES))
+            provider = await stack.enter_async_context(ScriptedProvider(rules=rules))
             model = ModelSettings(model=provider.model, base_url=provider.base_url, api_key=provider.api_key)
         app = App(settings=replace(QUICK, llm=model))
         desk = register(app)

@@ -8,7 +8,17 @@ from typing import Any
 
 from headrace.app import App
 from headrace.dashboard.page import Look, Page
-from headrace.dashboard.pages import batches, dead_letters, jobs, overview, queues, schedules, workers
+from headrace.dashboard.pages import (
+    batches,
+    dead_letters,
+    details,
+    jobs,
+    overview,
+    queues,
+    reports,
+    schedules,
+    workers,
+)
 from headrace.dashboard.rendering import link_maker
 
 PAGES: tuple[Page, ...] = (
@@ -19,6 +29,8 @@ PAGES: tuple[Page, ...] = (
     *workers.PAGES,
     *dead_letters.PAGES,
     *schedules.PAGES,
+    *reports.PAGES,
+    *details.PAGES,
 )
 
 
