@@ -20,12 +20,14 @@ from headrace.engine.attempt import Attempt, RunPart
 from headrace.engine.attempts import call_plainly, steps_below
 from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import call_alone
+from headrace.engine.kept_lines import LineKeeping
 from headrace.engine.registry import TaskDef
 from headrace.model.backoff import Backoff
 from headrace.model.errors import ConfigError
 from headrace.model.job import ClaimedJob
 from headrace.ports.executor import Call, Executor
 from headrace.wiring import SystemClock
+from headrace.wiring.line_keeping import make_line_keeping
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class OpenApps:
     _opened: set[int] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _resources: dict[int, Any] = field(default_factory=dict)
+    _keeping: dict[int, LineKeeping] = field(default_factory=dict)
 
     async def open(self, app: App) -> None:
         """Open an app once."""
@@ -110,7 +113,7 @@ class OpenApps:
             deadline=SystemClock().now() + timedelta(seconds=handed.timeout), steps=LazySteps(self, handed),
             resources=self._resources.get(id(app)), batch_id=job.batch_id, index=job.ordinal, run=job.run,
             on_activity=handed.on_activity, in_thread=not inspect.iscoroutinefunction(task.function),
-            last_try=job.failures + 1 >= job.max_attempts, emission=app.emission,
+            last_try=job.failures + 1 >= job.max_attempts, emission=app.emission, keeping=self._keeping_of(app),
         )  # fmt: skip
         call = Call(
             job=job, session=handed.session, timeout=handed.timeout, target=task.target,
@@ -119,6 +122,11 @@ class OpenApps:
         return Attempt(
             job, task, context, executor, call, on_paid=handed.on_paid, part=handed.part, backoff=handed.backoff
         )
+
+    def _keeping_of(self, app: App) -> LineKeeping:
+        if id(app) not in self._keeping:
+            self._keeping[id(app)] = make_line_keeping(app.settings, SystemClock())
+        return self._keeping[id(app)]
 
     def _invoke(self, handed: Handed, context: Context) -> Callable[[], Any]:
         task, job = handed.task, handed.job

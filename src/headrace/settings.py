@@ -22,6 +22,7 @@ from headrace.details_settings import DetailSettings, check_details
 from headrace.event_settings import EventSettings, check_events
 from headrace.flow_settings import CredentialSettings, FlowSettings, check_flows
 from headrace.memory_settings import MemorySettings, check_memory
+from headrace.model.attempt_log import MOST_LINES
 from headrace.model.durations import format_duration
 from headrace.model.elastic import MAX_MARK, MAX_SLOTS
 from headrace.model.errors import ConfigError, InvalidInputError
@@ -116,6 +117,8 @@ class WorkerSettings:
     shutdown_grace: timedelta = timedelta(seconds=20)
     #: time between looks at queues with elastic slots (`max_slots` in `[queues.NAME]`)
     resize_interval: timedelta = timedelta(seconds=30)
+    #: last lines of what a handler logs with `ctx.log` that are kept with its attempt, 16 KiB at most; 0 keeps none
+    keep_log_lines: int = 100
     #: false leaves nodes that are no tasks, such as maps and waits, to other workers
     node_processor_enabled: bool = True
     #: false leaves runs at workflow level to other workers
@@ -485,6 +488,8 @@ def _check_rules(settings: Settings) -> None:
     for name, value in positive.items():
         _require(value >= 1, name, "must be at least 1", value)
     _require(worker.count <= 256, "worker.count", "must be at most 256: each is a process", worker.count)
+    rule = f"must be from 0 to {MOST_LINES}"
+    _require(0 <= worker.keep_log_lines <= MOST_LINES, "worker.keep_log_lines", rule, worker.keep_log_lines)
     _require(queue.max_pool_size >= 4, "queue.max_pool_size", "must be at least 4", queue.max_pool_size)
     _check_store(queue)
     _check_limits(settings)

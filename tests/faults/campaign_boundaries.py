@@ -143,6 +143,7 @@ ROUTES: dict[str, Route] = {
     "expire_sessions.sql": Route(WORKER, prey=True),
     "fail_overdue_jobs.sql": Route(LEADER, 2),
     "finish_jobs.sql": Route(WORKER),
+    "finish_logged.sql": Route(WORKER, fed="flaky_batch"),
     "forget_limit.sql": Route("operate", 2),
     "forget_resumed.sql": Route(LEADER),
     "forget_schedule.sql": Route("clock"),

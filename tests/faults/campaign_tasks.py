@@ -63,6 +63,7 @@ async def flaky(ctx: Context, number: int) -> list[int]:
         await effects().note("step", job=str(ctx.job_id), attempt=ctx.attempt, values=values)
         if ctx.attempt == 1:
             raise RuntimeError("the first attempt fails")
+        ctx.log.info("again")
     return [number, ctx.attempt]
 
 

@@ -70,7 +70,8 @@ async def here() -> int:
 
 @app.task(retry=Backoff.fixed(max_attempts=3, delay="10ms"))
 async def end_with(how: str, ctx: Context) -> str:
-    """End in one of the ways there are."""
+    """End in one of the ways there are, and log it."""
+    ctx.log.info("ends with %s", how)
     match how:
         case "snooze" if ctx.attempt == 1:
             return Snooze("10ms")  # type: ignore[return-value]

@@ -64,6 +64,9 @@ async def test_jobs_end_there_as_they_do_here(farm: Farm) -> None:
             view = await until_final(app, await end_with.enqueue(how))
             ended = view.state, view.attempt, view.error.kind if view.error else "", view.crashes
             assert ended == (*expected, 0), how
+            logs = await app.runtime.stores.inspect.attempt_logs(view.id)
+            assert [log.attempt for log in logs] == list(range(1, view.attempt + 1))
+            assert {line.message for log in logs for line in log.lines} == {f"ends with {how}"}
         assert await (await reports.enqueue(5)).result(20) == 5
         with pytest.raises(JobFailedError, match="no activity for"):
             await (await reports.enqueue(0)).result(20)

@@ -27,7 +27,8 @@ LOAD = """INSERT INTO "{schema}".jobs (id, state, session, started_at, sort_at, 
 HOT = {
     "claim_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
     "finish_jobs": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
-    "return_jobs": {"jobs_pkey", "batches_paused"},
+    "finish_logged": {"jobs_claim", "jobs_pkey", "batches_live", "sessions_pkey", "queues_pkey"},
+    "return_jobs": {"jobs_pkey", "attempt_logs_pkey", "batches_paused"},
     "stage_jobs": {"jobs_due", "jobs_parked_due", "jobs_pkey", "batches_paused"},
     "close_batches": {
         "jobs_batch",
@@ -94,7 +95,7 @@ async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
             assert used(text) & {"jobs_pkey", "jobs_batch"}, text
             assert not re.search(r"Seq Scan on (jobs|finished_jobs)|Hash Join|Merge Join|Bitmap", text), text
             ending, _, _ = text.partition("CTE claimed")
-            assert name != "finish_jobs" or used(ending) == {"jobs_pkey"}, text
+            assert name not in ("finish_jobs", "finish_logged") or used(ending) == {"jobs_pkey"}, text
         await connection.close()
 
 

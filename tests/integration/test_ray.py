@@ -71,6 +71,9 @@ async def test_jobs_end_there_as_they_do_here(site: RaySite, cluster: RayCluster
             view = await until_final(app, await end_with.enqueue(how))
             ended = view.state, view.attempt, view.error.kind if view.error else "", view.crashes
             assert ended == (*expected, 0), how
+            logs = await app.runtime.stores.inspect.attempt_logs(view.id)
+            assert [log.attempt for log in logs] == list(range(1, view.attempt + 1))
+            assert {line.message for log in logs for line in log.lines} == {f"ends with {how}"}
         waiting = await parked.enqueue(1)
 
         async def left() -> bool:

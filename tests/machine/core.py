@@ -113,6 +113,7 @@ class Core(Gates):
         self.open_gates()
         for batch_id in self.batches:
             self.run(self.stores.batches.resume_batch(batch_id))
+            self.run(self.stores.batches.settle_paused(batch_id, limit=ALL))
             if self.batch_state(batch_id) in UNSEALED:
                 self.run(self.stores.batches.seal_batch(batch_id, total=self.lengths[batch_id]))
         for _ in range(3):

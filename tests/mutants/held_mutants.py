@@ -6,7 +6,7 @@ from tests.mutants.lua_mutants import at, lua
 from tests.mutants.mutated import Edit
 from tests.mutants.sql_mutants import STORE, Mutant, sql
 
-MIGRATION = f"{STORE}/migrations/0016_pre_batch_pause.sql"
+MIGRATION = f"{STORE}/migrations/0017_pre_batch_pause.sql"
 LATE = ("tests/integration/test_postgres_pauses.py::test_the_sweep_finds_what_a_statement_missed_that_began_before",)
 GUARD = "a paused batch starts nothing"
 COMES_LATER = at("batch_store_pause", "test_what_comes_later_is_held_at_once")

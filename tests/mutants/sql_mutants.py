@@ -59,6 +59,16 @@ FENCE = (
         (f"{C}/test_job_store_complete.py::test_a_late_ack_after_rescue_changes_nothing",),
     ),
     Mutant(
+        "fence", "finish_logged without the attempt",
+        (sql("finish_logged", "j.id = d.id AND j.attempt = d.attempt AND", "j.id = d.id AND"),),
+        (f"{C}/test_attempt_logs.py::test_a_refused_ending_keeps_nothing",),
+    ),
+    Mutant(
+        "fence", "finish_logged without the session",
+        (sql("finish_logged", "AND j.session IS NOT DISTINCT FROM %(session)s::uuid", ""),),
+        (f"{C}/test_attempt_logs.py::test_a_refused_ending_keeps_nothing",),
+    ),
+    Mutant(
         "fence", "return_jobs without the attempt",
         (sql("return_jobs", "WHERE j.attempt = d.attempt AND", "WHERE"),),
         (f"{C}/test_job_store_complete.py::test_each_part_of_the_fence_holds_alone",),

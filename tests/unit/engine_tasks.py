@@ -46,6 +46,13 @@ def facts() -> Facts:
 
 
 @app.task(cpu=True)
+def chat(ctx: Context) -> None:
+    """Log something, and something that is to stay here."""
+    ctx.log.info("from the %s", "child")
+    ctx.log.warning("password=%s", "hunter22")
+
+
+@app.task(cpu=True)
 async def facts_async(ctx: Context) -> dict[str, Any]:
     """Run as an async handler."""
     left = (ctx.deadline - datetime.now(UTC)).total_seconds()

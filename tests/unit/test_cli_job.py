@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -76,6 +77,35 @@ def test_show_tells_of_every_attempt(headrace: CommandLine, app: App) -> None:
     assert "Traceback" in text, "the last trace is shown"
 
 
+def test_logs_shows_each_attempt(headrace: CommandLine, app: App) -> None:
+    """The lines of each attempt stand below its number; one alone is asked for by it, and one without lines says so."""
+
+    @app.task(retry=Backoff.fixed(0, max_attempts=2))
+    async def talk(ctx: Context) -> None:
+        for number in range(101 if ctx.attempt == 1 else 1):
+            ctx.log.warning("line %d \x1b[31m", number)
+        if ctx.attempt == 1:
+            raise ValueError("once")
+
+    job = enqueue(app, "talk")
+    assert headrace.text("job", "logs", job) == "no lines were kept of the job\n"
+    headrace.finish(app, job)
+    document = headrace.json("job", "logs", job)
+    assert document["job"] == str(job)
+    assert [(each["attempt"], len(each["lines"]), each["dropped"]) for each in document["attempts"]] == [
+        (1, 100, 1),
+        (2, 1, 0),
+    ]
+    lines = headrace.text("job", "logs", job).splitlines()
+    assert (lines[0], len(lines)) == ("attempt 1, without 1 line before these", 103)
+    last = headrace.text("job", "logs", job, "--attempt", 2).splitlines()
+    assert last[0] == "attempt 2"
+    assert re.fullmatch(r"  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} WARNING line 0 \\x1b\[31m", last[1])
+    assert headrace.json("job", "logs", job, "--attempt", 2)["attempts"] == document["attempts"][1:]
+    assert headrace.text("job", "logs", job, "--attempt", 3) == "no lines were kept of attempt 3\n"
+    assert headrace("job", "logs", job, "--attempt", 0).exit_code == 2
+
+
 def test_show_cuts_long_values_for_people_only(headrace: CommandLine, app: App) -> None:
     """Long arguments and results are cut where people read, and whole with --json."""
     job = enqueue(app, "echo", LONG)
@@ -123,7 +153,7 @@ def test_retry_makes_one_new_job(headrace: CommandLine, app: App) -> None:
     assert (code, error["code"]) == (2, "invalid_input")
 
 
-@pytest.mark.parametrize("verb", ["show", "cancel", "retry"])
+@pytest.mark.parametrize("verb", ["show", "logs", "cancel", "retry"])
 def test_an_unknown_job_is_not_found(headrace: CommandLine, verb: str) -> None:
     """A job that is not there ends every verb with 5."""
     code, error = headrace.refusal("job", verb, uuid4())

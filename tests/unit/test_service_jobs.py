@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from headrace import App, Backoff
+from headrace import App, Backoff, Context
 from headrace.service import batches
 from tests.unit.service_calls import JSON, code_of, served
 from tests.waiting import wait_until
@@ -68,6 +68,34 @@ async def test_a_job_is_made_worked_and_shown() -> None:
         assert (document["state"], document["result"], document["priority"]) == ("succeeded", 42, 3)
         why = await get(client, f"{JOBS}/{document['id']}/explain")
         assert (why["job"], why["state"]) == (document["id"], "succeeded") and why["sentence"]
+
+
+async def test_a_job_shows_what_its_handler_logged() -> None:
+    """Lines come by attempt; one attempt is asked for by its number; a silent job has none, an unknown one is 404."""
+    app = works()
+
+    @app.task(retry=Backoff.fixed(0, max_attempts=2))
+    async def talk(ctx: Context) -> None:
+        ctx.log.info("attempt %d", ctx.attempt)
+        if ctx.attempt == 1:
+            raise ValueError("once")
+
+    async with served(app) as client:
+        jobs = [(await post(client, JOBS, {"task": task, "args": args})).json()["job"]
+                for task, args in (("talk", []), ("double", [1]))]  # fmt: skip
+        for job in jobs:
+            await ended(client, job)
+        document = await get(client, f"{JOBS}/{jobs[0]}/logs")
+        assert document["job"] == jobs[0]
+        found = [(one["attempt"], one["dropped"], one["lines"]) for one in document["attempts"]]
+        for number, (attempt, dropped, [line]) in enumerate(found, 1):
+            assert (attempt, dropped, line["level"], line["message"]) == (number, 0, "info", f"attempt {number}")
+        assert len(found) == 2
+        second = await get(client, f"{JOBS}/{jobs[0]}/logs?attempt=2")
+        assert second["attempts"] == document["attempts"][1:]
+        assert await get(client, f"{JOBS}/{jobs[1]}/logs") == {"job": jobs[1], "attempts": []}
+        for path, status in ((f"{NONE}/logs", 404), ("x/logs", 422), (f"{jobs[0]}/logs?attempt=0", 422)):
+            assert (await client.get(f"{JOBS}/{path}")).status_code == status
 
 
 async def test_the_same_key_gives_the_same_job() -> None:

@@ -1,4 +1,4 @@
-"""`headrace job`: look at one job, ask why it waits, cancel it, run it again."""
+"""`headrace job`: look at one job and its log, ask why it waits, cancel it, run it again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,16 @@ from headrace.cli.plain import plain
 from headrace.cli.tables import Give
 from headrace.cli.values import IdType
 from headrace.engine.operations import cancel_job, retry_job
-from headrace.engine.queries import Explained, explain_job, explain_view, show_job, to_json
+from headrace.engine.queries import (
+    Explained,
+    explain_job,
+    explain_view,
+    logs_document,
+    show_job,
+    show_logs,
+    to_json,
+)
+from headrace.model.attempt_log import AttemptLog
 from headrace.model.job import AttemptRecord, CancelAnswer, JobView
 from headrace.wiring.farm_explaining import with_farm
 
@@ -38,7 +47,7 @@ _ANSWERS = {
 
 @click.group()
 def job() -> None:
-    """Look at one job, ask why it waits, cancel it, run it again."""
+    """Look at one job and its log, ask why it waits, cancel it, run it again."""
 
 
 @job.command()
@@ -93,6 +102,40 @@ def explain(job_id: UUID, as_json: bool) -> None:
         print_json({"job": document.pop("job_id"), **document, "sentence": explained.sentence})
     else:
         print_text(explained.sentence)
+
+
+@job.command()
+@_ID
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Of this attempt alone.")
+@json_option
+def logs(job_id: UUID, attempt: int | None, as_json: bool) -> None:
+    """Show what the handler logged in each attempt, the last lines of it.
+
+    Kept are lines of `ctx.log` and `ctx.progress`, once their attempt has ended: [worker] keep_log_lines says how many.
+    An attempt whose worker died kept none.
+
+    \b
+    Examples:
+      headrace job logs 01980000-0000-7000-8000-000000000000
+      headrace job logs 01980000-0000-7000-8000-000000000000 --attempt 2
+    """
+    found = with_stores(lambda stores: show_logs(stores.inspect, job_id, attempt))
+    if as_json:
+        print_json(logs_document(job_id, found))
+    elif found:
+        for log in found:
+            _print_log(log)
+    else:
+        print_text(f"no lines were kept of {'the job' if attempt is None else f'attempt {attempt}'}")
+
+
+def _print_log(log: AttemptLog) -> None:
+    lost = "" if not log.dropped else f", without {log.dropped} line{'s' * (log.dropped > 1)} before these"
+    print_text(f"attempt {log.attempt}{lost}")
+    for line in log.lines:
+        print_text(
+            f"  {line.at:%Y-%m-%d %H:%M:%S}.{line.at.microsecond // 1000:03} {line.level.upper():<7} {line.message}"
+        )
 
 
 def _facts(view: JobView, why: str | None) -> dict[str, object]:

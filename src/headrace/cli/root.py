@@ -63,7 +63,7 @@ COMMANDS: dict[str, Entry] = {
         "headrace.apps.flows.command:flows", "JSON flows: run, validate, import, export and draw workflows of nodes."
     ),
     "batch": Entry("headrace.cli.batch:batch", "Look at batches, see why items failed, retry and cancel them."),
-    "job": Entry("headrace.cli.job:job", "Look at one job, ask why it waits, cancel it, run it again."),
+    "job": Entry("headrace.cli.job:job", "Look at one job and its log, ask why it waits, cancel it, run it again."),
     "run": Entry(
         "headrace.cli.run:run",
         "Runs of workflows: look at them as trees, cancel them, repeat them, send them signals.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any, Protocol
 from uuid import UUID
@@ -18,7 +18,7 @@ from headrace.model.errors import HeadraceError, InvalidInputError
 from headrace.model.job import ClaimedJob, Completion, JobError, JobState, Park
 from headrace.model.outcome import Cancel, Done, Fail, Snooze, check_port
 from headrace.model.parking import SlotWaits
-from headrace.model.payload import MAX_PAYLOAD_BYTES
+from headrace.model.payload import MAX_PAYLOAD_BYTES, storable
 from headrace.ports.executor import Call, Executor
 
 _MAX_TRACE = 8_000
@@ -194,7 +194,7 @@ def _ended(attempt: Attempt, ending: Any) -> Completion | None:
         return None
     match ending:
         case Completion():
-            return ending
+            return _with_log(attempt, ending)
         case Failed():
             return _failed(attempt, ending)
         case Park():
@@ -242,15 +242,21 @@ def _completion(attempt: Attempt, state: JobState, **facts: Any) -> Completion:
     job = attempt.job
     return Completion(
         job.id, job.attempt, state, usage=attempt.usage, batch_id=job.batch_id, works=attempt.works,
-        limited=attempt.limited, **facts,
+        limited=attempt.limited, log=attempt.context.kept_log, **facts,
     )  # fmt: skip
+
+
+def _with_log(attempt: Attempt, completion: Completion) -> Completion:
+    """Return a completion with what was kept here, unless it brought a log from where its handler ran."""
+    kept = attempt.context.kept_log
+    return completion if kept is None or completion.log is not None else replace(completion, log=kept)
 
 
 def describe(error: BaseException, *, with_trace: bool = False) -> JobError:
     """Return an error as it is kept with a job: class, message, and the trace of surprises."""
     kind = error.code if isinstance(error, HeadraceError) else type(error).__name__
     trace = "".join(traceback.format_exception(error))[-_MAX_TRACE:] if with_trace else ""
-    return JobError(kind, _clean(_text(error))[:_MAX_MESSAGE], _clean(trace))
+    return JobError(kind, storable(_text(error))[:_MAX_MESSAGE], storable(trace))
 
 
 def _text(error: BaseException) -> str:
@@ -260,13 +266,8 @@ def _text(error: BaseException) -> str:
         return "an error whose message cannot be read"
 
 
-def _clean(text: str) -> str:
-    """Return text every store accepts: no NUL, no lone surrogates."""
-    return text.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()
-
-
 def asked(kind: str, field: str, reason: Any) -> JobError:
     """Return the error record of a handler that ended with `Retry`, `Fail` or `Cancel`; checks the reason."""
     if not isinstance(reason, str):
         raise InvalidInputError(field, "must be text", reason)
-    return JobError(kind, _clean(reason)[:_MAX_MESSAGE])
+    return JobError(kind, storable(reason)[:_MAX_MESSAGE])

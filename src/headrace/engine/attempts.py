@@ -14,6 +14,7 @@ from uuid import UUID
 from headrace.engine.attempt import Attempt, Proceed
 from headrace.engine.context import CURRENT, Context
 from headrace.engine.gathering import TIMER_MARGIN, Arguments, Gatherings
+from headrace.engine.kept_lines import NOTHING_KEPT, LineKeeping
 from headrace.engine.registry import Registry, RunsIn, TaskDef
 from headrace.model.emitting import Emission
 from headrace.model.farm import RESERVED
@@ -122,6 +123,7 @@ class AttemptFactory:
     resources: Any = None
     runs: JoinsRuns | None = None
     emission: Emission = field(default_factory=Emission)
+    keeping: LineKeeping = NOTHING_KEPT
     threads: HandlerThreads = field(default_factory=HandlerThreads)
     #: Runs the jobs of some queues, suspects too: they endanger its processes and not this one.
     farm: Farm | None = None
@@ -153,7 +155,7 @@ class AttemptFactory:
             job_id=job.id, task=job.task, queue=job.queue, attempt=job.attempt, deadline=self.clock.now() + timeout,
             steps=JobSteps(self.jobs, job.id, job.attempt, session, job.step_prefix), resources=self.resources,
             batch_id=job.batch_id, index=job.ordinal, run=job.run, in_thread=task.runs_in is RunsIn.THREAD,
-            last_try=job.failures + 1 >= job.max_attempts, emission=self.emission,
+            last_try=job.failures + 1 >= job.max_attempts, emission=self.emission, keeping=self.keeping,
         )  # fmt: skip
         if self.farm is not None and self.farm.serves(job.queue):
             seconds = timeout.total_seconds()

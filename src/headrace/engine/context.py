@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import sys
+import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from datetime import datetime
 from typing import Any, Protocol, Unpack
 from uuid import UUID
 
+from headrace.engine.kept_lines import NOTHING_KEPT, KeepingLogger, KeptLines, LineKeeping, Logger
 from headrace.model.emitting import Emission, EventOptions, check_options, stable_id
 from headrace.model.errors import InvalidInputError
 from headrace.model.event import Event, Outgoing
@@ -22,6 +24,8 @@ from headrace.model.names import check_key, check_name
 from headrace.model.payload import encode_json, hash_text
 
 LOG = logging.getLogger("headrace.task")
+#: Held while an attempt gets its lines: its handler may write the first ones from several threads.
+_MAKING = threading.Lock()
 
 
 class Steps(Protocol):
@@ -55,11 +59,14 @@ class GatherContext:
     on_activity: Callable[[], None] = field(default=lambda: None, repr=False)
     #: Whether this call should end; sync handlers look at it, async ones are cancelled.
     cancelled: bool = False
+    #: Keeps what it logs for the attempts of all its jobs.
+    keeping: LineKeeping = field(default=NOTHING_KEPT, repr=False)
+    keep: Callable[[str], None] = field(default=lambda _: None, repr=False)
 
     @property
-    def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that names the task."""
-        return logging.LoggerAdapter(LOG, {"task": self.task})
+    def log(self) -> Logger:
+        """A logger that names the task; its lines are kept with the attempts of all the jobs."""
+        return KeepingLogger(LOG, {"task": self.task}, self.keeping, self.keep)
 
     def progress(self, message: str = "") -> None:
         """Report that the handler is active: renews the task's stall timer for all its jobs."""
@@ -106,9 +113,12 @@ class Context:
     emission: Emission = field(default_factory=Emission, repr=False)
     #: What leaves with its success.
     emitted: list[Outgoing] = field(default_factory=list, repr=False)
+    #: How its lines are kept.
+    keeping: LineKeeping = field(default=NOTHING_KEPT, repr=False)
     _stored: dict[str, str] | None = field(default=None, repr=False)
     _sent: Counter[str] = field(default_factory=Counter, repr=False)
     _used: set[str] = field(default_factory=set, repr=False)
+    _lines: KeptLines | None = field(default=None, repr=False)
 
     @property
     def idempotency_key(self) -> str:
@@ -157,9 +167,36 @@ class Context:
         return stable_id(self.identity, f"event {said} {self._sent[said]}")
 
     @property
-    def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that names job, task and attempt."""
-        return logging.LoggerAdapter(LOG, {"job_id": str(self.job_id), "task": self.task, "attempt": self.attempt})
+    def log(self) -> Logger:
+        """A logger that names job, task and attempt.
+
+        Its last lines are kept with the attempt (`[worker] keep_log_lines`) and shown by `headrace job logs`.
+
+        >>> def handler(path: str, ctx: Context) -> None:
+        ...     ctx.log.info("read %s", path)
+        """
+        return KeepingLogger(LOG, _facts(self), self.keeping, self.keep)
+
+    def keep(self, line: str) -> None:
+        """Keep a line of `keeping` with the attempt; for the engine."""
+        if self.keeping.most:
+            self._kept_lines().add(line)
+
+    def keep_of_node(self, path: str, log: str) -> None:
+        """Keep what was kept of a node that ran within the attempt; for the engine."""
+        if self.keeping.most:
+            self._kept_lines().add_log(log, path)
+
+    def _kept_lines(self) -> KeptLines:
+        with _MAKING:
+            if self._lines is None:
+                self._lines = KeptLines(self.keeping.most)
+            return self._lines
+
+    @property
+    def kept_log(self) -> str | None:
+        """What was kept so far, as it is stored; None: nothing was logged."""
+        return None if self._lines is None else self._lines.text
 
     def progress(self, message: str = "") -> None:
         """Report that the handler is active: renews the task's stall timer."""
@@ -187,6 +224,18 @@ class Context:
             self._stored[name] = await self.steps.save(name, encode_json(value, field=f"step {name}"))
             self.on_activity()
         return json.loads(self._stored[name])
+
+
+def _facts(context: Context) -> dict[str, object]:
+    return {"job_id": str(context.job_id), "task": context.task, "attempt": context.attempt}
+
+
+def engine_log(context: Context) -> Logger:
+    """Return the logger of an attempt for what the engine says of it: that is not kept as its handler's.
+
+    It would be written for every job that waits for a limit, which says nothing of its own.
+    """
+    return logging.LoggerAdapter(LOG, _facts(context))
 
 
 #: The context of the handler that runs here, if one does.

@@ -228,7 +228,13 @@ class _Call:
             deadline=clock.now() + timedelta(seconds=self._timeout),
             resources=resources,
             on_activity=self._report,
+            keeping=items[0].attempt.context.keeping,
+            keep=self._keep,
         )
+
+    def _keep(self, line: str) -> None:
+        for item in self._items:
+            item.attempt.context.keep(line)
 
     def _report(self) -> None:
         for item in self._items:
@@ -297,6 +303,7 @@ async def call_alone(task: TaskDef, text: str, context: Context, run: Callable[.
     gathered = GatherContext(
         task=task.name, queue=context.queue, job_ids=(context.job_id,), deadline=context.deadline,
         resources=context.resources, on_activity=lambda: context.on_activity(),
+        keeping=context.keeping, keep=context.keep,
     )  # fmt: skip
     args, kwargs = task.codec.call([task.codec.decode_item(text)], gathered)
     [entry] = entries_of(task, await run(*args, **kwargs), 1)

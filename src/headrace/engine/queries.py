@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -11,6 +12,7 @@ from uuid import UUID
 
 from headrace.engine import levels
 from headrace.model.admission import Explanation
+from headrace.model.attempt_log import AttemptLog
 from headrace.model.batch import BatchItem, BatchView, Progress
 from headrace.model.durations import format_duration
 from headrace.model.errors import ConfigError, NotFoundError
@@ -27,8 +29,25 @@ async def show_job(inspect: Inspect, job_id: UUID) -> tuple[JobView, list[Attemp
     """Return a job and its ended attempts. Raises NotFoundError."""
     job = await inspect.get_job(job_id)
     if job is None:
-        raise NotFoundError(f"no job {job_id}; it may have been pruned after its retention")
+        raise _no_job(job_id)
     return shown(job), await inspect.get_attempts(job_id)
+
+
+async def show_logs(inspect: Inspect, job_id: UUID, attempt: int | None = None) -> list[AttemptLog]:
+    """Return what was logged in the attempts of a job, or in one of them. Raises NotFoundError."""
+    logs = await inspect.attempt_logs(job_id)
+    if not logs and not await inspect.known_jobs([job_id]):
+        raise _no_job(job_id)
+    return [log for log in logs if attempt in (None, log.attempt)]
+
+
+def logs_document(job_id: UUID, logs: Sequence[AttemptLog]) -> dict[str, Any]:
+    """Return the logs of a job as one document."""
+    return {"job": str(job_id), "attempts": to_json(logs)}
+
+
+def _no_job(job_id: UUID) -> NotFoundError:
+    return NotFoundError(f"no job {job_id}; it may have been pruned after its retention")
 
 
 def shown(job: JobView) -> JobView:

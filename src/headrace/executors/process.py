@@ -100,7 +100,7 @@ async def _converse(child: Process, call: Call) -> Any:
         while line := await child.stdout.readline():
             message = json.loads(line)
             if "completion" in message:
-                return decode_completion(message["completion"])
+                return decode_completion(message)
             progressed = progressed or message.get("stored", False)
             call.on_activity()
     except (ConnectionError, ValueError):

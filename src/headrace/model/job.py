@@ -211,6 +211,8 @@ class Completion:
     events: tuple[Outgoing, ...] = ()
     #: The output port that the handler named. Not stored.
     port: str = "main"
+    #: What its handler logged, as `model.attempt_log` writes it; None where it logged nothing.
+    log: str | None = None
 
     @property
     def released(self) -> bool:

@@ -167,3 +167,8 @@ def hash_text(*parts: str) -> str:
         digest.update(len(encoded).to_bytes(8))
         digest.update(encoded)
     return digest.hexdigest()
+
+
+def storable(text: str) -> str:
+    """Return text every store accepts: no NUL, no lone surrogates."""
+    return text.replace("\x00", "\\0").encode("utf-8", "backslashreplace").decode()

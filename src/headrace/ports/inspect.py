@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
+from headrace.model.attempt_log import AttemptLog
 from headrace.model.dead_letter import DeadLetterPage, FailedAt
 from headrace.model.job import AttemptRecord, JobState, JobView, Made
 from headrace.model.session import SessionView
@@ -25,6 +26,14 @@ class Inspect(InspectBatches, Protocol):
         """Return the attempts of a job that failed or crashed, and the one that ended it, oldest first.
 
         Attempts that were released or snoozed left no record: their numbers are missing.
+        """
+        ...
+
+    async def attempt_logs(self, job_id: UUID) -> list[AttemptLog]:
+        """Return what handlers logged in the attempts of a job, oldest first; of attempts that logged nothing none.
+
+        At most `model.attempt_log.MAX_ATTEMPTS` attempts have one. None has an attempt that was ended without its
+        worker's word, by a rescue or the overdue sweep.
         """
         ...
 

@@ -55,7 +55,8 @@ class JobStore(Protocol):
         An id that is missing from the answer was refused: the attempt had lost its job. A job that would go back is
         cancelled instead where that was requested, else failed after its third lone crash without progress. A
         released one (READY, uncharged, without delay) keeps its place; any other queues up again. A parked one waits
-        for its signal or its time and then queues up; a signal that has come makes it queue up at once.
+        for its signal or its time and then queues up; a signal that has come makes it queue up at once. Where the
+        attempt has a `log`, that is kept with it, and of a job that goes back those of its last attempts only.
 
         The effects of a final ending (`run.Effects`) are applied with it: endings of nodes are kept, those of paths
         that have one left as they are; while the run is running, arrivals are summed by path and the jobs of those that

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,9 @@ from uuid import UUID
 from headrace.model.event import Event, outgoing
 from headrace.model.job import ClaimedJob, Completion, JobError, JobState, Park, RunInfo
 from headrace.ports.executor import Call
+
+#: What of a completion does not travel as it is.
+_APART = frozenset({"effects", "events", "log"})
 
 
 def encode_call(call: Call) -> bytes:
@@ -40,18 +44,20 @@ def decode_call(line: bytes) -> dict[str, Any]:
 def encode_completion(completion: Completion) -> bytes:
     """Return one line that ends a call."""
     # A child knows nothing of runs: effects are worked out where the worker is.
-    message = {name: value for name, value in asdict(completion).items() if name not in ("effects", "events")}
+    message = {name: value for name, value in asdict(completion).items() if name not in _APART}
     message["events"] = [{"topic": one.topic, "event": asdict(one.event)} for one in completion.events if one.event]
     message["delay"] = completion.delay.total_seconds()
     park = completion.park
     if park is not None:
         message["park"] = {"key": park.key, "wait": None if park.wait is None else park.wait.total_seconds()}
-    return json.dumps({"completion": message}, default=str).encode() + b"\n"
+    # Beside it, where a worker of the release before does not look: it takes no field that it does not know.
+    log = {} if completion.log is None else {"log": completion.log}
+    return json.dumps({"completion": message, **log}, default=str).encode() + b"\n"
 
 
-def decode_completion(message: dict[str, Any]) -> Completion:
-    """Return the completion of a decoded line."""
-    fields = dict(message)
+def decode_completion(message: Mapping[str, Any]) -> Completion:
+    """Return the completion of a decoded line that ends a call."""
+    fields = {**message["completion"], "log": message.get("log")}
     fields["job_id"] = UUID(fields["job_id"])
     fields["batch_id"] = None if fields["batch_id"] is None else UUID(fields["batch_id"])
     fields["state"] = JobState(fields["state"])

@@ -86,6 +86,29 @@ class ExplainedJob(Document):
     sentence: str
 
 
+class LineDocument(Document):
+    """A line that a handler logged."""
+
+    at: datetime
+    level: str = Field(examples=["info"])
+    message: str
+
+
+class LogDocument(Document):
+    """The last lines of an attempt."""
+
+    attempt: int
+    lines: list[LineDocument]
+    dropped: int = Field(description="lines before them that were not kept")
+
+
+class JobLogs(Document):
+    """What the handler of a job logged, by attempt."""
+
+    job: UUID
+    attempts: list[LogDocument]
+
+
 class Cancelled(Document):
     """What a cancel did."""
 

@@ -7,17 +7,17 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from headrace.engine.operations import cancel_job, retry_once
-from headrace.engine.queries import explain_job, explain_view, show_job, to_json
+from headrace.engine.queries import explain_job, explain_view, logs_document, show_job, show_logs, to_json
 from headrace.model.api_token import Scope
 from headrace.model.ids import parse_id
 from headrace.model.job import JobState, JobView
 from headrace.model.names import check_name
 from headrace.model.places import decode_place, encode_place
 from headrace.service.auth import needs
-from headrace.service.documents import Cancelled, ExplainedJob, JobDocument, JobPage, Retried, SubmittedJob
+from headrace.service.documents import Cancelled, ExplainedJob, JobDocument, JobLogs, JobPage, Retried, SubmittedJob
 from headrace.service.paging import Page
 from headrace.service.served import Served
 from headrace.service.submitting import IdempotencyKey, JobOptions, check_queue, options_of, task_of
@@ -45,6 +45,14 @@ class JobQuery(Page):
     state: JobState | None = None
     task: str | None = Field(None, max_length=64)
     batch: UUID | None = None
+
+
+class LogQuery(BaseModel):
+    """Of which attempt lines are wanted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    attempt: int | None = Field(None, ge=1, le=2**31 - 1, description="its number; without it of all of them")
 
 
 @router.post(
@@ -110,6 +118,16 @@ async def explain(app: Served, job_id: str) -> dict[str, Any]:
     explained = await with_farm(app.settings, found)
     document: dict[str, Any] = to_json(explained.explanation)
     return {"job": document.pop("job_id"), **document, "sentence": explained.sentence}
+
+
+@router.get("/{job_id}/logs", response_model=JobLogs)
+async def get_logs(app: Served, job_id: str, query: Annotated[LogQuery, Query()]) -> dict[str, Any]:
+    """Return what the handler logged in each attempt, oldest first: the last lines, and how many before were dropped.
+
+    An attempt that logged nothing is not among them, nor is one whose worker died.
+    """
+    job = parse_id("job id", job_id)
+    return logs_document(job, await show_logs(app.runtime.stores.inspect, job, query.attempt))
 
 
 @router.post("/{job_id}/cancel", dependencies=[needs(Scope.OPERATE)], response_model=Cancelled)

@@ -48,6 +48,7 @@ from headrace.settings import Settings
 from headrace.wiring.blobs import open_blobs
 from headrace.wiring.caches import open_caches
 from headrace.wiring.farm import make_farm
+from headrace.wiring.line_keeping import make_line_keeping
 from headrace.wiring.workflows import open_means, run_loops
 
 if TYPE_CHECKING:
@@ -278,6 +279,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
         resources=resources,
         runs=RunParts(app.runtime.means, app.start_by_name),
         emission=app.emission,
+        keeping=make_line_keeping(settings, clock),
         farm=make_farm(app, settings, stores.jobs),
     )
     shift = ShiftOptions(

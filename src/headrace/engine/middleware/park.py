@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.engine.attempt import Attempt, Proceed
+from headrace.engine.context import engine_log
 from headrace.model.job import Park
 from headrace.model.outcome import Snooze
 from headrace.model.parking import ParkRequested, current_slot
@@ -31,7 +32,7 @@ async def park(attempt: Attempt, proceed: Proceed) -> Any:
     finally:
         current_slot.reset(slot)
     attempt.limited = asked.limited
-    attempt.context.log.info("left its slot%s: it waits for %s", _spoken(asked.wait), asked.reason)
+    engine_log(attempt.context).info("left its slot%s: it waits for %s", _spoken(asked.wait), asked.reason)
     if asked.key is None and asked.wait is not None:
         return Snooze(max(asked.wait, timedelta()))
     return Park(asked.key, asked.wait)

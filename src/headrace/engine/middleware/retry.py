@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.engine.attempt import Attempt, Failed, Proceed, asked, describe
+from headrace.engine.context import engine_log
 from headrace.model.durations import parse_duration
 from headrace.model.errors import ExecutorCrashedError, ExecutorLostError, HeadraceError
 from headrace.model.outcome import Retry, Snooze
@@ -36,7 +37,7 @@ class RetryMiddleware:
             # Nobody's fault: neither a failure nor a crash. What may run once must not run where it may have begun.
             if attempt.task.spec.at_most_once and error.begun:
                 return Failed(describe(error), None)
-            attempt.context.log.warning("runs again: %s", error)
+            engine_log(attempt.context).warning("runs again: %s", error)
             # One that nobody began leaves no record: there may be many until somebody does.
             return Failed(describe(error), AGAIN, charged=False) if error.begun else Snooze(AGAIN)
         except (KeyboardInterrupt, GeneratorExit):

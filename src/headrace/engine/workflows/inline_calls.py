@@ -239,6 +239,7 @@ class InlineCalls:
             completion = await run_attempt(attempt, self.factory.proceed)
             if completion is not None:
                 log_end(attempt, completion, self.means.clock, began)
+                self._keep_log(attempt, completion)
             return completion
         finally:
             self.running.remove(attempt)
@@ -246,6 +247,12 @@ class InlineCalls:
             meter = current_meter.get()
             if attempt.usage is not None and meter is not None:
                 meter.add(Usage.from_json(json.loads(attempt.usage)))
+
+    def _keep_log(self, attempt: Attempt, completion: Completion) -> None:
+        """Keep what a node logged with the attempt of the run: there is no job of the node."""
+        run = attempt.job.run
+        if completion.log is not None and run is not None:
+            self.outer.context.keep_of_node(run.node, completion.log)
 
     def _is_poison(self, path: str, completion: Completion) -> bool:
         """Whether the node's own child died too often without progress in between."""

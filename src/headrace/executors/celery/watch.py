@@ -139,7 +139,7 @@ class Watch:
     def _take(self, one: Out, begun: str | None, ended: str | None) -> Begun | None:
         """End a call whose end is stored, or which this worker gave up; return who has begun it otherwise."""
         if (end := of_attempt(ended, one.fence.attempt)) is not None:
-            one.settle(decode_completion(end["completion"]))
+            one.settle(decode_completion(end))
             return None
         if (kept := of_attempt(begun, one.fence.attempt)) is None:
             return None

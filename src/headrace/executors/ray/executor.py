@@ -135,7 +135,7 @@ class RayExecutor:
         """Return the completion that a process has answered with. Raises ExecutorLostError."""
         message = json.loads(answer)
         if "completion" in message:
-            return decode_completion(message["completion"])
+            return decode_completion(message)
         if why := message.get("not_begun"):
             parts.sight.rest()
             raise ExecutorLostError(f"no Ray process began the job: {why}")

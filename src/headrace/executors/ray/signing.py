@@ -26,7 +26,7 @@ class Signer:
         """Return the end of a call whose process had to die before it could answer; None: it kept none."""
         stored = await self._jobs.read_steps([(fence.job, ENDED)])
         kept = of_attempt(stored.get((fence.job, ENDED)), fence.attempt)
-        return None if kept is None else decode_completion(kept["completion"])
+        return None if kept is None else decode_completion(kept)
 
     async def lost(self, fence: Fence, why: str) -> ExecutorLostError:
         """Return the error of a call that was lost; who began it first is found, or nobody can any more."""

@@ -48,6 +48,8 @@ def _complete(state: State, job: Job, done: Completion) -> None:
     job.failures += done.charged
     job.crashes += done.lone_crash
     job.lone_crashes += done.lone_crash
+    if done.log is not None:
+        state.keep_log(job, done.log, goes_back=not done.state.final)
     if done.state.final:
         state.finish(job, done.state, result=done.result, error=done.error, usage=done.usage)
     elif job.cancel_requested:

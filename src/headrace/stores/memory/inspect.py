@@ -12,6 +12,7 @@ from itertools import chain, islice
 from operator import attrgetter
 from uuid import UUID
 
+from headrace.model.attempt_log import AttemptLog, decode_log
 from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
 from headrace.model.dead_letter import DeadLetter, DeadLetterPage, FailedAt
@@ -62,6 +63,11 @@ class MemoryInspect:
         row = self._state.finished.get(job_id)
         last = None if row is None else final_attempt(row)
         return [*self._state.attempts.get(job_id, ()), *([] if last is None else [last])]
+
+    @atomic
+    async def attempt_logs(self, job_id: UUID) -> list[AttemptLog]:
+        """Return what was logged in the attempts of a job."""
+        return [decode_log(*kept) for kept in sorted(self._state.logs.get(job_id, {}).items())]
 
     @atomic
     async def final_jobs(self, job_ids: Sequence[UUID]) -> dict[UUID, JobView]:

@@ -48,7 +48,7 @@ def _prune_finished(state: State, retention: Retention, limit: int, queue: str |
     for row in list(old):
         if len(rows) < limit and queue in (None, row.job.spec.queue) and _removable(state, row):
             rows.append(row)
-            for table in (state.finished, state.attempts, state.steps, state.retries):
+            for table in (state.finished, state.attempts, state.logs, state.steps, state.retries):
                 table.pop(row.job.id, None)
     for batch_id in {row.job.batch_id for row in rows} - {None}:
         assert batch_id is not None

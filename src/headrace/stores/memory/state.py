@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from uuid import UUID, uuid4
 
+from headrace.model.attempt_log import MAX_ATTEMPTS
 from headrace.model.batch import held_by
 from headrace.model.job import AttemptRecord, JobError, JobState, Park
 from headrace.model.priority import head_start
@@ -50,6 +51,8 @@ class State:
         self.parked = WaitingRoom()
         self.finished: dict[UUID, Finished] = {}
         self.attempts: dict[UUID, list[AttemptRecord]] = {}
+        #: What was logged, by job and attempt.
+        self.logs: dict[UUID, dict[int, str]] = {}
         self.steps: dict[UUID, dict[str, str]] = {}
         #: The retry of each job that was retried.
         self.retries: dict[UUID, UUID] = {}
@@ -180,6 +183,13 @@ class State:
         """Keep how an attempt ended that did not end its job."""
         record = AttemptRecord(job.attempt, outcome, job.started_at, self.now(), job.session, error)
         self.attempts.setdefault(job.id, []).append(record)
+
+    def keep_log(self, job: Job, log: str, *, goes_back: bool) -> None:
+        """Keep what an attempt logged; of a job that goes back the last ones, so that there is room for one more."""
+        kept = self.logs.setdefault(job.id, {})
+        kept.setdefault(job.attempt, log)
+        for attempt in [each for each in kept if goes_back and each <= job.attempt - MAX_ATTEMPTS + 1]:
+            del kept[attempt]
 
     def alive(self, session: UUID | None) -> bool:
         """Whether the lease of a session has not ended."""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import asyncpg
 
+from headrace.model.attempt_log import MAX_ATTEMPTS
 from headrace.model.crashes import MAX_LONE_CRASHES, POISON
 from headrace.model.errors import HeadraceError
 from headrace.model.event import Outgoing
@@ -98,10 +99,13 @@ async def _finish(
         **claim_values(claim if claim is not None else Claim(session, "", 0)),
     }
     effects = [c.effects for c in completions]
+    logs = [c.log for c in completions]
     if any(effects):
         came = {id(completion): place for place, completion in enumerate(given)}
         order = sorted(range(len(completions)), key=lambda place: came.get(id(completions[place]), place))
-        rows = await runner.fetch("finish_nodes", **values, **effects_values(effects, order), held=[])
+        rows = await runner.fetch("finish_nodes", **values, **effects_values(effects, order), held=[], logs=logs)
+    elif any(logs):
+        rows = await runner.fetch("finish_logged", **values, logs=logs)
     else:
         rows = await runner.fetch("finish_jobs", **values)
     *claimed, last = rows
@@ -120,7 +124,7 @@ def _plain(completion: Completion) -> bool:
 
 async def apply_effects(runner: Runner, effects: Sequence[Effects]) -> None:
     """Apply what the ends of jobs set going that are in history already."""
-    nothing: dict[str, list[Any]] = {"ids": [], "attempts": [], "results": [], "endings": []}
+    nothing: dict[str, list[Any]] = {"ids": [], "attempts": [], "results": [], "endings": [], "logs": []}
     nobody = UUID(int=0)
     await runner.fetch(
         "finish_nodes",
@@ -163,6 +167,8 @@ async def _park(runner: Runner, session: UUID, completions: Sequence[Completion]
         errors=[encode_error(c.error) for c in completions],
         usages=[c.usage for c in completions],
         progressed=[c.progressed for c in completions],
+        logs=[c.log for c in completions],
+        max_logs=MAX_ATTEMPTS,
         head_starts=HEAD_STARTS,
     )
     return [row[0] for row in rows]
@@ -181,6 +187,8 @@ async def _return(runner: Runner, session: UUID, completions: Sequence[Completio
         lone=[c.lone_crash for c in completions],
         progressed=[c.progressed for c in completions],
         released=[c.released for c in completions],
+        logs=[c.log for c in completions],
+        max_logs=MAX_ATTEMPTS,
         head_starts=HEAD_STARTS,
         max_lone_crashes=MAX_LONE_CRASHES,
         poison=encode_error(POISON),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from headrace.model.attempt_log import AttemptLog, decode_log
 from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
 from headrace.model.dead_letter import DeadLetter, DeadLetterPage, FailedAt
@@ -40,6 +41,11 @@ class PostgresInspect:
     async def get_attempts(self, job_id: UUID) -> list[AttemptRecord]:
         """Return the ended attempts of a job, oldest first, the final one included."""
         return [attempt_record(row) for row in await self._database.fetch("get_attempts", job_id=job_id)]
+
+    async def attempt_logs(self, job_id: UUID) -> list[AttemptLog]:
+        """Return what was logged in the attempts of a job, oldest first."""
+        rows = await self._database.fetch("get_attempt_logs", job_id=job_id)
+        return [decode_log(row["attempt"], row["log"]) for row in rows]
 
     async def final_jobs(self, job_ids: Sequence[UUID]) -> dict[UUID, JobView]:
         """Return those of `job_ids` that are final."""

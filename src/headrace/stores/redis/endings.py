@@ -56,7 +56,7 @@ def encode_completions(completions: Sequence[Completion]) -> str:
 def _ending(done: Completion) -> str | dict[str, Any]:
     """Return what a script has to know of an ending; nothing of a plain success."""
     error, usage = encode_error(done.error), done.usage
-    if done.state == "succeeded" and not (error or usage or done.charged or done.lone_crash):
+    if done.state == "succeeded" and not (error or usage or done.charged or done.lone_crash or done.log):
         return ""
     park = done.park
     facts = {
@@ -70,6 +70,7 @@ def _ending(done: Completion) -> str | dict[str, Any]:
         "released": done.released,
         "park": None if park is None else [park.key or "", -1 if park.wait is None else span(park.wait)],
         "delay": span(done.delay),
+        "log": done.log,
     }
     return {name: value for name, value in facts.items() if value or name == "delay"}
 

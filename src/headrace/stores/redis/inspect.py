@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from headrace.model.attempt_log import AttemptLog, decode_log
 from headrace.model.backlog import QueueState
 from headrace.model.batch import BatchItem, BatchView, ItemPage, Progress
 from headrace.model.capability import Capability
@@ -64,6 +65,11 @@ class RedisInspect:
         job = await self.get_job(job_id)
         last = None if job is None else final_attempt(job)
         return records if last is None else [*records, last]
+
+    async def attempt_logs(self, job_id: UUID) -> list[AttemptLog]:
+        """Return what was logged in the attempts of a job, oldest first."""
+        kept = fields(await self._namespace.run("get_attempt_logs", job_id.hex))
+        return sorted((decode_log(int(each), text) for each, text in kept.items()), key=lambda log: log.attempt)
 
     async def final_jobs(self, job_ids: Sequence[UUID]) -> dict[UUID, JobView]:
         """Return those of `job_ids` that are final."""

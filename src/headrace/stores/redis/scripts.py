@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from headrace.model.attempt_log import MAX_ATTEMPTS
 from headrace.model.crashes import EXECUTOR_LOST, MAX_LONE_CRASHES, OVERDUE, POISON, WORKER_LOST
 from headrace.model.fairness import HIGH_TIME
 from headrace.model.farm import BEGUN
@@ -75,6 +76,7 @@ def _constants() -> str:
         "HEAD_STARTS": f"{{{starts}}}",
         "NODE_SPEC": f"{{{', '.join(map(to_json, spec_fields(NODE_SPEC)))}}}",
         "MAX_LONE_CRASHES": MAX_LONE_CRASHES,
+        "MAX_LOGS": MAX_ATTEMPTS,
         "KEPT_FIRES": KEPT_FIRES,
         "HIGH_TIME": HIGH_TIME,
         "BEGUN": to_json(BEGUN),

@@ -1,13 +1,14 @@
--- End attempts of jobs of runs for good, as finish_jobs does, and with them apply what that sets going: endings of nodes,
--- sums of arrivals, jobs with their steps, the level and the end of runs. Rows name their completion by its number (`by`), whose fence
--- decides; `held` are numbers whose jobs ended before. A run that is not running only keeps endings. An arrival adds to
--- the row as it stands once it is locked, so that exactly one decides; its job is then inserted, passed over or not.
+-- End attempts of jobs of runs for good, as finish_logged does, and with them apply what that sets going: endings of
+-- nodes, sums of arrivals, jobs with their steps, the level and the end of runs. Rows name their completion by its
+-- number (`by`), whose fence decides; `held` are numbers whose jobs ended before. A run that is not running only keeps
+-- endings. An arrival adds to the row once it is locked, so that exactly one decides; its job is inserted then, or not.
 -- Locks: jobs in the order given, endings in the order given, sums by (run, path), new jobs and queues that become gated,
 -- runs; claimed rows as claim_jobs does. Index: the primary keys (for the fence see finish_jobs), those of claim_jobs.
 WITH gone AS (
   DELETE FROM {schema}.jobs AS j
-  USING unnest(%(ids)s::uuid[], %(attempts)s::int[], %(results)s::json[], %(endings)s::json[], %(runs)s::uuid[])
-    WITH ORDINALITY AS d (id, attempt, result, ending, run, number)
+  USING unnest(%(ids)s::uuid[], %(attempts)s::int[], %(results)s::json[], %(endings)s::json[], %(runs)s::uuid[],
+      %(logs)s::json[])
+    WITH ORDINALITY AS d (id, attempt, result, ending, run, log, number)
   WHERE j.id = d.id AND j.attempt = d.attempt AND j.session IS NOT DISTINCT FROM %(session)s::uuid
     AND j.state IS NOT DISTINCT FROM 'running'
   RETURNING j.id, j.batch_id, j.session, j.retry_of, j.run_at, j.created_at, j.started_at,
@@ -16,7 +17,7 @@ WITH gone AS (
     j.crashes + coalesce((d.ending ->> 'crashes')::smallint, 0::smallint) AS crashes, j.max_attempts, j.at_most_once,
     j.cancel_requested, coalesce(d.ending ->> 'state', 'succeeded') AS state, j.queue, j.task, j.lane,
     j.cost, j.args, d.result, d.ending -> 'error' AS error, d.ending -> 'usage' AS usage, j.run_id, j.node,
-    d.run AS effects_of, d.number::int AS number
+    d.run AS effects_of, d.log, d.number::int AS number
 ), ended AS (
   INSERT INTO {schema}.finished_jobs
     (id, batch_id, session, retry_of, run_at, created_at, started_at, finished_at, timeout, ordinal, attempt, priority,
@@ -26,6 +27,9 @@ WITH gone AS (
     failures, crashes, max_attempts, at_most_once, cancel_requested, state, queue, task, lane, cost,
     args, result, error, usage, run_id, node, CASE WHEN effects_of IS NOT NULL THEN true END
   FROM gone
+), logged AS (
+  INSERT INTO {schema}.attempt_logs (job_id, attempt, log) SELECT id, attempt, log FROM gone WHERE log IS NOT NULL
+  ON CONFLICT (job_id, attempt) DO NOTHING
 ), known AS MATERIALIZED (
   SELECT h.number, r.state = 'running' AS running
   FROM (SELECT number FROM gone WHERE effects_of IS NOT NULL UNION ALL SELECT unnest(%(held)s::int[])) AS h

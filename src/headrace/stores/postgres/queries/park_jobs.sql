@@ -3,10 +3,11 @@
 -- key, which is made here: what is sent meanwhile is seen here, or sees the job parked. No record: they would have no end.
 -- Locks: the job rows in id order, then the signals by key. Index: primary keys (for the fence see finish_jobs).
 WITH held AS MATERIALIZED (
-  SELECT j.*, d.error, d.usage, d.key, d.wait, CASE WHEN d.progressed THEN 0 ELSE j.lone_crashes END AS alone,
+  SELECT j.*, d.error, d.usage, d.key, d.wait, d.log, CASE WHEN d.progressed THEN 0 ELSE j.lone_crashes END AS alone,
     coalesce(%(now)s::timestamptz, now()) AS now
   FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(keys)s::text[], %(waits)s::interval[], %(errors)s::json[],
-      %(usages)s::json[], %(progressed)s::boolean[]) AS d (id, attempt, key, wait, error, usage, progressed)
+      %(usages)s::json[], %(progressed)s::boolean[], %(logs)s::json[])
+      AS d (id, attempt, key, wait, error, usage, progressed, log)
     JOIN {schema}.jobs AS j ON j.id = d.id
   WHERE j.attempt = d.attempt AND j.session IS NOT DISTINCT FROM %(session)s::uuid
     AND j.state IS NOT DISTINCT FROM 'running'
@@ -33,6 +34,12 @@ WITH held AS MATERIALIZED (
         - (%(head_starts)s::interval[])[j.priority + 1] END
   FROM judged AS v
   WHERE j.id = v.id AND v.verdict <> 'cancelled'
+), logged AS (
+  INSERT INTO {schema}.attempt_logs (job_id, attempt, log) SELECT id, attempt, log FROM judged WHERE log IS NOT NULL
+  ON CONFLICT (job_id, attempt) DO NOTHING
+), forgotten AS (
+  DELETE FROM {schema}.attempt_logs AS l USING judged AS v
+  WHERE l.job_id = v.id AND v.log IS NOT NULL AND l.attempt <= v.attempt - %(max_logs)s::int + 1
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING judged AS v WHERE j.id = v.id AND v.verdict = 'cancelled'
 ), ended AS (

@@ -18,6 +18,8 @@ WITH seen AS MATERIALIZED (
   ORDER BY s.finished_at LIMIT %(limit)s::int FOR UPDATE OF f SKIP LOCKED
 ), tries AS (
   DELETE FROM {schema}.attempts WHERE job_id = ANY(ARRAY(SELECT id FROM old))
+), logged AS (
+  DELETE FROM {schema}.attempt_logs WHERE job_id = ANY(ARRAY(SELECT id FROM old))
 ), stored AS (
   DELETE FROM {schema}.steps WHERE job_id = ANY(ARRAY(SELECT id FROM old))
 ), gone AS (

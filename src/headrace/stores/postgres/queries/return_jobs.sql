@@ -5,12 +5,12 @@
 -- no worker knows, would write without end.
 -- Locks: the job rows in id order, before anything is written. Index: primary key, batches_paused (for the fence see finish_jobs).
 WITH held AS MATERIALIZED (
-  SELECT j.*, d.error, d.usage, d.delay, d.charged, d.lone, d.released,
+  SELECT j.*, d.error, d.usage, d.delay, d.charged, d.lone, d.released, d.log,
     CASE WHEN d.progressed THEN 0 ELSE j.lone_crashes END + d.lone::int AS alone,
     coalesce(%(now)s::timestamptz, now()) AS now
   FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(errors)s::json[], %(usages)s::json[], %(delays)s::interval[],
-      %(charged)s::boolean[], %(lone)s::boolean[], %(progressed)s::boolean[], %(released)s::boolean[])
-      AS d (id, attempt, error, usage, delay, charged, lone, progressed, released)
+      %(charged)s::boolean[], %(lone)s::boolean[], %(progressed)s::boolean[], %(released)s::boolean[],
+      %(logs)s::json[]) AS d (id, attempt, error, usage, delay, charged, lone, progressed, released, log)
     JOIN {schema}.jobs AS j ON j.id = d.id
   WHERE j.attempt = d.attempt AND j.session IS NOT DISTINCT FROM %(session)s::uuid
     AND j.state IS NOT DISTINCT FROM 'running'
@@ -38,6 +38,12 @@ WITH held AS MATERIALIZED (
     CASE WHEN lone THEN 'crashed' WHEN charged THEN 'failed' ELSE 'lost' END, error
   FROM judged WHERE verdict IN ('ready', 'parked', 'scheduled') AND (lone OR charged OR error IS NOT NULL)
   ON CONFLICT (job_id, attempt) DO NOTHING
+), logged AS (
+  INSERT INTO {schema}.attempt_logs (job_id, attempt, log) SELECT id, attempt, log FROM judged WHERE log IS NOT NULL
+  ON CONFLICT (job_id, attempt) DO NOTHING
+), forgotten AS (
+  DELETE FROM {schema}.attempt_logs AS l USING judged AS v
+  WHERE l.job_id = v.id AND v.log IS NOT NULL AND l.attempt <= v.attempt - %(max_logs)s::int + 1
 ), gone AS (
   DELETE FROM {schema}.jobs AS j USING judged AS v WHERE j.id = v.id AND v.verdict IN ('failed', 'cancelled')
 ), ended AS (

@@ -2,7 +2,7 @@
 -- Look at a slice of a queue's final jobs of a state that are older than their retention, oldest first, and remove
 -- those that may go, with their attempts and steps. Arguments: session and term of the leader or empty, queue, state,
 -- retention, place to begin at, slice, limit. Returns {removed, place to go on at, or -1: there is no more}.
--- Keys: ended, job, attempts, steps, jobs, dead, batch, queues, unsettled. Complexity: O(N log M).
+-- Keys: ended, job, attempts, log, steps, jobs, dead, batch, queues, unsettled. Complexity: O(N log M).
 -- include keys, bulk, terms, removing
 local queue, state, place = ARGV[4], ARGV[5], tonumber(ARGV[7])
 local slice, limit = tonumber(ARGV[8]), tonumber(ARGV[9])

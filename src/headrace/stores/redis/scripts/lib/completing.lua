@@ -30,6 +30,19 @@ local function facts_of(job, result, ending)
   return facts
 end
 
+-- Keep what an attempt logged; of a job that goes back those of its last attempts, so that there is room for one more.
+local function keep_log(id, job, log, goes_back)
+  local key = log_key(id)
+  call('HSETNX', key, job.attempt, log)
+  if goes_back then
+    for _, attempt in ipairs(call('HKEYS', key)) do
+      if tonumber(attempt) <= tonumber(job.attempt) - MAX_LOGS + 1 then
+        call('HDEL', key, attempt)
+      end
+    end
+  end
+end
+
 -- End an attempt whose job goes back, unless it is to be cancelled or has crashed alone too often.
 local function send_back(id, job, ending)
   local alone = plus(not ending.progressed and job.lone_crashes or 0, ending.lone)
@@ -61,7 +74,7 @@ end
 
 -- Returns the positions of the completions that were refused. Each is {id, attempt, result, ending, effects}: result JSON
 -- text or empty, ending empty for a plain success, else {state, final, error, usage, charged, lone, progressed, released,
--- delay, park (signal or empty, microseconds or -1)}; effects as in lib/effects.lua where a final one has them, else absent.
+-- delay, park (signal or empty, microseconds or -1), log}; effects as in lib/effects.lua where a final one has them, else absent.
 local function complete_jobs(session, completions)
   local refused = {}
   for position, done in ipairs(completions) do
@@ -70,6 +83,9 @@ local function complete_jobs(session, completions)
     if not job or job.state ~= 'running' or job.session ~= session or tonumber(job.attempt) ~= done[2] then
       refused[#refused + 1] = position
     elseif ending ~= '' and not ending.final then
+      if ending.log then
+        keep_log(id, job, ending.log, true)
+      end
       send_back(id, job, ending)
     else
       leave_running(id, job)
@@ -77,6 +93,9 @@ local function complete_jobs(session, completions)
         finish(id, job, 'succeeded', done[3] ~= '' and {'result', done[3]} or {}, effects)
       else
         finish(id, job, ending.state, facts_of(job, done[3], ending), effects)
+        if ending.log then
+          keep_log(id, job, ending.log)
+        end
       end
       if effects then
         apply_effects(effects)

@@ -27,6 +27,10 @@ local function job_key(id)
   return ROOT .. 'job:' .. id
 end
 
+local function log_key(id)
+  return ROOT .. 'log:' .. id
+end
+
 local function running_key(queue, session)
   return ROOT .. 'running:' .. queue .. ':' .. session
 end

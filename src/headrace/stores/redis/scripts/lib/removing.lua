@@ -14,7 +14,7 @@ end
 
 -- Remove a final job with its attempts and steps. `row` has its batch first.
 local function remove_job(id, queue, state, row)
-  call('DEL', job_key(id), ROOT .. 'attempts:' .. id, ROOT .. 'steps:' .. id)
+  call('DEL', job_key(id), ROOT .. 'attempts:' .. id, log_key(id), ROOT .. 'steps:' .. id)
   later('ZREM', ROOT .. 'ended:' .. state .. ':' .. queue, id)
   later('ZREM', ROOT .. 'jobs:' .. queue, id)
   if state == 'failed' then
