@@ -158,6 +158,31 @@ async def test_a_batch_that_is_not_there_has_no_items(on: Scenario) -> None:
         await on.stores.inspect.batch_dead_letters(uuid4(), limit=1)
 
 
+async def test_the_tries_of_an_item_come_newest_first(on: Scenario) -> None:
+    """Those of one item of one batch, live or ended, each with what it is; another item has its own."""
+    session = await on.worker(lease=DAY)
+    batch_id = await on.batch(3)
+    await on.work_off(session, [S, F, S])
+    await on.stores.batches.close_batches([batch_id])
+    on.clock.advance(SECOND)
+    await on.stores.batches.retry_failed(batch_id)
+    tries = await on.claim(session)
+    await on.batch(3)
+    found = await on.stores.inspect.item_jobs(batch_id, 1, limit=ALL)
+    assert [(job.state, job.ordinal, job.batch_id) for job in found] == [
+        (JobState.RUNNING, 1, batch_id),
+        (F, 1, batch_id),
+    ]
+    assert found[0].id == tries[0].id and found[0].retry_of == found[1].id
+    assert [job.id for job in await on.stores.inspect.item_jobs(batch_id, 1, limit=1)] == [found[0].id]
+    await on.end(session, tries[0], state=S)
+    found = await on.stores.inspect.item_jobs(batch_id, 1, limit=ALL)
+    assert [job.state for job in found] == [S, F]
+    assert [job.state for job in await on.stores.inspect.item_jobs(batch_id, 0, limit=ALL)] == [S]
+    assert await on.stores.inspect.item_jobs(batch_id, 3, limit=ALL) == []
+    assert await on.stores.inspect.item_jobs(uuid4(), 0, limit=ALL) == []
+
+
 # Failures
 
 

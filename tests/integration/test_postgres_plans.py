@@ -109,6 +109,8 @@ async def test_a_hot_statement_keeps_to_its_indexes(name: str) -> None:
         ("batch_states", "finished_jobs_items"),
         ("batch_states", "finished_jobs_unsuccessful"),
         ("batch_dead_letters", "finished_jobs_unsuccessful"),
+        ("list_item_jobs", "jobs_batch"),
+        ("list_item_jobs", "finished_jobs_items"),
         ("read_items", "finished_jobs_items"),
         ("save_step", "jobs_pkey"),
         ("cancel_waiting_job", "jobs_pkey"),

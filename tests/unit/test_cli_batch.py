@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from headrace import App, Backoff, ClosePolicy, Progress
-from headrace.cli.pace import Pace
 from headrace.cli.watching import ending_text, progress_text
+from headrace.engine.pace import Pace
 from headrace.model.batch import BatchOutcome, BatchState, BatchView
 from tests.unit.cli_runner import CommandLine, as_client, command_line, working
 

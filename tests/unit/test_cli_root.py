@@ -19,8 +19,8 @@ import pytest
 from headrace import __version__
 from headrace.cli import output
 from headrace.cli.logs import DevFormatter, JsonFormatter, LineFormatter
-from headrace.cli.pace import Pace
 from headrace.cli.root import COMMANDS, cli
+from headrace.engine.pace import Pace
 from tests.unit.cli_runner import CommandLine, command_line
 from tools import make_reference
 

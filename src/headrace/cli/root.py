@@ -62,7 +62,7 @@ COMMANDS: dict[str, Entry] = {
     "flows": Entry(
         "headrace.apps.flows.command:flows", "JSON flows: run, validate, import, export and draw workflows of nodes."
     ),
-    "batch": Entry("headrace.cli.batch:batch", "Look at batches, see why items failed, retry and cancel them."),
+    "batch": Entry("headrace.cli.batch:batch", "Look at batches, see why items failed, retry, pause and cancel them."),
     "job": Entry("headrace.cli.job:job", "Look at one job and its log, ask why it waits, cancel it, run it again."),
     "run": Entry(
         "headrace.cli.run:run",

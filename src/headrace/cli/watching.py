@@ -12,7 +12,7 @@ from uuid import UUID
 
 from headrace.app import App
 from headrace.cli.output import age, console, print_json, print_text
-from headrace.cli.pace import Pace
+from headrace.engine.pace import Pace
 from headrace.engine.queries import batch_document, show_batch
 from headrace.model.batch import BatchState, BatchView, Progress
 from headrace.model.errors import ResultTimeoutError

@@ -9,6 +9,7 @@ from typing import Any
 
 from headrace.app import App
 from headrace.dashboard.history import History
+from headrace.dashboard.memory import Memory
 from headrace.model.api_token import Scope
 
 #: What a template is given.
@@ -51,6 +52,8 @@ class View:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: what this process remembers of figures, by page
     histories: dict[str, History] = field(default_factory=dict)
+    #: what it keeps besides
+    memory: Memory = field(default_factory=Memory)
 
     def history(self, name: str) -> History:
         """Return what is remembered under a name."""

@@ -8,11 +8,22 @@ from typing import Any
 
 from headrace.app import App
 from headrace.dashboard.page import Look, Page
-from headrace.dashboard.pages import dead_letters, details, jobs, overview, queues, reports, schedules, workers
+from headrace.dashboard.pages import (
+    batches,
+    dead_letters,
+    details,
+    jobs,
+    overview,
+    queues,
+    reports,
+    schedules,
+    workers,
+)
 from headrace.dashboard.rendering import link_maker
 
 PAGES: tuple[Page, ...] = (
     *overview.PAGES,
+    *batches.PAGES,
     *jobs.PAGES,
     *queues.PAGES,
     *workers.PAGES,

@@ -8,7 +8,7 @@ from uuid import UUID
 from headrace.model.batch import BatchView, ItemPage, Progress
 from headrace.model.dead_letter import DeadLetter
 from headrace.model.item_states import BatchStates
-from headrace.model.job import Made
+from headrace.model.job import JobView, Made
 
 
 class InspectBatches(Protocol):
@@ -49,6 +49,13 @@ class InspectBatches(Protocol):
         An item that was retried is what its newest try is. It may be asked several times a second for each batch that
         somebody watches: PostgreSQL answers by indexes; Redis reads the whole batch, a part at a time. Raises
         NotFoundError, and InvalidInputError for a range that none can be.
+        """
+        ...
+
+    async def item_jobs(self, batch_id: UUID, ordinal: int, *, limit: int) -> list[JobView]:
+        """Return the tries of one item of a batch, the newest first, at most `limit`; none where the item is not there.
+
+        For whoever looks at one item: a store may walk all of the batch for it.
         """
         ...
 

@@ -230,4 +230,5 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-follow();
+// Once the scripts of the page listen too.
+document.addEventListener("DOMContentLoaded", follow);

@@ -217,6 +217,11 @@ class MemoryInspect:
         return item_states.batch_states(self._state, batch_id, first=first, limit=limit)
 
     @atomic
+    async def item_jobs(self, batch_id: UUID, ordinal: int, *, limit: int) -> list[JobView]:
+        """Return the tries of one item of a batch."""
+        return item_states.item_jobs(self._state, batch_id, ordinal, limit=limit)
+
+    @atomic
     async def batch_dead_letters(self, batch_id: UUID, *, limit: int) -> list[DeadLetter]:
         """Return items of a batch that failed."""
         return item_states.batch_dead_letters(self._state, batch_id, limit=limit)

@@ -7,10 +7,11 @@ from uuid import UUID
 
 from headrace.model.dead_letter import DeadLetter
 from headrace.model.item_states import BatchStates, StateCells, check_range
-from headrace.model.job import JobState
+from headrace.model.job import JobState, JobView
 from headrace.stores.memory.batches import find_batch
+from headrace.stores.memory.rows import Finished, Job
 from headrace.stores.memory.state import State
-from headrace.stores.memory.views import dead_letter, failed_at
+from headrace.stores.memory.views import dead_letter, failed_at, job_view
 
 
 def batch_states(state: State, batch_id: UUID, *, first: int, limit: int) -> BatchStates:
@@ -23,6 +24,14 @@ def batch_states(state: State, batch_id: UUID, *, first: int, limit: int) -> Bat
     for job in batch.live.values():
         cells.note([job.ordinal or 0], job.state)
     return cells.states
+
+
+def item_jobs(state: State, batch_id: UUID, ordinal: int, *, limit: int) -> list[JobView]:
+    """Return the newest tries of an item."""
+    batch = state.batches.get(batch_id)
+    rows: list[Job | Finished] = [] if batch is None else [*batch.ended, *batch.live.values()]
+    tries = [job_view(row) for row in rows if (row.job if isinstance(row, Finished) else row).ordinal == ordinal]
+    return nlargest(limit, tries, key=lambda job: (job.created_at, job.id))
 
 
 def batch_dead_letters(state: State, batch_id: UUID, *, limit: int) -> list[DeadLetter]:

@@ -151,6 +151,11 @@ class PostgresInspect:
         """Return what the items of a batch are from ordinal `first` on."""
         return await item_states.batch_states(self._database, batch_id, first=first, limit=limit)
 
+    async def item_jobs(self, batch_id: UUID, ordinal: int, *, limit: int) -> list[JobView]:
+        """Return the tries of one item of a batch, the newest first."""
+        rows = await self._database.fetch("list_item_jobs", batch_id=batch_id, ordinal=ordinal, limit=limit)
+        return [job_view(row) for row in rows]
+
     async def batch_dead_letters(self, batch_id: UUID, *, limit: int) -> list[DeadLetter]:
         """Return the newest items of a batch that failed and were not retried."""
         rows = await self._database.fetch("batch_dead_letters", batch_id=batch_id, limit=limit)

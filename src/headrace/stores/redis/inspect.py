@@ -227,6 +227,11 @@ class RedisInspect:
         """Return what the items of a batch are from ordinal `first` on."""
         return await item_states.batch_states(self._namespace, batch_id, first=first, limit=limit)
 
+    async def item_jobs(self, batch_id: UUID, ordinal: int, *, limit: int) -> list[JobView]:
+        """Return the tries of one item of a batch, the newest first."""
+        tries = await self._read_jobs(await item_states.item_jobs(self._namespace, batch_id, ordinal))
+        return sorted(tries, key=lambda job: (job.created_at, job.id), reverse=True)[:limit]
+
     async def batch_dead_letters(self, batch_id: UUID, *, limit: int) -> list[DeadLetter]:
         """Return items of a batch that failed and were not retried, the newest first."""
         return await item_states.batch_dead_letters(self._namespace, batch_id, limit=limit)

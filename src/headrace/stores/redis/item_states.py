@@ -46,6 +46,18 @@ def _note(found: dict[int, str], pairs: dict[int, str]) -> None:
             found[ordinal] = state
 
 
+async def item_jobs(namespace: Namespace, batch_id: UUID, ordinal: int) -> list[str]:
+    """Return the ids of the tries of an item, in no order."""
+    found: dict[str, None] = {}
+    # In this order: a try that ends meanwhile moves from the first part to the end of the second.
+    for part in ("live", "ended"):
+        cursor = "0"
+        while cursor:
+            cursor, *ids = await namespace.run("list_item_jobs", batch_id.hex, part, cursor, PAGE, ordinal)
+            found |= dict.fromkeys(ids)
+    return list(found)
+
+
 async def batch_dead_letters(namespace: Namespace, batch_id: UUID, *, limit: int) -> list[DeadLetter]:
     """Do what `Inspect.batch_dead_letters` promises; where there are more than `limit`, any of them."""
     found: dict[UUID, DeadLetter] = {}
