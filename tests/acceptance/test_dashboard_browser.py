@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from headrace.dashboard.page import always
 from headrace.dashboard.table import PAGES
 from tests.acceptance.command_runs import place
 from tests.acceptance.dashboard_fill import fill
@@ -24,7 +25,7 @@ WORLD = Path(__file__).with_name("dashboard_world.py")
 #: A folder for pictures of all pages, where somebody wants to look at them.
 PICTURES = "TEST_PICTURES"
 #: Pages of applications, which this app is none of.
-ELSEWHERE = {page.name for page in PAGES if page.group == "Applications"}
+ELSEWHERE = {page.name for page in PAGES if page.belongs is not always}
 
 
 @pytest.fixture(scope="module")

@@ -105,8 +105,8 @@ def events_of(before: Seen | None, after: Seen) -> str:
 
     >>> events_of(Seen({"live_a": "1", "live_b": "2"}), Seen({"live_a": "1", "live_b": "3"}))
     'event: live_b\ndata: 3\n\n'
-    >>> events_of(Seen(texts={"grid": "rrrr"}), Seen(texts={"grid": "rrso"}))
-    'event: grid\ndata: {"set":[[2,"so"]]}\n\n'
+    >>> events_of(Seen(texts={"grid": "r" * 40}), Seen(texts={"grid": "r" * 38 + "so"}))
+    'event: grid\ndata: {"set":[[38,"so"]]}\n\n'
     """
     known = before or Seen()
     sent = []
@@ -125,8 +125,8 @@ def events_of(before: Seen | None, after: Seen) -> str:
 def delta(before: str | None, after: str) -> dict[str, object] | None:
     """Return what makes one text of another: what is to be set where, or all of it; None: they are equal.
 
-    >>> delta("aaaa", "abca"), delta(None, "ab"), delta("ab", "abc"), delta("a", "a")
-    ({'set': [[1, 'bc']]}, {'all': 'ab'}, {'all': 'abc'}, None)
+    >>> delta("a" * 40, "a" * 30 + "bc" + "a" * 8), delta(None, "ab"), delta("ab", "abc"), delta("a", "a")
+    ({'set': [[30, 'bc']]}, {'all': 'ab'}, {'all': 'abc'}, None)
     """
     if before == after:
         return None

@@ -60,7 +60,8 @@ class View:
         return self.histories.setdefault(name, History())
 
 
-def _always(_: App) -> bool:
+def always(_: App) -> bool:
+    """Every app has the page."""
     return True
 
 
@@ -87,4 +88,4 @@ class Page:
     #: texts that are sent as they change, by name: one character per thing, so that a change is a few characters
     texts: Mapping[str, Callable[[View], Awaitable[str]]] = field(default_factory=dict)
     #: whether an app has this page
-    belongs: Callable[[App], bool] = _always
+    belongs: Callable[[App], bool] = always
