@@ -15,7 +15,7 @@ export PYTHON
 # Where it is set, as in many images of containers, each process of the tests would compile Headrace anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup runtime demo bench prefect growth test test-all faults simulate check lint types layers sql lua words docs reference site links fix requirements clean
+.PHONY: help setup runtime demo bench pictures prefect growth test test-all faults simulate check lint types layers sql lua words docs reference site links fix requirements clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ demo: runtime ## run the main job on the embedded default and say where its resu
 bench: ## measure Headrace beside the raw SQL and other job systems (ARGS="--quick"), in .venv-bench
 	@sh tools/setup.sh bench
 	@.venv-bench/bin/headrace bench $(ARGS)
+
+pictures: setup ## take the pictures of docs/pictures of a running dashboard (needs Chromium)
+	@$(BIN)/python -m tools.make_pictures
 
 prefect: ## build .venv-prefect: Headrace beside a Prefect server, for the tests of its integration
 	@sh tools/setup.sh prefect
