@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 
@@ -26,7 +27,7 @@ COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"^```output\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MEND = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: What a test cannot do: install from an index, and begin with an environment of its own.
-INSTALLS = {"python -m venv .venv", ". .venv/bin/activate", "pip install 'headrace[testing]'"}
+INSTALLS = {"python -m venv .venv", ". .venv/bin/activate", "pip install 'headrace[service,testing]'"}
 #: Done by the test itself, with the process id that the page has a reader look up.
 KILL = "kill -9 PID"
 PATIENCE = timedelta(seconds=60)
@@ -201,6 +202,10 @@ def look_around(reader: Reader) -> None:
     assert "slogans" in reader.run("headrace queue stats")
     assert reader.run("headrace workers --all").count("slogans") >= 3
     assert reader.run("headrace doctor")
+    reader.start("headrace dev slogans:app", "dev")
+    url = wait_until_sync(lambda: re.findall(r"dashboard: (http://\S+)", reader.sees("dev")), PATIENCE)[0]
+    page = httpx2.get(f"{url}/batches/{reader.known['ID']}", headers={"accept": "text/html"}, timeout=30)
+    assert page.status_code == 200 and "slogan" in page.text
 
 
 def test_the_page_can_be_followed_from_an_empty_directory() -> None:
