@@ -40,15 +40,17 @@ class Memory:
             self._kept.popitem(last=False)
         return found
 
-    async def answer(self, key: Hashable, ask: Callable[[], Awaitable[T]], *, seconds: float) -> T:
+    async def answer(self, key: Hashable, ask: Callable[[], Awaitable[T]], *, seconds: float, renew: bool = False) -> T:
         """Return the answer to a question, at most so many seconds old, or twenty times as old as it took to get.
+
+        `renew`: ask in any case, and keep the answer.
 
         Whoever asks while it is being asked waits for the same answer. So a question costs the store a bounded part of
         its time, however large it is and however many look.
         """
         known = self.kept(("answer", key), _Answer)
         async with known.asking:
-            if self._clock() >= known.until:
+            if renew or self._clock() >= known.until:
                 began = self._clock()
                 known.value = await ask()
                 ended = self._clock()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from headrace.app import App
 from headrace.dashboard.history import History
 from headrace.dashboard.memory import Memory
 from headrace.model.api_token import Scope
 
+T = TypeVar("T")
 #: What a template is given.
 Context = Mapping[str, Any]
 
@@ -50,14 +51,19 @@ class View:
     #: what stands in the query of the address, by name
     query: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    #: what this process remembers of figures, by page
-    histories: dict[str, History] = field(default_factory=dict)
     #: what it keeps besides
     memory: Memory = field(default_factory=Memory)
 
+    #: whether it is for what is live of the page, and not for a page that somebody asked for, maybe after an action
+    live: bool = False
+
+    async def answer(self, key: str, ask: Callable[[], Awaitable[T]], *, seconds: float) -> T:
+        """Return the answer to a question: a new one for a page that is asked for, for what is live one of a while ago."""
+        return await self.memory.answer(key, ask, seconds=seconds if self.live else 0.0, renew=not self.live)
+
     def history(self, name: str) -> History:
         """Return what is remembered under a name."""
-        return self.histories.setdefault(name, History())
+        return self.memory.kept(("history", name), History)
 
 
 def always(_: App) -> bool:

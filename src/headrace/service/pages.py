@@ -20,7 +20,6 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Scope
 
 from headrace.app import App
-from headrace.dashboard.history import History
 from headrace.dashboard.live import Rooms, Seen, events_of
 from headrace.dashboard.memory import Memory
 from headrace.dashboard.page import Context, Look, Page, View
@@ -52,7 +51,6 @@ class Pages:
         self.app, self.access = app, access
         self.pages = pages_of(app)
         self.rooms = Rooms()
-        self.histories: dict[str, History] = {}
         self.memory = Memory()
 
     def look(self, headers: Headers, cookies: dict[str, str], caller: Caller | None) -> Look:
@@ -66,7 +64,7 @@ class Pages:
         """Return what a page is made from. Raises InvalidInputError."""
         look = self.look(request.headers, request.cookies, caller_of(request))
         params = {name: str(value) for name, value in request.path_params.items()}
-        return View(self.app, look, params, dict(request.query_params), histories=self.histories, memory=self.memory)
+        return View(self.app, look, params, dict(request.query_params), memory=self.memory)
 
     def frame(self, page: Page, request: Request, look: Look) -> Context:
         """Return what stands around a page."""
@@ -171,7 +169,7 @@ async def _events(pages: Pages, key: Any, look: Callable[[], Any], every: float)
 
 async def _look(page: Page, view: View) -> Seen:
     """Return a page as it is now."""
-    fresh = View(view.app, view.look, view.params, view.query, histories=view.histories, memory=view.memory)
+    fresh = View(view.app, view.look, view.params, view.query, memory=view.memory, live=True)
     texts = {name: await tell(fresh) for name, tell in page.texts.items()}
     return Seen(render_parts(page, fresh, await page.make(fresh)), texts)
 

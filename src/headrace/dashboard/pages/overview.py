@@ -28,9 +28,9 @@ async def overview(view: View) -> Context:
     """Return what the overview shows; nothing of it counts a table."""
     stores = view.app.runtime.stores
     queues, letters, done, (now, workers), limits = await asyncio.gather(
-        stores.inspect.queue_stats(),
-        _letters(stores),
-        stores.inspect.list_jobs(state=JobState.SUCCEEDED, limit=SAMPLE),
+        view.answer("queues", stores.inspect.queue_stats, seconds=0.5),
+        view.answer("letters", lambda: _letters(stores), seconds=2),
+        view.answer("sample", lambda: _sample(stores), seconds=2),
         list_workers(stores),
         _limits(stores),
     )
@@ -56,6 +56,10 @@ async def overview(view: View) -> Context:
 async def _letters(stores: Stores) -> Sequence[DeadLetter]:
     page = await stores.inspect.dead_letters(within=RECENT, limit=LOOKED_AT)
     return page.letters
+
+
+async def _sample(stores: Stores) -> Sequence[JobView]:
+    return await stores.inspect.list_jobs(state=JobState.SUCCEEDED, limit=SAMPLE)
 
 
 async def _limits(stores: Stores) -> Facts:
