@@ -58,7 +58,7 @@ class View:
     live: bool = False
 
     async def answer(self, key: str, ask: Callable[[], Awaitable[T]], *, seconds: float) -> T:
-        """Return the answer to a question: a new one for a page that is asked for, for what is live one of a while ago."""
+        """Return the answer to a question: a new one for a page that is asked for; what is live has one of a while."""
         return await self.memory.answer(key, ask, seconds=seconds if self.live else 0.0, renew=not self.live)
 
     def history(self, name: str) -> History:
