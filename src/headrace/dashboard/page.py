@@ -53,6 +53,15 @@ class View:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: what it keeps besides
     memory: Memory = field(default_factory=Memory)
+    #: what was read for this one look, by name: parts and texts of a page share it
+    read: dict[str, Any] = field(default_factory=dict)
+
+    async def once(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
+        """Return what `read` returned under a name, which is asked once for a look."""
+        if name not in self.read:
+            self.read[name] = await read()
+        found: T = self.read[name]
+        return found
 
     #: whether it is for what is live of the page, and not for a page that somebody asked for, maybe after an action
     live: bool = False

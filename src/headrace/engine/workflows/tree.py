@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from headrace.engine.workflows.means import Means
 from headrace.engine.workflows.tries import Tries
@@ -39,6 +40,8 @@ class TreeNode:
     waits_for: str | None = None
     #: When it is tried again.
     again_at: datetime | None = None
+    #: Its job, while that is not final.
+    job_id: UUID | None = None
     children: list[TreeNode] = field(default_factory=list)
 
 
@@ -178,6 +181,7 @@ class _Reader:
         states = {JobState.RUNNING: NodeState.RUNNING, JobState.PARKED: NodeState.PARKED}
         state = states.get(live.state, NodeState.PENDING)
         found = TreeNode(path, kind, state, None, live.failures, live.started_at, waits_for=live.parked_on)
+        found.job_id = live.job_id
         return self._with_next_try(found)
 
     def _not_begun(self, path: str, kind: str) -> TreeNode:

@@ -55,8 +55,8 @@ def _as_on_canvas(given: Mapping[str, Place]) -> dict[str, Place] | None:
 
 
 def _in_layers(names: Sequence[str], links: Sequence[tuple[str, str]]) -> dict[str, Place]:
-    ahead = _without_cycles(names, links)
-    layers = _layers(names, ahead)
+    ahead = without_cycles(names, links)
+    layers = layers_of(names, ahead)
     columns: list[list[str]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     for name in names:
         columns[layers[name]].append(name)
@@ -71,7 +71,7 @@ def _in_layers(names: Sequence[str], links: Sequence[tuple[str, str]]) -> dict[s
     }
 
 
-def _without_cycles(names: Sequence[str], links: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+def without_cycles(names: Sequence[str], links: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return links of which none leads back: those that close a circle are left out."""
     behind: dict[str, list[str]] = {name: [] for name in names}
     for source, target in links:
@@ -99,7 +99,7 @@ def _walk(first: str, behind: Mapping[str, list[str]], done: set[str], kept: set
                 way[target] = iter(behind[target])
 
 
-def _layers(names: Sequence[str], links: Iterable[tuple[str, str]]) -> dict[str, int]:
+def layers_of(names: Sequence[str], links: Iterable[tuple[str, str]]) -> dict[str, int]:
     """Return for each node how many links the longest way to it has."""
     before: dict[str, list[str]] = {name: [] for name in names}
     behind: dict[str, list[str]] = {name: [] for name in names}

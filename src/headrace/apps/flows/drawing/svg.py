@@ -132,11 +132,11 @@ def _line(line: Line, source: Place, target: Place, shift: float) -> str:
     label = "" if not line.label else (
         f'<text class="small" x="{x + 6:g}" y="{y - 4:g}">{_text(cut(line.label, _LABEL))}</text>'
     )  # fmt: skip
-    path = _curve((x, y), (end_x, end_y), below=max(source[1], target[1]) + HEIGHT)
+    path = curve((x, y), (end_x, end_y), below=max(source[1], target[1]) + HEIGHT)
     return f'<g class="{kind}"><path class="line" d="{path}" marker-end="url(#tip)"/>{label}</g>'
 
 
-def _curve(begin: Place, end: Place, *, below: float) -> str:
+def curve(begin: Place, end: Place, *, below: float) -> str:
     """Return the way of a line; one that leads back goes below both boxes."""
     (x, y), (end_x, end_y) = begin, end
     if end_x >= x:

@@ -1,0 +1,157 @@
+"""The graph of a run as it is drawn: its boxes once, and what of them changes as a short text with a record per box."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from headrace.apps.flows.form import parse_flow
+from headrace.apps.flows.naming import ids_of
+from headrace.dashboard.formats import span
+from headrace.dashboard.graph import Drawing, draw, fold
+from headrace.engine.workflows.tree import TreeNode
+from headrace.model.errors import InvalidInputError
+from headrace.model.graph.critical import Times, critical_path
+from headrace.model.graph.layout import Layout
+from headrace.model.graph.nodes import TaskNode, kind_of
+from headrace.model.run import NodeState
+
+#: A record: a letter of the state, "!" on the critical path, and what stands beside the state in so many characters.
+REMARK = 14
+RECORD = REMARK + 2
+#: Letters of states, as the script of the page knows them too.
+LETTERS = {
+    NodeState.PENDING: "p", NodeState.RUNNING: "r", NodeState.PARKED: "w", NodeState.SUCCESS: "s",
+    NodeState.FAILED: "f", NodeState.CANCELLED: "c", NodeState.SKIPPED: "k",
+}  # fmt: skip
+#: Of several nodes in one box, the first of these that any is in is the state of the box.
+_WORST = (
+    NodeState.FAILED, NodeState.RUNNING, NodeState.PARKED, NodeState.PENDING, NodeState.CANCELLED, NodeState.SUCCESS,
+    NodeState.SKIPPED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node, or several that are alike."""
+
+    #: ids of nodes of the graph
+    members: tuple[str, ...]
+    label: str
+    #: what it is: the task it calls, or its kind
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A graph as it is drawn, whatever becomes of its nodes."""
+
+    boxes: tuple[Box, ...]
+    drawing: Drawing
+    #: Boxes that lead to each, by their numbers.
+    before: Mapping[int, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What has become of a box."""
+
+    state: NodeState
+    critical: bool = False
+    remark: str = ""
+
+    @property
+    def record(self) -> str:
+        """Return it as a record of fixed length."""
+        return f"{LETTERS[self.state]}{'!' if self.critical else '-'}{self.remark[:REMARK]:{REMARK}}"
+
+
+@lru_cache(maxsize=64)
+def scene_of(layout: Layout) -> Scene:
+    """Return the drawing of a graph: the same layout is worked out once."""
+    names = list(layout.nodes)
+    links = list(dict.fromkeys((edge.source, edge.target) for edge in layout.graph.edges))
+    whats = {name: node.task if isinstance(node, TaskNode) else kind_of(node) for name, node in layout.nodes.items()}
+    groups = fold(names, links, whats)
+    first = {name: group[0] for group in groups for name in group}
+    drawn = list(dict.fromkeys((first[source], first[target]) for source, target in links))
+    drawing = draw([group[0] for group in groups], drawn)
+    before: dict[int, list[int]] = {number: [] for number in range(len(groups))}
+    for line in drawing.lines:
+        before[line.target].append(line.source)
+    boxes = tuple(Box(tuple(group), _label(group, whats), whats[group[0]]) for group in groups)
+    return Scene(boxes, drawing, before)
+
+
+def _label(group: Sequence[str], whats: Mapping[str, str]) -> str:
+    return group[0] if len(group) == 1 else f"{len(group)} × {whats[group[0]]}"
+
+
+@lru_cache(maxsize=64)
+def labels_of(root: Layout) -> Mapping[str, str]:
+    """Return what people call nodes, by their ids, in a graph that was made of a flow; others are called by their ids.
+
+    >>> from headrace.model.graph.nodes import Graph
+    >>> flow = {"name": "A", "nodes": [{"name": "Get prices", "type": "headrace.noOp"}]}
+    >>> labels_of(Layout(Graph((), source=flow)))
+    {'get-prices': 'Get prices'}
+    """
+    source: Any = root.graph.source
+    if not isinstance(source, dict) or "nodes" not in source:
+        return {}
+    try:
+        return {one: name for name, one in ids_of(parse_flow(source).nodes).items()}
+    except InvalidInputError:
+        return {}
+
+
+def marks_of(scene: Scene, nodes: Mapping[str, TreeNode], now: datetime) -> list[Mark]:
+    """Return what has become of each box; `nodes`: those of the graph by their ids."""
+    inside = [[nodes[name] for name in box.members if name in nodes] for box in scene.boxes]
+    times = {number: found for number, some in enumerate(inside) if (found := _times(some, now)) is not None}
+    names = {number: str(number) for number in range(len(scene.boxes))}
+    critical = critical_path(
+        {names[number]: [names[one] for one in scene.before[number]] for number in names},
+        {names[number]: one for number, one in times.items()},
+    )
+    return [_mark(some, times.get(number), names[number] in critical) for number, some in enumerate(inside)]
+
+
+def _mark(nodes: Sequence[TreeNode], times: Times | None, critical: bool) -> Mark:
+    state = state_of(nodes)
+    parts = nodes if len(nodes) > 1 else entries_of(nodes[0]) if nodes else []
+    if parts and state is not NodeState.SKIPPED:
+        done = sum(one.state.final for one in parts)
+        return Mark(state, critical, f"{done}/{len(parts)}")
+    return Mark(state, critical, "" if times is None or state is NodeState.SKIPPED else span(times[1] - times[0]))
+
+
+def entries_of(node: TreeNode) -> Sequence[TreeNode]:
+    """Return the entries of a map and the rounds of a loop; other nodes have none."""
+    return node.children if node.kind in ("map", "loop") else []
+
+
+def state_of(nodes: Sequence[TreeNode]) -> NodeState:
+    """Return what has become of several nodes together."""
+    states = {node.state for node in nodes}
+    return next((state for state in _WORST if state in states), NodeState.PENDING)
+
+
+def counts_of(nodes: Sequence[TreeNode]) -> list[tuple[NodeState, int]]:
+    """Return how many nodes are in each state that any is in."""
+    counts = Counter(node.state for node in nodes)
+    return [(state, counts[state]) for state in NodeState if counts[state]]
+
+
+def _times(nodes: Sequence[TreeNode], now: datetime) -> Times | None:
+    """Return from when to when some nodes were worked on; what was not begun, or taken over, was not."""
+    begun = [node for node in nodes if node.started_at is not None and not node.reused]
+    if not begun:
+        return None
+    ends = [node.finished_at or (node.started_at if node.state.final else now) for node in begun]
+    first = min(node.started_at for node in begun if node.started_at is not None)
+    return first, max(first, *(end for end in ends if end is not None))
