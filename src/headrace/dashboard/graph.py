@@ -41,9 +41,7 @@ class Drawing:
     lines: tuple[Line, ...]
 
 
-def draw(
-    names: Sequence[str], links: Sequence[Link], positions: Mapping[str, Place | None] | None = None
-) -> Drawing:
+def draw(names: Sequence[str], links: Sequence[Link], positions: Mapping[str, Place | None] | None = None) -> Drawing:
     """Lay a graph out from left to right: each box in a layer behind all that lead to it, with few lines that cross.
 
     `positions`: where people put the boxes; it is kept to where each has one. The same graph is always drawn the same.

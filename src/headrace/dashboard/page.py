@@ -87,7 +87,7 @@ class Page:
     `make` returns what the template is given, and raises NotFoundError or InvalidInputError as the queries do.
     """
 
-    #: also the name of its template, `NAME.html`
+    #: also the name of its template, `NAME.html`, unless `template` names another
     name: str
     #: such as "/queues/{name}"
     path: str
@@ -104,3 +104,4 @@ class Page:
     texts: Mapping[str, Callable[[View], Awaitable[str]]] = field(default_factory=dict)
     #: whether an app has this page
     belongs: Callable[[App], bool] = always
+    template: str = ""

@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from headrace import __version__
 from headrace.dashboard import formats
 from headrace.dashboard.page import Context, Look, Page, View
+from headrace.dashboard.run_graph import RECORD, node_words
 from headrace.dashboard.words import LOCALES, translator
 
 STATIC = Path(__file__).parent / "static"
@@ -34,12 +35,12 @@ def digest() -> str:
 
 def render_page(page: Page, view: View, context: Context, frame: Context) -> str:
     """Return a page as HTML; `frame` is what stands around it and is of one visitor."""
-    return _template(page.name, view.look).render(_given(page, view, context) | dict(frame))
+    return _template(page.template or page.name, view.look).render(_given(page, view, context) | dict(frame))
 
 
 def render_parts(page: Page, view: View, context: Context) -> dict[str, str]:
     """Return the live parts of a page as HTML, by name."""
-    template = _template(page.name, view.look)
+    template = _template(page.template or page.name, view.look)
     given = template.new_context(_given(page, view, context))
     live = {name: block for name, block in template.blocks.items() if name.startswith(LIVE)}
     return {name: "".join(block(given)) for name, block in live.items()}
@@ -69,6 +70,7 @@ def environment(base: str, locale: str) -> Environment:
     made.globals.update(
         t=translate, url=url, locale=locale, locales=LOCALES, base=base, version=__version__,
         static=lambda path: url("static", digest(), *path.split("/")), api=lambda *parts: url("api", "v1", *parts),
+        node_words=node_words(translate), record=RECORD,
     )  # fmt: skip
     made.filters.update(
         number=formats.number, rate=formats.rate, span=formats.span, money=formats.money, share=formats.share,

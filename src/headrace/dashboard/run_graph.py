@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
+from headrace.apps.flows.drawing.layout import Place
+from headrace.apps.flows.drawing.svg import cut
 from headrace.apps.flows.form import parse_flow
 from headrace.apps.flows.naming import ids_of
 from headrace.dashboard.formats import span
@@ -18,11 +21,14 @@ from headrace.model.errors import InvalidInputError
 from headrace.model.graph.critical import Times, critical_path
 from headrace.model.graph.layout import Layout
 from headrace.model.graph.nodes import TaskNode, kind_of
+from headrace.model.graph.paths import join_path
 from headrace.model.run import NodeState
 
 #: A record: a letter of the state, "!" on the critical path, and what stands beside the state in so many characters.
 REMARK = 14
 RECORD = REMARK + 2
+#: Letters of a name that a box has room for.
+MOST_NAME = 23
 #: Letters of states, as the script of the page knows them too.
 LETTERS = {
     NodeState.PENDING: "p", NodeState.RUNNING: "r", NodeState.PARKED: "w", NodeState.SUCCESS: "s",
@@ -70,6 +76,74 @@ class Mark:
         return f"{LETTERS[self.state]}{'!' if self.critical else '-'}{self.remark[:REMARK]:{REMARK}}"
 
 
+@dataclass(frozen=True, slots=True)
+class DrawnBox:
+    """A box where it stands, with what has become of it."""
+
+    x: float
+    y: float
+    #: What is written in it, and what it is called in full.
+    label: str
+    title: str
+    #: Path of its node in the run; empty where it is several.
+    path: str
+    mark: Mark | None = None
+    #: Below the name, and further classes, of a box without a state.
+    note: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnLine:
+    """A line. `kind`: "", "critical", "error" or "other"; `label`: what stands at a place beside its beginning."""
+
+    ends: tuple[int, int]
+    way: str
+    kind: str = ""
+    label: str = ""
+    at: Place = (0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A graph for a template."""
+
+    width: float
+    height: float
+    boxes: Sequence[DrawnBox]
+    lines: Sequence[DrawnLine]
+
+    @property
+    def text(self) -> str:
+        """What has become of the boxes, as it is sent while it changes."""
+        return "".join(box.mark.record for box in self.boxes if box.mark is not None)
+
+
+def drawn(layout: Layout, scope: str, nodes: Sequence[TreeNode], labels: Mapping[str, str], now: datetime) -> Drawn:
+    """Return the graph at a scope of a run as it is now; `nodes`: those of it."""
+    scene = scene_of(layout)
+    marks = marks_of(scene, {node.path.rpartition("/")[2]: node for node in nodes}, now)
+    boxes = []
+    for box, mark, (x, y) in zip(scene.boxes, marks, scene.drawing.corners, strict=True):
+        name = labels.get(box.label, box.label)
+        path = join_path(scope, box.members[0]) if len(box.members) == 1 else ""
+        title = name if box.what in (name, "") else f"{name} ({box.what})"
+        boxes.append(DrawnBox(x, y, cut(name, MOST_NAME), title, path, mark))
+    steps = _steps(scene, marks)
+    lines = [
+        DrawnLine((line.source, line.target), line.way, "critical" if (line.source, line.target) in steps else "")
+        for line in scene.drawing.lines
+    ]
+    return Drawn(scene.drawing.width, scene.drawing.height, boxes, lines)
+
+
+def _steps(scene: Scene, marks: Sequence[Mark]) -> set[tuple[int, int]]:
+    """Return the lines of the critical path, which lead between neighbours on it."""
+    path = [number for number, mark in enumerate(marks) if mark.critical]
+    path.sort(key=lambda number: scene.drawing.corners[number][0])
+    return set(pairwise(path))
+
+
 @lru_cache(maxsize=64)
 def scene_of(layout: Layout) -> Scene:
     """Return the drawing of a graph: the same layout is worked out once."""
@@ -89,6 +163,11 @@ def scene_of(layout: Layout) -> Scene:
 
 def _label(group: Sequence[str], whats: Mapping[str, str]) -> str:
     return group[0] if len(group) == 1 else f"{len(group)} × {whats[group[0]]}"
+
+
+def node_words(translate: Callable[..., str]) -> dict[str, tuple[str, str]]:
+    """Return the state of each letter, with what people call it."""
+    return {letter: (str(state), translate(state)) for state, letter in LETTERS.items()}
 
 
 @lru_cache(maxsize=64)

@@ -12,10 +12,12 @@ from headrace.dashboard.pages import (
     batches,
     dead_letters,
     details,
+    flows,
     jobs,
     overview,
     queues,
     reports,
+    runs,
     schedules,
     workers,
 )
@@ -25,12 +27,15 @@ PAGES: tuple[Page, ...] = (
     *overview.PAGES,
     *batches.PAGES,
     *jobs.PAGES,
+    *runs.PAGES,
+    *flows.PAGES,
     *queues.PAGES,
     *workers.PAGES,
     *dead_letters.PAGES,
     *schedules.PAGES,
     *reports.PAGES,
     *details.PAGES,
+    *flows.FLOWS,
 )
 
 

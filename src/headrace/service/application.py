@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, FastAPI
 
 from headrace import __version__
 from headrace.app import App
+from headrace.apps.flows.opening import runs_flows
 from headrace.apps.flows.webhooks import Listeners
 from headrace.service import (
     audit,
@@ -17,6 +18,7 @@ from headrace.service import (
     dead_letters,
     details,
     events,
+    flows,
     following,
     handles,
     health,
@@ -61,6 +63,7 @@ OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (
     (reports.makes_reports, reports.router),
     (memory.makes_memory, memory.router),
     (memory.makes_memory, memory_users.router),
+    (runs_flows, flows.router),
 )
 
 
@@ -102,6 +105,6 @@ def _add_routes(service: FastAPI, app: App) -> None:
     service.include_router(api)
     service.include_router(health.router)
     service.include_router(metrics.router)
-    if webhooks.runs_flows(app):
+    if runs_flows(app):
         service.state.listeners = Listeners(app)
         service.include_router(webhooks.router)

@@ -12,7 +12,6 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from headrace.app import App
 from headrace.apps.flows import webhooks
-from headrace.apps.flows.compiling import NODE_TASK
 from headrace.model.api_token import Scope
 from headrace.model.errors import (
     ConfigError,
@@ -42,11 +41,6 @@ MOST_KEY = 200
 Found = Sequence[tuple[webhooks.Listener, dict[str, str]]]
 
 router = APIRouter()
-
-
-def runs_flows(app: App) -> bool:
-    """Whether an app knows the tasks of flows."""
-    return app.registry.get(NODE_TASK) is not None
 
 
 @router.api_route(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace import App
+from headrace.apps.flows.compiling import NODE_TASK
 
 
 def flows_app() -> App:
@@ -14,3 +15,8 @@ def flows_app() -> App:
     schedules.register(app)
     app.works_runs = True
     return app
+
+
+def runs_flows(app: App) -> bool:
+    """Whether an app knows the tasks of flows."""
+    return app.registry.get(NODE_TASK) is not None

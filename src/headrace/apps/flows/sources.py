@@ -50,7 +50,7 @@ def read_sources(paths: Iterable[Path]) -> Sources:
     unreadable: list[tuple[str, str]] = []
     for path, named in _files(paths):
         try:
-            found = list(_flows_of(path))
+            found = list(sources_in(read_json(path), str(path)))
         except FlowError as error:
             if named:
                 raise
@@ -123,17 +123,18 @@ def _below(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*.json") if file.is_file())
 
 
-def _flows_of(path: Path) -> Iterator[Source]:
-    documents = list(documents_in(read_json(path)))
+def sources_in(data: Any, place: str) -> Iterator[Source]:
+    """Yield the flows of JSON that stands at a place, such as a file."""
+    documents = list(documents_in(data))
     for number, document in enumerate(documents):
-        place = str(path) if len(documents) == 1 else f"{path}[{number}]"
+        at = place if len(documents) == 1 else f"{place}[{number}]"
         name = document.get("name")
         try:
             flow = parse_flow(document)
         except FlowError as error:
-            yield Source(place, None, name if isinstance(name, str) else "", error)
+            yield Source(at, None, name if isinstance(name, str) else "", error)
         else:
-            yield Source(place, flow, flow.name)
+            yield Source(at, flow, flow.name)
 
 
 def documents_in(data: Any, depth: int = 0) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from headrace.apps.flows.compiling import entry_of, triggers_of
 from headrace.apps.flows.form import Flow, parse_flow
 from headrace.apps.flows.naming import PREFIX, workflow_name
 from headrace.apps.flows.reading import FlowError
+from headrace.model.graph.form import parse_graph
 from headrace.model.graph.nodes import Graph
 from headrace.model.run import Level, StoredWorkflow
 
@@ -75,6 +76,20 @@ async def load_flow(app: App, name: str) -> Flow:
     if found is None:
         raise NotFoundError(f"no flow {name!r} is stored; `headrace flows list` shows those there are")
     return found
+
+
+async def switch_flow(app: App, name: str, *, active: bool) -> tuple[Flow, int]:
+    """Say whether schedules and webhooks start a stored flow; return it with its version. Raises NotFoundError."""
+    flow = await load_flow(app, name)
+    stored = await app.runtime.stores.workflows.get_workflow(workflow_name(flow.name))
+    if stored is None:
+        raise NotFoundError(f"no flow {name!r} is stored any more")
+    if flow.active == active:
+        return flow, stored.version
+    # The graph stays as it was made: only what it was made from says something else.
+    graph = parse_graph(json.loads(stored.graph))
+    changed = replace(graph, source=flow.document() | {"active": active})
+    return flow, (await app.run_service.save(stored.name, changed)).version
 
 
 def finder(flows: Mapping[str, Flow]) -> Find:

@@ -37,6 +37,8 @@ htmx.defineExtension("json-body", {
     const fixed = form && form !== element ? form.getAttribute("hx-vals") : null;
     const written = form ? valuesOf(form) : {};
     const values = { ...written, ...JSON.parse(fixed || "{}"), ...JSON.parse(given || "{}") };
+    // `data-whole` names the field that is all of the body.
+    if (form?.dataset.whole) return JSON.stringify(values[form.dataset.whole] ?? null);
     return Object.keys(values).length ? JSON.stringify(values) : "";
   },
 });
@@ -108,7 +110,7 @@ document.addEventListener("htmx:afterRequest", async (event) => {
 function idIn(text) {
   try {
     const found = JSON.parse(text);
-    return found.id || found.job_id || found.run_id || found.batch_id || "";
+    return found.id || found.run || found.job_id || found.run_id || found.batch_id || "";
   } catch {
     return "";
   }

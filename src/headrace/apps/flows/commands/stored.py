@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from headrace import App, NotFoundError
+from headrace import App
 from headrace.apps.flows.commands.telling import (
     OutputError,
     json_option,
@@ -24,8 +22,7 @@ from headrace.apps.flows.commands.telling import (
 from headrace.apps.flows.form import Flow
 from headrace.apps.flows.naming import workflow_name
 from headrace.apps.flows.opening import flows_app
-from headrace.apps.flows.storing import flow_of, load_flow, stored_flows
-from headrace.model.graph.form import parse_graph
+from headrace.apps.flows.storing import flow_of, load_flow, stored_flows, switch_flow
 from headrace.model.run import StoredWorkflow
 from headrace.nodes.base import Shape
 from headrace.nodes.registry import find_type
@@ -185,17 +182,3 @@ def _switch(name: str, *, active: bool, as_json: bool) -> None:
         tell("active, though it has no schedule and no webhook that could start it")
     else:
         tell("active" if active else "inactive: it is started by hand and by other flows alone")
-
-
-async def switch_flow(app: App, name: str, *, active: bool) -> tuple[Flow, int]:
-    """Say whether schedules and webhooks start a stored flow; return it with its version. Raises NotFoundError."""
-    flow = await load_flow(app, name)
-    stored = await app.runtime.stores.workflows.get_workflow(workflow_name(flow.name))
-    if stored is None:
-        raise NotFoundError(f"no flow {name!r} is stored any more")
-    if flow.active == active:
-        return flow, stored.version
-    # The graph stays as it was made: only what it was made from says something else.
-    graph = parse_graph(json.loads(stored.graph))
-    changed = replace(graph, source=flow.document() | {"active": active})
-    return flow, (await app.run_service.save(stored.name, changed)).version
