@@ -14,6 +14,43 @@ EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&lt; \u202eevil\
 LONG = "long <b>text</b> " * 60_000
 
 
+def _node(name: str, kind: str, place: tuple[int, int], **parameters: Any) -> dict[str, Any]:
+    written = {"name": name, "type": f"headrace.{kind}", "typeVersion": 1, "position": list(place)}
+    return written | {"parameters": parameters}
+
+
+def _leads(*targets: str) -> list[dict[str, Any]]:
+    return [{"node": target, "type": "main", "index": 0} for target in targets]
+
+
+#: Flows as people draw them: one with branches, and one whose names are hostile.
+FLOWS: tuple[dict[str, Any], ...] = (
+    {
+        "name": "Prices",
+        "nodes": [
+            _node("By hand", "manual", (0, 120)),
+            _node("Nightly", "schedule", (0, 0), rule={"interval": [{"field": "days"}]}),
+            _node("Dear?", "if", (260, 60), conditions={"number": [
+                {"value1": "={{ $json.price }}", "operation": "larger", "value2": 10}]}),
+            _node("Tell", "set", (520, 0), values={"string": [{"name": "kind", "value": "dear"}]}),
+            _node("Keep", "noOp", (520, 120)),
+            _node("All", "merge", (780, 60)),
+        ],
+        "connections": {
+            "By hand": {"main": [_leads("Dear?")]}, "Nightly": {"main": [_leads("Dear?")]},
+            "Dear?": {"main": [_leads("Tell"), _leads("Keep")]},
+            "Tell": {"main": [_leads("All")]},
+            "Keep": {"main": [[{"node": "All", "type": "main", "index": 1}]]},
+        },
+    },
+    {
+        "name": f"Evil {EVIL}",
+        "nodes": [_node(f"Begin {EVIL}", "manual", (0, 0)), _node("价格".ljust(40, "格"), "noOp", (260, 0))],
+        "connections": {f"Begin {EVIL}": {"main": [_leads("价格".ljust(40, "格"))]}},
+    },
+)  # fmt: skip
+
+
 def fill(client: httpx2.Client) -> None:
     """Let something of everything happen, and wait until it has."""
 
@@ -29,12 +66,17 @@ def fill(client: httpx2.Client) -> None:
     for text in (LONG, f"fail {LONG}"):
         post("jobs", {"task": "send", "args": [text[:200_000]]})
     post("jobs", {"task": "double", "args": [1], "delay": "1h"})
-    for workflow in ("sums", "approval"):
-        post("runs", {"workflow": workflow, "input": 3})
+    for workflow, given in (("sums", 3), ("approval", 3), ("branches", 3), ("publishing", list(range(12)))):
+        post("runs", {"workflow": workflow, "input": given})
+    for document in FLOWS:
+        post("workflows", {"flow": document})
+    post("runs", {"workflow": "flow.prices", "input": [{"price": 3, "name": EVIL}, {"price": 30, "name": "b"}]})
 
     def settled() -> bool:
         failed = client.get("/api/v1/jobs", params={"state": "failed"}).json()["jobs"]
         runs = client.get("/api/v1/runs").json()["runs"]
-        return len(failed) >= 5 and any(run["state"] == "succeeded" for run in runs)
+        states = {run["workflow"]: run["state"] for run in runs}
+        ended = {"sums": "succeeded", "branches": "failed", "flow.prices": "succeeded"}
+        return len(failed) >= 6 and ended.items() <= states.items()
 
     wait_until_sync(settled, timedelta(seconds=60))

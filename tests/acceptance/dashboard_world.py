@@ -6,8 +6,10 @@ import asyncio
 from typing import Any
 
 from headrace import App, Backoff, Context, chain, group
+from headrace.apps.flows import tasks as flow_tasks
 
 app = App()
+flow_tasks.register(app)
 
 
 @app.task(queue="mail", retry=Backoff.none())
@@ -48,5 +50,35 @@ async def nightly() -> None:
     """Clean nothing."""
 
 
+@app.task(retry=Backoff.none())
+async def check(number: int) -> int:
+    """Refuse what is odd."""
+    if number % 2:
+        raise ValueError(f"{number} is odd")
+    return number
+
+
+_EACH = {
+    "nodes": [
+        {"id": "read", "kind": "value", "value": {"$input": []}},
+        {"id": "each", "kind": "map", "over": {"$node": "read"}, "max_failed": None, "body": {
+            "nodes": [
+                {"id": "double", "task": "double", "args": [{"$input": []}]},
+                {"id": "check", "task": "check", "args": [{"$input": []}]},
+            ],
+            "edges": [{"from": "double", "to": "check"}],
+        }},
+        {"id": "ask", "kind": "wait", "signal": "publish", "timeout": "1h"},
+        {"id": "pause", "task": "wait", "args": [60]},
+        {"id": "publish", "task": "send", "args": ["published"]},
+    ],
+    "edges": [
+        {"from": "read", "to": "each"}, {"from": "each", "to": "ask"}, {"from": "read", "to": "pause"},
+        {"from": "ask", "to": "publish"}, {"from": "pause", "to": "publish"},
+    ],
+}  # fmt: skip
+
+app.workflow("publishing", _EACH)
+app.workflow("branches", group(chain(check.s(), double.s()), chain(double.s(), double.s(), double.s())) | add.s())
 app.workflow("sums", chain(double.s(), group(double.s(), double.s()), add.s()))
 app.workflow("approval", chain(double.s(), approve.s()))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.apps.flows.drawing.mermaid import class_of
-from headrace.apps.flows.drawing.picture import Box, Picture, picture_of
+from headrace.apps.flows.drawing.picture import ERROR, Box, Line, Picture, picture_of
 from headrace.apps.flows.drawing.svg import cut
 from headrace.apps.flows.form import MAIN, Flow
 from headrace.apps.flows.triggers import triggers_of
@@ -51,28 +52,26 @@ def drawn_graph(layout: Layout) -> Drawn:
 def _drawn(picture: Picture) -> Drawn:
     names = [box.name for box in picture.boxes]
     positions = {box.name: box.position for box in picture.boxes}
-    drawing = draw(names, [(line.source, line.target) for line in picture.lines], positions)
+    exits = _exits(picture.lines)
+    drawing = draw(names, [(line.source, line.target) for line in picture.lines], positions, exits)
     boxes = [_box(box, x, y) for box, (x, y) in zip(picture.boxes, drawing.corners, strict=True)]
     lines = []
-    for line, way in zip(picture.lines, drawing.lines, strict=True):
+    for line, way, down in zip(picture.lines, drawing.lines, exits, strict=True):
         x, y = drawing.corners[way.source]
-        kind = "" if line.kind == MAIN else "error" if line.kind == "error" else "other"
-        lines.append(DrawnLine((way.source, way.target), way.way, kind, cut(line.label, MOST_NAME),
-                               (x + WIDTH + 6, y + HEIGHT / 2 - 5)))  # fmt: skip
-    return Drawn(drawing.width, drawing.height, boxes, _apart(lines))
+        kind = {MAIN: "", ERROR: "error"}.get(line.kind, "other")
+        at = (x + WIDTH + 6, y + HEIGHT * down - 4)
+        lines.append(DrawnLine((way.source, way.target), way.way, kind, cut(line.label, MOST_NAME), at))
+    return Drawn(drawing.width, drawing.height, boxes, lines)
 
 
-def _apart(lines: list[DrawnLine]) -> list[DrawnLine]:
-    """Return lines of which those with the same beginning have their labels below each other, each label once."""
-    seen: dict[int, list[str]] = {}
-    found = []
+def _exits(lines: Sequence[Line]) -> list[float]:
+    """Return how far down its box each line begins: those with several labels begin below each other."""
+    labels: dict[str, list[str]] = {}
     for line in lines:
-        known = seen.setdefault(line.ends[0], [])
-        fresh = line.label not in known
-        known += [line.label] if fresh and line.label else []
-        place = (line.at[0], line.at[1] + 13 * (len(known) - 1))
-        found.append(DrawnLine(line.ends, line.way, line.kind, line.label if fresh else "", place))
-    return found
+        known = labels.setdefault(line.source, [])
+        if line.label not in known:
+            known.append(line.label)
+    return [(labels[line.source].index(line.label) + 1) / (len(labels[line.source]) + 1) for line in lines]
 
 
 def _box(box: Box, x: float, y: float) -> DrawnBox:

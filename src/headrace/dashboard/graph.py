@@ -41,32 +41,37 @@ class Drawing:
     lines: tuple[Line, ...]
 
 
-def draw(names: Sequence[str], links: Sequence[Link], positions: Mapping[str, Place | None] | None = None) -> Drawing:
+def draw(
+    names: Sequence[str], links: Sequence[Link], positions: Mapping[str, Place | None] | None = None,
+    exits: Sequence[float] | None = None,
+) -> Drawing:  # fmt: skip
     """Lay a graph out from left to right: each box in a layer behind all that lead to it, with few lines that cross.
 
-    `positions`: where people put the boxes; it is kept to where each has one. The same graph is always drawn the same.
+    `positions`: where people put the boxes; it is kept to where each has one. `exits`: how far down its box each line
+    begins, from 0 to 1. The same graph is always drawn the same.
 
     >>> drawn = draw(["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")])
     >>> [corner[0] for corner in drawn.corners] == sorted(corner[0] for corner in drawn.corners), len(drawn.lines)
     (True, 3)
     """
     put = positions or {}
+    ways: dict[Link, list[str]] = {}
     if names and all(put.get(name) is not None for name in names):
-        places, ways = place_boxes(names, links, put), {}
+        places = place_boxes(names, links, put)
     else:
         places, ways = _layered(names, links)
-    corners = [(x + MARGIN, y + MARGIN) for x, y in (places[name] for name in names)]
+    places = {name: (x + MARGIN, y + MARGIN) for name, (x, y) in places.items()}
+    corners = tuple(places[name] for name in names)
     numbers = {name: number for number, name in enumerate(names)}
-    turns = {link: [(places[turn][0] + MARGIN, places[turn][1] + MARGIN) for turn in way] for link, way in ways.items()}
-    lines = tuple(
-        Line(numbers[source], numbers[target], _way(corners[numbers[source]], turns.get((source, target), []),
-                                                    corners[numbers[target]]))
-        for source, target in links
-    )  # fmt: skip
+    lines = []
+    for (source, target), down in zip(links, exits or [0.5] * len(links), strict=True):
+        turns = [places[turn] for turn in ways.get((source, target), [])]
+        way = _way(places[source], turns, places[target], down)
+        lines.append(Line(numbers[source], numbers[target], way))
     width = max((x for x, _ in corners), default=0.0) + WIDTH + MARGIN
     # Lines that lead back go below the boxes.
     height = max((y for _, y in corners), default=0.0) + HEIGHT + MARGIN + (34 if _leads_back(lines, corners) else 0)
-    return Drawing(width, height, tuple(corners), lines)
+    return Drawing(width, height, corners, tuple(lines))
 
 
 def _layered(names: Sequence[str], links: Sequence[Link]) -> tuple[dict[str, Place], dict[Link, list[str]]]:
@@ -88,9 +93,9 @@ def _layered(names: Sequence[str], links: Sequence[Link]) -> tuple[dict[str, Pla
     return {name: (x, y * _CLOSER) for name, (x, y) in places.items()}, ways
 
 
-def _way(source: Place, turns: Sequence[Place], target: Place) -> str:
+def _way(source: Place, turns: Sequence[Place], target: Place, down: float) -> str:
     parts = []
-    here = (source[0] + WIDTH, source[1] + HEIGHT / 2)
+    here = (source[0] + WIDTH, source[1] + HEIGHT * down)
     for x, y in turns:
         parts += [curve(here, (x, y + HEIGHT / 2), below=0), f"H{x + WIDTH:g}"]
         here = (x + WIDTH, y + HEIGHT / 2)

@@ -206,7 +206,8 @@ def _mark(nodes: Sequence[TreeNode], times: Times | None, critical: bool) -> Mar
     if parts and state is not NodeState.SKIPPED:
         done = sum(one.state.final for one in parts)
         return Mark(state, critical, f"{done}/{len(parts)}")
-    return Mark(state, critical, "" if times is None or state is NodeState.SKIPPED else span(times[1] - times[0]))
+    shown = times is not None and state not in (NodeState.SKIPPED, NodeState.PENDING, NodeState.PARKED)
+    return Mark(state, critical, span(times[1] - times[0]) if times is not None and shown else "")
 
 
 def entries_of(node: TreeNode) -> Sequence[TreeNode]:
@@ -227,10 +228,14 @@ def counts_of(nodes: Sequence[TreeNode]) -> list[tuple[NodeState, int]]:
 
 
 def _times(nodes: Sequence[TreeNode], now: datetime) -> Times | None:
-    """Return from when to when some nodes were worked on; what was not begun, or taken over, was not."""
+    """Return from when to when some nodes were worked on; what was not begun, or taken over, was not.
+
+    What waits for a worker or a signal is what others wait for: it takes until now.
+    """
     begun = [node for node in nodes if node.started_at is not None and not node.reused]
     if not begun:
-        return None
+        waits = any(node.job_id is not None or node.state is NodeState.PARKED for node in nodes)
+        return (now, now) if waits else None
     ends = [node.finished_at or (node.started_at if node.state.final else now) for node in begun]
     first = min(node.started_at for node in begun if node.started_at is not None)
     return first, max(first, *(end for end in ends if end is not None))

@@ -55,8 +55,9 @@ async def workflows(view: View) -> Context:
     shown = found[:ROWS]
     rows = await asyncio.gather(*(_row(view, entry) for entry in shown))
     last = shown[-1].name if len(found) > ROWS else None
+    rows += _unstored(view.app, after, last, {row.name for row in rows})
     return {
-        "rows": sorted([*rows, *_unstored(view.app, after, last, {row.name for row in rows})], key=lambda row: row.name),
+        "rows": sorted(rows, key=lambda row: row.name),
         "next": last, "later": bool(after), "imports": runs_flows(view.app), "flows": place_of(view.app),
     }  # fmt: skip
 

@@ -43,9 +43,11 @@ async def _run(view: View) -> Context:
     given, output = await asyncio.gather(shown(view, tree.run.input), shown(view, tree.run.output))
     done = sum(node.state.final for node in tree.nodes)
     return {
-        "run": tree.run, "flows": place_of(view.app), "input": given, "output": output, "done": done, "all": len(tree.nodes),
+        "run": tree.run, "flows": place_of(view.app), "input": given, "output": output,
+        "done": done, "all": len(tree.nodes),
         "waiting": [node for node in _walk(tree.nodes) if node.waits_for is not None][:MOST],
-        "drawn": drawn(layout, "", tree.nodes, labels_of(layout), view.now), **_listed(view, tree.nodes),
+        "labels": labels_of(layout), "drawn": drawn(layout, "", tree.nodes, labels_of(layout), view.now),
+        **_listed(view, tree.nodes),
     }  # fmt: skip
 
 
@@ -68,7 +70,7 @@ async def _node(view: View) -> Context:
     return {
         "run": tree.run, "node": found, "label": labels_of(root).get(found.path.rpartition("/")[2], found.path),
         "above": scope_of(found.path), "inputs": inputs, "sources": sources, "output": output, "entries": entries,
-        "drawn": graph, **_listed(view, found.children),
+        "drawn": graph, "labels": labels_of(root), **_listed(view, found.children),
     }  # fmt: skip
 
 
