@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headrace.apps.flows.drawing.layout import Place
 from headrace.apps.flows.drawing.mermaid import class_of
 from headrace.apps.flows.drawing.picture import ERROR, Box, Line, Picture, picture_of
 from headrace.apps.flows.drawing.svg import cut
 from headrace.apps.flows.form import MAIN, Flow
 from headrace.apps.flows.triggers import triggers_of
 from headrace.dashboard.graph import HEIGHT, WIDTH, draw
-from headrace.dashboard.run_graph import MOST_NAME, Drawn, DrawnBox, DrawnLine, scene_of
+from headrace.dashboard.run_graph import MOST_NAME, Drawn, DrawnBox, drawn_line, place, scene_of
 from headrace.model.graph.layout import Layout
 from headrace.nodes.base import Shape
 
@@ -42,10 +43,10 @@ def drawn_graph(layout: Layout) -> Drawn:
     """Return a graph of tasks."""
     scene = scene_of(layout)
     boxes = [
-        DrawnBox(x, y, cut(box.label, MOST_NAME), f"{box.label} ({box.what})", "", note=cut(box.what, MOST_NAME))
-        for box, (x, y) in zip(scene.boxes, scene.drawing.corners, strict=True)
+        DrawnBox(place(at), cut(box.label, MOST_NAME), f"{box.label} ({box.what})", "", note=cut(box.what, MOST_NAME))
+        for box, at in zip(scene.boxes, scene.drawing.corners, strict=True)
     ]
-    lines = [DrawnLine((line.source, line.target), line.way) for line in scene.drawing.lines]
+    lines = [drawn_line(line) for line in scene.drawing.lines]
     return Drawn(scene.drawing.width, scene.drawing.height, boxes, lines)
 
 
@@ -54,13 +55,13 @@ def _drawn(picture: Picture) -> Drawn:
     positions = {box.name: box.position for box in picture.boxes}
     exits = _exits(picture.lines)
     drawing = draw(names, [(line.source, line.target) for line in picture.lines], positions, exits)
-    boxes = [_box(box, x, y) for box, (x, y) in zip(picture.boxes, drawing.corners, strict=True)]
+    boxes = [_box(box, at) for box, at in zip(picture.boxes, drawing.corners, strict=True)]
     lines = []
     for line, way, down in zip(picture.lines, drawing.lines, exits, strict=True):
         x, y = drawing.corners[way.source]
         kind = {MAIN: "", ERROR: "error"}.get(line.kind, "other")
         at = (x + WIDTH + 6, y + HEIGHT * down - 4)
-        lines.append(DrawnLine((way.source, way.target), way.way, kind, cut(line.label, MOST_NAME), at))
+        lines.append(drawn_line(way, kind, cut(line.label, MOST_NAME), at))
     return Drawn(drawing.width, drawing.height, boxes, lines)
 
 
@@ -74,10 +75,10 @@ def _exits(lines: Sequence[Line]) -> list[float]:
     return [(labels[line.source].index(line.label) + 1) / (len(labels[line.source]) + 1) for line in lines]
 
 
-def _box(box: Box, x: float, y: float) -> DrawnBox:
+def _box(box: Box, at: Place) -> DrawnBox:
     kinds = ["trigger" if box.shape is Shape.TRIGGER else "", class_of(box)]
     note = f"{box.type}{', disabled' if box.disabled else ''}"
     return DrawnBox(
-        x, y, cut(box.name, MOST_NAME), f"{box.name} ({note})", "", note=cut(note, MOST_NAME),
+        place(at), cut(box.name, MOST_NAME), f"{box.name} ({note})", "", note=cut(note, MOST_NAME),
         kind=" ".join(filter(None, kinds)),
     )  # fmt: skip

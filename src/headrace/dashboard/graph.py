@@ -12,6 +12,8 @@ from headrace.apps.flows.drawing.svg import curve
 __all__ = ["HEIGHT", "WIDTH", "Drawing", "Line", "draw", "fold"]
 
 MARGIN = 12.0
+#: Room beside and below boxes for lines that lead back.
+_ROUND = (36.0, 24.0)
 #: Boxes of a layer stand closer than on a canvas.
 _CLOSER = 0.76
 #: Places on the way of lines that lead over layers; beyond it they go straight, and perhaps behind boxes.
@@ -60,7 +62,9 @@ def draw(
         places = place_boxes(names, links, put)
     else:
         places, ways = _layered(names, links)
-    places = {name: (x + MARGIN, y + MARGIN) for name, (x, y) in places.items()}
+    # Lines that lead back go round their boxes and below them.
+    side, below = _ROUND if any(places[one][0] < places[other][0] + WIDTH for other, one in links) else (MARGIN, 0.0)
+    places = {name: (x + side, y + MARGIN) for name, (x, y) in places.items()}
     corners = tuple(places[name] for name in names)
     numbers = {name: number for number, name in enumerate(names)}
     lines = []
@@ -68,9 +72,8 @@ def draw(
         turns = [places[turn] for turn in ways.get((source, target), [])]
         way = _way(places[source], turns, places[target], down)
         lines.append(Line(numbers[source], numbers[target], way))
-    width = max((x for x, _ in corners), default=0.0) + WIDTH + MARGIN
-    # Lines that lead back go below the boxes.
-    height = max((y for _, y in corners), default=0.0) + HEIGHT + MARGIN + (34 if _leads_back(lines, corners) else 0)
+    width = max((x for x, _ in corners), default=0.0) + WIDTH + side
+    height = max((y for _, y in corners), default=0.0) + HEIGHT + MARGIN + below
     return Drawing(width, height, corners, tuple(lines))
 
 
@@ -101,10 +104,6 @@ def _way(source: Place, turns: Sequence[Place], target: Place, down: float) -> s
         here = (x + WIDTH, y + HEIGHT / 2)
     end = (target[0], target[1] + HEIGHT / 2)
     return "".join([*parts, curve(here, end, below=max(source[1], target[1]) + HEIGHT)])
-
-
-def _leads_back(lines: Sequence[Line], corners: Sequence[Place]) -> bool:
-    return any(corners[line.target][0] < corners[line.source][0] + WIDTH for line in lines)
 
 
 def fold(names: Sequence[str], links: Sequence[Link], kinds: Mapping[str, str]) -> list[list[str]]:

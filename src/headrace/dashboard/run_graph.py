@@ -15,7 +15,7 @@ from headrace.apps.flows.drawing.svg import cut
 from headrace.apps.flows.form import parse_flow
 from headrace.apps.flows.naming import ids_of
 from headrace.dashboard.formats import span
-from headrace.dashboard.graph import Drawing, draw, fold
+from headrace.dashboard.graph import Drawing, Line, draw, fold
 from headrace.engine.workflows.tree import TreeNode
 from headrace.model.errors import InvalidInputError
 from headrace.model.graph.critical import Times, critical_path
@@ -80,8 +80,8 @@ class Mark:
 class DrawnBox:
     """A box where it stands, with what has become of it."""
 
-    x: float
-    y: float
+    #: "x y" of its left upper corner
+    place: str
     #: What is written in it, and what it is called in full.
     label: str
     title: str
@@ -97,11 +97,12 @@ class DrawnBox:
 class DrawnLine:
     """A line. `kind`: "", "critical", "error" or "other"; `label`: what stands at a place beside its beginning."""
 
-    ends: tuple[int, int]
+    #: Numbers of its boxes: "0 2".
+    ends: str
     way: str
     kind: str = ""
     label: str = ""
-    at: Place = (0.0, 0.0)
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +125,30 @@ def drawn(layout: Layout, scope: str, nodes: Sequence[TreeNode], labels: Mapping
     scene = scene_of(layout)
     marks = marks_of(scene, {node.path.rpartition("/")[2]: node for node in nodes}, now)
     boxes = []
-    for box, mark, (x, y) in zip(scene.boxes, marks, scene.drawing.corners, strict=True):
+    for box, mark, corner in zip(scene.boxes, marks, scene.drawing.corners, strict=True):
         name = labels.get(box.label, box.label)
         path = join_path(scope, box.members[0]) if len(box.members) == 1 else ""
         title = name if box.what in (name, "") else f"{name} ({box.what})"
-        boxes.append(DrawnBox(x, y, cut(name, MOST_NAME), title, path, mark))
+        boxes.append(DrawnBox(place(corner), cut(name, MOST_NAME), title, path, mark))
     steps = _steps(scene, marks)
     lines = [
-        DrawnLine((line.source, line.target), line.way, "critical" if (line.source, line.target) in steps else "")
-        for line in scene.drawing.lines
+        drawn_line(line, "critical" if (line.source, line.target) in steps else "") for line in scene.drawing.lines
     ]
     return Drawn(scene.drawing.width, scene.drawing.height, boxes, lines)
+
+
+def drawn_line(line: Line, kind: str = "", label: str = "", at: Place = (0.0, 0.0)) -> DrawnLine:
+    """Return a line for a template."""
+    return DrawnLine(f"{line.source} {line.target}", line.way, kind, label, place(at))
+
+
+def place(corner: Place) -> str:
+    """Return a place as SVG has it.
+
+    >>> place((12.0, 0.5))
+    '12 0.5'
+    """
+    return f"{corner[0]:g} {corner[1]:g}"
 
 
 def _steps(scene: Scene, marks: Sequence[Mark]) -> set[tuple[int, int]]:

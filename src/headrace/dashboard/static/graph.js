@@ -32,7 +32,7 @@ for (const figure of document.querySelectorAll(".graph[data-record]")) {
 
   // Lines of the critical path lead between neighbours on it.
   function mark(boxes) {
-    const left = (box) => Number(boxes[box].querySelector("rect").getAttribute("x"));
+    const left = (box) => boxes[box].transform.baseVal[0].matrix.e;
     const path = [...boxes.keys()].filter((box) => text[box * length + 1] === "!").sort((one, other) => left(one) - left(other));
     const steps = new Set(path.slice(1).map((box, place) => `${path[place]} ${box}`));
     for (const line of figure.querySelectorAll("path[data-ends]")) line.classList.toggle("critical", steps.has(line.dataset.ends));
