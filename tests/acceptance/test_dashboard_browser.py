@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from headrace.dashboard.page import always
-from headrace.dashboard.table import PAGES
+from headrace.dashboard.table import pages_of
 from tests.acceptance.command_runs import place
 from tests.acceptance.dashboard_fill import fill
 from tests.acceptance.dashboard_walk import Walk, settle
+from tests.acceptance.dashboard_world import app
 from tests.unit.browser import Tab, browser, installed
 
 PROGRAM = installed()
@@ -24,8 +24,8 @@ pytestmark = [
 WORLD = Path(__file__).with_name("dashboard_world.py")
 #: A folder for pictures of all pages, where somebody wants to look at them.
 PICTURES = "TEST_PICTURES"
-#: Pages of applications, which this app is none of.
-ELSEWHERE = {page.name for page in PAGES if page.belongs is not always}
+#: Pages of the app, without those of applications that it is none of.
+PAGES = pages_of(app)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_every_page(base: str, tab: Tab) -> None:
     for visit in walk.visits:
         print(f"{visit.page:16} {visit.first_byte:7.1f} ms {visit.weight:9,} bytes  {visit.path}")
     assert not faults, "\n".join(faults)
-    assert walk.unseen <= ELSEWHERE
+    assert not walk.unseen
     assert tab.ask("window.evil === undefined")
 
 
@@ -88,6 +88,51 @@ def test_what_is_live_moves_without_a_reload(base: str, tab: Tab) -> None:
         client.post("/api/v1/jobs", json={"task": "send", "args": ["fail once more"]}).raise_for_status()
     tab.wait_for(f"document.querySelector('[data-part=live_queues]').textContent !== {before!r}")
     assert tab.ask("performance.getEntriesByType('navigation').length") == 1
+    assert tab.complaints == []
+
+
+def test_a_graph_moves_when_its_run_does(base: str, tab: Tab) -> None:
+    """A signal is sent by the form of the node that waits; the boxes of the open run change their states and titles."""
+    with httpx2.Client(base_url=base) as client:
+        runs = client.get("/api/v1/runs", params={"workflow": "publishing"}).json()["runs"]
+    tab.size(1280, 900)
+    tab.visit(f"{base}/runs/{runs[0]['id']}/nodes/ask")
+    tab.ask("document.querySelector('textarea[name=payload]').value = '{\"by\": \"ann\"}'")
+    tab.ask("document.querySelector('form[data-whole] button').click()")
+    tab.wait_for("document.querySelector('h1').textContent.includes('success')")
+    assert '"by": "ann"' in tab.ask("document.querySelector('[data-part=live_output]').textContent")
+    with httpx2.Client(base_url=base) as client:
+        run = client.post("/api/v1/runs", json={"workflow": "approval", "input": 1}).json()["run"]
+        tab.visit(f"{base}/runs/{run}")
+        tab.wait_for("document.querySelectorAll('.box.s-parked.critical').length === 1")
+        tab.wait_for("document.querySelector('#pulse').dataset.state === 'on'")
+        key = tab.ask("document.querySelector('#main .note').textContent").split()[-1]
+        client.post(f"/api/v1/signals/{key}", json=True).raise_for_status()
+    tab.wait_for("document.querySelectorAll('.box.s-success').length === 2")
+    assert tab.ask("document.querySelector('.box:last-of-type title').textContent").startswith("approve: success")
+    assert tab.ask("performance.getEntriesByType('navigation').length") == 1
+    assert tab.complaints == []
+
+
+def test_flows_are_imported_from_a_file(base: str, tab: Tab) -> None:
+    """What is wrong is told by its field; a preview stores nothing."""
+    tab.visit(f"{base}/flows")
+    tab.ask("document.querySelector('[data-opens=import]').click()")
+    document = '{"name": "New", "nodes": [{"name": "Go", "type": "headrace.%s"}], "connections": {}}'
+    put = """(() => { const file = new File([%r], "flow.json"), given = new DataTransfer(); given.items.add(file);
+      const field = document.querySelector("[data-reads]"); field.files = given.files;
+      field.dispatchEvent(new Event("change", {bubbles: true})); })()"""
+    tab.ask(put % (document % "nothing"))
+    tab.wait_for("document.querySelector('#import-flow').value.includes('nothing')")
+    tab.ask("document.querySelector('#import .primary').click()")
+    tab.wait_for("!!document.querySelector('.toast.bad')?.textContent.includes('flow.nodes has no trigger')")
+    tab.complaints.clear()
+    tab.ask(put % (document % "manual"))
+    tab.wait_for("document.querySelector('#import-flow').value.includes('manual')")
+    tab.ask("document.querySelector('#import [data-shows]').click()")
+    tab.wait_for("document.querySelector('#import-preview').textContent.includes('would be imported')")
+    tab.ask("document.querySelector('#import .primary').click()")
+    tab.wait_for("document.querySelectorAll('a[href=\"/flows/flow.new\"]').length === 1")
     assert tab.complaints == []
 
 

@@ -138,6 +138,12 @@ def test_many_alike_are_one_box_with_the_worst_state_and_how_many_have_ended() -
     assert box.mark is not None and (box.mark.state, box.mark.remark) == (NodeState.FAILED, "19/20")
 
 
+def test_each_node_of_a_flow_is_a_box() -> None:
+    """However many stand between the same neighbours: they have names of their own."""
+    layout = Layout(Graph(tuple(TaskNode(f"n{number}", "flows.node") for number in range(20))))
+    assert len(scene_of(layout).boxes) == 20
+
+
 def test_what_waits_is_of_the_critical_path() -> None:
     """A node that waits for a signal is what the run waits for, and no time of its own is told."""
     scene = scene_of(graph("ab", "ab"))

@@ -12,6 +12,7 @@ from typing import Any
 from headrace import App, service
 from headrace.apps.details import desk
 from headrace.apps.flows import reading as flow_errors
+from headrace.apps.flows import tasks as flow_tasks
 from headrace.apps.memory.worker import app as memory_app
 from headrace.apps.papers import job
 from headrace.apps.report import errors as report_errors
@@ -29,10 +30,11 @@ HTTP = f"""{NOTE}
 # HTTP
 
 Every route of [`headrace serve`](../howto/serve.md), from the document that the service itself gives at
-`GET /api/v1/openapi.json`. Those of details, papers, reports and memory are there where the app is theirs; flows listen
-at [`/webhook/PATH`](../howto/flows.md#triggers) besides. What is said here of no route holds for all: bodies are strict
-JSON, who may come in is told in [let others in](../howto/serve.md#let-others-in), and every refusal is a
-[problem](#problems). The [streams](events.md#streams) of batches, runs, details and reports have a page of their own.
+`GET /api/v1/openapi.json`. Those of details, papers, reports, memory and flows are there where the app is theirs;
+flows listen at [`/webhook/PATH`](../howto/flows.md#triggers) besides. What is said here of no route holds for all:
+bodies are strict JSON, who may come in is told in [let others in](../howto/serve.md#let-others-in), and every refusal
+is a [problem](#problems). The [streams](events.md#streams) of batches, runs, details and reports have a page of their
+own.
 """
 
 PROBLEMS = """## Problems
@@ -103,6 +105,7 @@ def whole_document() -> dict[str, Any]:
     app = App("memory://")
     desk.register(app)
     job.register(app)
+    flow_tasks.register(app)
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {}
     for one in (app, report_app, memory_app):

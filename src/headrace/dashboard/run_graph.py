@@ -29,6 +29,8 @@ REMARK = 14
 RECORD = REMARK + 2
 #: Letters of a name that a box has room for.
 MOST_NAME = 23
+#: Tasks that nodes of flows call.
+_OF_FLOWS = "flows."
 #: Letters of states, as the script of the page knows them too.
 LETTERS = {
     NodeState.PENDING: "p", NodeState.RUNNING: "r", NodeState.PARKED: "w", NodeState.SUCCESS: "s",
@@ -164,7 +166,9 @@ def scene_of(layout: Layout) -> Scene:
     names = list(layout.nodes)
     links = list(dict.fromkeys((edge.source, edge.target) for edge in layout.graph.edges))
     whats = {name: node.task if isinstance(node, TaskNode) else kind_of(node) for name, node in layout.nodes.items()}
-    groups = fold(names, links, whats)
+    # Each node of a flow is drawn by itself: people gave it a name.
+    kinds = {name: name if what.startswith(_OF_FLOWS) else what for name, what in whats.items()}
+    groups = fold(names, links, kinds)
     first = {name: group[0] for group in groups for name in group}
     drawn = list(dict.fromkeys((first[source], first[target]) for source, target in links))
     drawing = draw([group[0] for group in groups], drawn)
