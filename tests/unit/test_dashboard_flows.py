@@ -158,6 +158,20 @@ async def test_hostile_names_stay_text() -> None:
             assert "<script>alert" not in page and "&lt;script&gt;" in page
 
 
+async def test_long_names_and_large_flows_stay_small_pages() -> None:
+    """A name of 60 kB is cut on every page that tells it."""
+    app = flows_app()
+    long = "n" * 60_000
+    async with pages(app) as client:
+        document = flow([node("Go", "manual"), node(long, "noOp")], f"Go -> {long}", name=f"F{long}")
+        stored = await store(client, document)
+        assert stored.status_code == 201, stored.text[:300]
+        name = stored.json()["workflows"][0]["workflow"]
+        run = (await client.post("/api/v1/runs", json={"workflow": name})).json()["run"]
+        for path in ("/flows", f"/flows/{name}", f"/runs/{run}", f"/runs/{run}/nodes/{'n' * 48}"):
+            await page_of(client, path)
+
+
 async def test_long_lists_of_workflows_have_pages() -> None:
     """Each stands on one of them, those that are not stored too."""
     app = App("memory://")

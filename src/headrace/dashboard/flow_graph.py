@@ -12,7 +12,7 @@ from headrace.apps.flows.drawing.svg import cut
 from headrace.apps.flows.form import MAIN, Flow
 from headrace.apps.flows.triggers import triggers_of
 from headrace.dashboard.graph import HEIGHT, WIDTH, draw
-from headrace.dashboard.run_graph import MOST_NAME, Drawn, DrawnBox, drawn_line, place, scene_of
+from headrace.dashboard.run_graph import MOST_NAME, MOST_TITLE, Drawn, DrawnBox, drawn_line, place, scene_of, title_of
 from headrace.model.graph.layout import Layout
 from headrace.nodes.base import Shape
 
@@ -31,7 +31,7 @@ class FlowFacts:
 def facts_of(flow: Flow) -> FlowFacts:
     """Return what a list tells of a flow."""
     kinds = tuple(dict.fromkeys(kind.name for _, kind in triggers_of(flow)))
-    return FlowFacts(flow.name, kinds, flow.active)
+    return FlowFacts(cut(flow.name, MOST_TITLE), kinds, flow.active)
 
 
 def drawn_flow(flow: Flow) -> Drawn:
@@ -43,7 +43,7 @@ def drawn_graph(layout: Layout) -> Drawn:
     """Return a graph of tasks."""
     scene = scene_of(layout)
     boxes = [
-        DrawnBox(place(at), cut(box.label, MOST_NAME), f"{box.label} ({box.what})", "", note=cut(box.what, MOST_NAME))
+        DrawnBox(place(at), cut(box.label, MOST_NAME), title_of(box.label, box.what), "", note=cut(box.what, MOST_NAME))
         for box, at in zip(scene.boxes, scene.drawing.corners, strict=True)
     ]
     lines = [drawn_line(line) for line in scene.drawing.lines]
@@ -79,6 +79,6 @@ def _box(box: Box, at: Place) -> DrawnBox:
     kinds = ["trigger" if box.shape is Shape.TRIGGER else "", class_of(box)]
     note = f"{box.type}{', disabled' if box.disabled else ''}"
     return DrawnBox(
-        place(at), cut(box.name, MOST_NAME), f"{box.name} ({note})", "", note=cut(note, MOST_NAME),
+        place(at), cut(box.name, MOST_NAME), title_of(box.name, note), "", note=cut(note, MOST_NAME),
         kind=" ".join(filter(None, kinds)),
     )  # fmt: skip

@@ -27,8 +27,8 @@ from headrace.model.run import NodeState
 #: A record: a letter of the state, "!" on the critical path, and what stands beside the state in so many characters.
 REMARK = 14
 RECORD = REMARK + 2
-#: Letters of a name that a box has room for.
-MOST_NAME = 23
+#: Letters of a name that a box has room for, and that are told where there is more.
+MOST_NAME, MOST_TITLE = 23, 200
 #: Tasks that nodes of flows call.
 _OF_FLOWS = "flows."
 #: Letters of states, as the script of the page knows them too.
@@ -130,13 +130,21 @@ def drawn(layout: Layout, scope: str, nodes: Sequence[TreeNode], labels: Mapping
     for box, mark, corner in zip(scene.boxes, marks, scene.drawing.corners, strict=True):
         name = labels.get(box.label, box.label)
         path = join_path(scope, box.members[0]) if len(box.members) == 1 else ""
-        title = name if box.what in (name, "") else f"{name} ({box.what})"
-        boxes.append(DrawnBox(place(corner), cut(name, MOST_NAME), title, path, mark))
+        boxes.append(DrawnBox(place(corner), cut(name, MOST_NAME), title_of(name, box.what), path, mark))
     steps = _steps(scene, marks)
     lines = [
         drawn_line(line, "critical" if (line.source, line.target) in steps else "") for line in scene.drawing.lines
     ]
     return Drawn(scene.drawing.width, scene.drawing.height, boxes, lines)
+
+
+def title_of(name: str, what: str) -> str:
+    """Return what a box is called in full, within bounds: people may name nodes of flows as they like.
+
+    >>> title_of("a", "fetch"), title_of("fetch", "fetch")
+    ('a (fetch)', 'fetch')
+    """
+    return cut(name, MOST_TITLE) if what == name else f"{cut(name, MOST_TITLE)} ({cut(what, MOST_TITLE)})"
 
 
 def drawn_line(line: Line, kind: str = "", label: str = "", at: Place = (0.0, 0.0)) -> DrawnLine:

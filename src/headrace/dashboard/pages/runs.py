@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from headrace.apps.flows.drawing.svg import cut
 from headrace.dashboard.asking import ROWS, choice, named, place, rows_of
 from headrace.dashboard.page import Context, Page, View
 from headrace.dashboard.pages.flows import place_of
-from headrace.dashboard.run_graph import counts_of, drawn, entries_of, labels_of
+from headrace.dashboard.run_graph import MOST_TITLE, counts_of, drawn, entries_of, labels_of
 from headrace.dashboard.values import Shown, shown
 from headrace.engine.workflows.documents import find_node
 from headrace.engine.workflows.node_inputs import NodeInputs, read_inputs
@@ -68,10 +69,15 @@ async def _node(view: View) -> Context:
     layout = None if entries or not found.children else root.at(found.path)
     graph = None if layout is None else drawn(layout, found.path, found.children, labels_of(root), view.now)
     return {
-        "run": tree.run, "node": found, "label": labels_of(root).get(found.path.rpartition("/")[2], found.path),
+        "run": tree.run, "node": found, "label": _called(found, root),
         "above": scope_of(found.path), "inputs": inputs, "sources": sources, "output": output, "entries": entries,
         "drawn": graph, "labels": labels_of(root), **_listed(view, found.children),
     }  # fmt: skip
+
+
+def _called(found: TreeNode, root: Layout) -> str:
+    """Return what a node is called on top of its page."""
+    return cut(labels_of(root).get(found.path.rpartition("/")[2], found.path), MOST_TITLE)
 
 
 async def _shown_sources(view: View, inputs: NodeInputs) -> list[tuple[str, Shown]]:
