@@ -133,6 +133,8 @@ async def test_graphs_are_drawn_level_by_level() -> None:
         assert page.count('<a class="box') == 2 and f"/runs/{run}/nodes/each%5B1%5D/even" in page
         assert '<pre class="payload" dir="auto" tabindex="0">1</pre>' in page
         page = await page_of(client, f"/runs/{run}/nodes/each[1]/even")
+        job = re.search(r'href="/jobs/([0-9a-f-]{36})"', page)
+        assert job is not None and "1 is odd" in await page_of(client, f"/jobs/{job[1]}")
         assert f'href="/runs/{run}/nodes/each%5B1%5D">' in page
         assert re.search(r"&#34;args&#34;: \[\s+1\s+\]", page)
         page = await page_of(client, f"/runs/{run}/nodes/plain[2]")

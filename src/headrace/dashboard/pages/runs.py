@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from headrace.apps.flows.drawing.svg import cut
 from headrace.dashboard.asking import ROWS, choice, named, place, rows_of
@@ -19,6 +20,7 @@ from headrace.engine.workflows.tree import RunTree, TreeNode
 from headrace.model.graph.layout import Layout
 from headrace.model.graph.paths import scope_of
 from headrace.model.ids import parse_id
+from headrace.model.job import JobState
 from headrace.model.run import NodeState, RunState
 
 #: Nodes, or entries of a map, that a table shows; those that need a look come first where there are more.
@@ -61,18 +63,29 @@ async def _node(view: View) -> Context:
     tree = await _tree(view)
     found = find_node(tree, view.params["path"])
     root = await _layout(view, tree)
-    inputs, output = await asyncio.gather(
-        read_inputs(view.app.runtime.means, tree.run, found.path), shown(view, found.output)
+    inputs, output, job = await asyncio.gather(
+        read_inputs(view.app.runtime.means, tree.run, found.path), shown(view, found.output), _job_of(view, tree, found)
     )
     sources = await _shown_sources(view, inputs)
     entries = entries_of(found)
     layout = None if entries or not found.children else root.at(found.path)
     graph = None if layout is None else drawn(layout, found.path, found.children, labels_of(root), view.now)
     return {
-        "run": tree.run, "node": found, "label": _called(found, root),
+        "run": tree.run, "node": found, "job": job, "label": _called(found, root),
         "above": scope_of(found.path), "inputs": inputs, "sources": sources, "output": output, "entries": entries,
         "drawn": graph, "labels": labels_of(root), **_listed(view, found.children),
     }  # fmt: skip
+
+
+async def _job_of(view: View, tree: RunTree, found: TreeNode) -> UUID | None:
+    """Return the job of a node: that which it has, or, of one that failed, that among the last failures of its task.
+
+    Nobody keeps which job an ended node had; older ones are not looked for.
+    """
+    if found.job_id is not None or found.state is not NodeState.FAILED or found.task is None:
+        return found.job_id
+    failed = await view.app.runtime.stores.inspect.list_jobs(state=JobState.FAILED, task=found.task, limit=MOST)
+    return next((job.id for job in failed if (job.run_id, job.node) == (tree.run.id, found.path)), None)
 
 
 def _called(found: TreeNode, root: Layout) -> str:
