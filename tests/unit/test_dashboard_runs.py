@@ -11,10 +11,12 @@ import pytest
 
 from headrace import App, Backoff, chain, group
 from headrace.dashboard.live import Seen, events_of
+from headrace.dashboard.memory import Memory
 from headrace.dashboard.page import Look, Page, View
 from headrace.dashboard.pages.runs import MOST, PAGES
 from headrace.dashboard.rendering import render_parts
 from headrace.dashboard.run_graph import RECORD
+from headrace.engine.workflows.tree import read_tree
 from headrace.model.api_token import Scope
 from headrace.runs import start_options
 from headrace.service.access import Access
@@ -226,6 +228,25 @@ async def test_whoever_may_only_look_sees_no_button(access: Access) -> None:
 def page_named(name: str) -> Page:
     """Return a page of runs."""
     return next(page for page in PAGES if page.name == name)
+
+
+async def test_a_large_run_is_not_read_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is known to be large after the first one, and then looks share an answer; a small run is always as it is."""
+    app, reads = mill(), list[str]()
+
+    async def counted(means: Any, view: Any) -> Any:
+        reads.append(view.workflow)
+        return await read_tree(means, view)
+
+    monkeypatch.setattr("headrace.runs.read_tree", counted)
+    monkeypatch.setattr("headrace.dashboard.pages.runs.MANY", 5)
+    memory = Memory(clock=lambda: 0.0)
+    async with app:
+        for workflow, given in (("wide", "a"), ("echo", "a")):
+            run = await app.start_json(workflow, given, START)
+            for _ in range(4):
+                await page_named("run").make(View(app, Look(), {"run_id": str(run.id)}, memory=memory))
+    assert reads == ["wide"] * 2 + ["echo"] * 4
 
 
 async def test_what_is_live_is_small() -> None:
