@@ -25,7 +25,6 @@ from tests.unit.test_dashboard_jobs import EVIL, GATED, LONG
 from tests.unit.test_service_runs import ended
 from tests.waiting import wait_until
 
-START = start_options(None, None, None, None)
 #: A map whose entries have two nodes each, a wait beside it, and a graph within.
 SHAPES: dict[str, Any] = {
     "nodes": [
@@ -213,7 +212,7 @@ async def test_whoever_may_only_look_sees_no_button(access: Access) -> None:
     """Neither to cancel nor to send a signal."""
     app = mill()
     async with pages(app, access, worker=True) as client:
-        submitted = await app.start_json("shapes", [1], START)
+        submitted = await app.start_json("shapes", [1], start_options(None, None, None, None))
         reader = {"authorization": f"Bearer {await token_for(app, Scope.READ)}"} if access.required else {}
 
         async def parked() -> bool:
@@ -243,7 +242,7 @@ async def test_a_large_run_is_not_read_at_every_look(monkeypatch: pytest.MonkeyP
     memory = Memory(clock=lambda: 0.0)
     async with app:
         for workflow, given in (("wide", "a"), ("echo", "a")):
-            run = await app.start_json(workflow, given, START)
+            run = await app.start_json(workflow, given, start_options(None, None, None, None))
             for _ in range(4):
                 await page_named("run").make(View(app, Look(), {"run_id": str(run.id)}, memory=memory))
     assert reads == ["wide"] * 2 + ["echo"] * 4
@@ -253,7 +252,7 @@ async def test_what_is_live_is_small() -> None:
     """A run goes on: a record of each box is sent where it changed, and nothing changes with the time alone."""
     app = mill()
     async with app.worker():
-        run = await app.start_json("shapes", [0, 1], START)
+        run = await app.start_json("shapes", [0, 1], start_options(None, None, None, None))
         page, params = page_named("run"), {"run_id": str(run.id)}
 
         async def look() -> str:
