@@ -229,8 +229,8 @@ def page_named(name: str) -> Page:
     return next(page for page in PAGES if page.name == name)
 
 
-async def test_a_large_run_is_not_read_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is known to be large after the first one, and then looks share an answer; a small run is always as it is."""
+async def test_looks_at_what_is_live_share_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many nodes there are: texts and parts, and the pages of nodes. A page that is asked for is new."""
     app, reads = mill(), list[str]()
 
     async def counted(means: Any, view: Any) -> Any:
@@ -238,14 +238,16 @@ async def test_a_large_run_is_not_read_at_every_look(monkeypatch: pytest.MonkeyP
         return await read_tree(means, view)
 
     monkeypatch.setattr("headrace.runs.read_tree", counted)
-    monkeypatch.setattr("headrace.dashboard.pages.runs.MANY", 5)
     memory = Memory(clock=lambda: 0.0)
     async with app:
-        for workflow, given in (("wide", "a"), ("echo", "a")):
-            run = await app.start_json(workflow, given, start_options(None, None, None, None))
-            for _ in range(4):
-                await page_named("run").make(View(app, Look(), {"run_id": str(run.id)}, memory=memory))
-    assert reads == ["wide"] * 2 + ["echo"] * 4
+        run = await app.start_json("echo", "a", start_options(None, None, None, None))
+        params = {"run_id": str(run.id), "path": "echo"}
+        for live in (True, True, False):
+            for name in ("run", "run_node"):
+                view, page = View(app, Look(), params, memory=memory, live=live), page_named(name)
+                await page.texts["graph"](view)
+                await page.make(view)
+    assert len(reads) == 1 + 2
 
 
 async def test_what_is_live_is_small() -> None:

@@ -55,6 +55,8 @@ class View:
     memory: Memory = field(default_factory=Memory)
     #: what was read for this one look, by name: parts and texts of a page share it
     read: dict[str, Any] = field(default_factory=dict)
+    #: whether it is for what is live of the page, and not for a page that somebody asked for, maybe after an action
+    live: bool = False
 
     async def once(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
         """Return what `read` returned under a name, which is asked once for a look."""
@@ -62,9 +64,6 @@ class View:
             self.read[name] = await read()
         found: T = self.read[name]
         return found
-
-    #: whether it is for what is live of the page, and not for a page that somebody asked for, maybe after an action
-    live: bool = False
 
     async def answer(self, key: str, ask: Callable[[], Awaitable[T]], *, seconds: float) -> T:
         """Return the answer to a question: a new one for a page that is asked for; what is live has one of a while."""

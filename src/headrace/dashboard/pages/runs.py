@@ -22,10 +22,9 @@ from headrace.model.graph.paths import scope_of
 from headrace.model.ids import parse_id
 from headrace.model.job import JobState
 from headrace.model.run import NodeState, RunState
-from headrace.runs import Run
 
-#: A run of more nodes and entries is large.
-MANY = 1_000
+#: Looks at what is live of a run share what was read of it so many seconds ago, and more where it takes long to read.
+LIVE = 0.5
 #: Nodes, or entries of a map, that a table shows; those that need a look come first where there are more.
 MOST = 50
 _URGENT = (NodeState.FAILED, NodeState.PARKED, NodeState.RUNNING)
@@ -106,18 +105,7 @@ async def _shown_sources(view: View, inputs: NodeInputs) -> list[tuple[str, Show
 
 async def _tree(view: View) -> RunTree:
     handle = view.app.find_run(parse_id("run id", view.params["run_id"]))
-    return await view.once("tree", partial(_read_tree, view, handle))
-
-
-async def _read_tree(view: View, handle: Run) -> RunTree:
-    """Return a run as it is now; one with many entries as it was a moment ago, for it takes long to read."""
-    large: list[int] = view.memory.kept(("large run", handle.id), list)
-    if large:
-        return await view.memory.answer(("run", handle.id), handle.tree, seconds=1.0)
-    tree = await handle.tree()
-    size = len(_walk(tree.nodes))
-    large += [size] if size > MANY else []
-    return tree
+    return await view.once("tree", partial(view.answer, f"run {handle.id}", handle.tree, seconds=LIVE))
 
 
 async def _layout(view: View, tree: RunTree) -> Layout:
