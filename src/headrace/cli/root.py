@@ -27,6 +27,10 @@ COMMANDS: dict[str, Entry] = {
         "headrace.apps.papers.demo.command:demo",
         "Run the main job on embedded everything and kill its worker on the way.",
     ),
+    "init": Entry(
+        "headrace.cli.init:init",
+        "Write a small project that works as it is: two tasks, their tests, and a headrace.toml with comments.",
+    ),
     "worker": Entry("headrace.cli.worker:worker", "Work the jobs of an app until SIGTERM or Ctrl-C."),
     "celery": Entry("headrace.cli.celery:celery", "Run workers of a Celery farm, and see who is alive there."),
     "ray": Entry("headrace.cli.ray:ray", "Start, stop and look at a Ray cluster of this machine, for development."),
