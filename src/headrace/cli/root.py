@@ -12,6 +12,7 @@ import click
 
 from headrace import __version__
 from headrace.cli.ending import InterruptedByUserError, ReaderGoneError, run_guarded
+from headrace.model.errors import ConfigError
 
 
 class Entry(NamedTuple):
@@ -19,6 +20,8 @@ class Entry(NamedTuple):
 
     target: str
     summary: str
+    #: The extra it needs, if it cannot even be imported without one.
+    extra: str = ""
 
 
 #: One line registers a command: its name, where it is, and the first line of its help.
@@ -26,6 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "demo": Entry(
         "headrace.apps.papers.demo.command:demo",
         "Run the main job on embedded everything and kill its worker on the way.",
+        "papers",
     ),
     "init": Entry(
         "headrace.cli.init:init",
@@ -53,7 +57,9 @@ COMMANDS: dict[str, Entry] = {
     ),
     "workers": Entry("headrace.cli.workers:workers", "Show the workers that are alive."),
     "enqueue": Entry("headrace.cli.enqueue:enqueue", "Make a durable job of one call and print its id."),
-    "papers": Entry("headrace.apps.papers.command:papers", "Structured extraction from a folder of documents."),
+    "papers": Entry(
+        "headrace.apps.papers.command:papers", "Structured extraction from a folder of documents.", "papers"
+    ),
     "report": Entry(
         "headrace.apps.report.command:report",
         "Test reports from workbooks of test cases: figures by code, words by a model.",
@@ -101,12 +107,18 @@ class Root(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
+        """Import a command. Raises ConfigError for one whose extra is not installed."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
         module, _, name = entry.target.partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        try:
+            command: click.Command = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            if not entry.extra or (error.name or "").startswith("headrace"):
+                raise
+            needs = f"headrace {cmd_name} needs the package {error.name}: pip install 'headrace[{entry.extra}]'"
+            raise ConfigError(needs) from None
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
