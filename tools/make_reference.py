@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tools.reference import command_line, configuration, events, expressions, flow_nodes, http, schema
+from tools.reference import command_line, configuration, events, expressions, flow_nodes, http, licences, schema
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
@@ -23,6 +23,7 @@ def pages() -> Iterator[tuple[str, Callable[[], str]]]:
     yield "http.md", http.http
     yield "events.md", events.events
     yield "sql-schema.md", schema.sql_schema
+    yield "licences.md", licences.licences
 
 
 def main() -> int:
