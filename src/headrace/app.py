@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from headrace.model.schedule import CatchUp, Declaration
     from headrace.runtime import Runtime
     from headrace.schedules import ScheduleDef
+    from headrace.stores.memory.tables import MemoryTables
     from headrace.sync import SyncClient
 
 P = ParamSpec("P")
@@ -108,6 +109,8 @@ class App(WorkflowVerbs, EventVerbs, WebhookVerbs, DatabaseVerbs):
         self.lifespan = lifespan
         self._url = url
         self._given_settings = settings
+        #: What a test lends it in place of the stores that the settings name: see `headrace.testing`.
+        self.lent: MemoryTables | None = None
         self._runtime: Runtime | None = None
         self._users = 0
         #: How jobs are stored, by the name of the task: one object per task, so that inserts need not compare them.
@@ -285,7 +288,8 @@ class App(WorkflowVerbs, EventVerbs, WebhookVerbs, DatabaseVerbs):
 
                 self._settle_queues()
                 self.settle_webhooks()
-                self._runtime = await open_runtime(self.settings, self.registry.queue_rules)
+                lent = None if self.lent is None else self.lent.stores
+                self._runtime = await open_runtime(self.settings, self.registry.queue_rules, lent=lent)
             elif self._runtime.loop is not asyncio.get_running_loop():
                 raise ConfigError(
                     "the app is open on another event loop (of another thread, or of app.sync); use it from there, "

@@ -135,6 +135,23 @@ class TaskCodec:
             rule = f"do not fit {name}{self._signature} ({error})"
             raise InvalidInputError(field, rule, _shape(args, kwargs)) from None
 
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, partial: bool = False) -> dict[str, Any]:
+        """Return the JSON values of a call by the names of its parameters, with defaults unless it is `partial`.
+
+        Raises InvalidInputError when the call does not fit the signature.
+        """
+        self._resolve()
+        signature = self._signature_without_context()
+        try:
+            bound = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
+        except TypeError:
+            self._check_fit(args, kwargs, "arguments")
+            raise
+        if not partial:
+            bound.apply_defaults()
+        values: dict[str, Any] = json.loads(encode_json(bound.arguments, field="arguments", default=jsonable))
+        return values
+
     def encode_items(self, items: Iterable[Any] | AsyncIterable[Any], *, spread: bool = False) -> Any:
         """Return the JSON texts of one call per item, lazily unless `items` has a length.
 

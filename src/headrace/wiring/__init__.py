@@ -76,12 +76,18 @@ def child_command() -> tuple[str, ...]:
     return (sys.executable, "-m", "headrace.child", *(entry for entry in sys.path if entry))
 
 
-async def open_runtime(settings: Settings, queue_rules: dict[str, QueueRule] | None = None) -> Runtime:
-    """Open the store that the settings name, and everything over it; `queue_rules` by the names of queues."""
+async def open_runtime(
+    settings: Settings, queue_rules: dict[str, QueueRule] | None = None, *, lent: Stores | None = None
+) -> Runtime:
+    """Open the store that the settings name, and everything over it; `queue_rules` by the names of queues.
+
+    `lent`: stores of somebody else in its place, which are not closed with the rest.
+    """
     stack = AsyncExitStack()
     try:
-        stores = await open_stores(settings, stack)
-        stack.push_async_callback(stores.close)
+        stores = lent or await open_stores(settings, stack)
+        if lent is None:
+            stack.push_async_callback(stores.close)
         limiter = await _open_limiter(settings, stores, stack)
         blobs = open_blobs(settings, stack)
     except BaseException:
