@@ -117,13 +117,13 @@ class Task(Generic[P, R]):
     def options(self, **options: Any) -> TaskCall[P, R]:
         """Return this task with options for the next enqueue.
 
-        `key`: idempotency key, unique per task for 7 days; the same key and arguments give the same job, other
-        arguments raise ConflictError. `priority`: a class name or 0–9. `run_at`: an aware datetime, or a delay such
-        as "10m". `queue`, `timeout`, `max_attempts`: instead of the task's. `connection`: the caller's asyncpg,
-        psycopg or SQLAlchemy connection; the job then exists iff its transaction commits. `fair_key`: whose share of
-        the queue the job uses, such as a tenant. `concurrency_key`: of the jobs with this key in the queue at most
-        `key_limit` run at once; with 1, the default, one after another in their order. `cost`: what the job uses of
-        its share, and of limits that take the job's cost, such as its tokens.
+        `key`: idempotency key, unique per task for 7 days; the same key and arguments give the same job, in whichever
+        order keywords are written, and other arguments raise ConflictError. `priority`: a class name or 0–9.
+        `run_at`: an aware datetime, or a delay such as "10m". `queue`, `timeout`, `max_attempts`: instead of the
+        task's. `connection`: the caller's asyncpg, psycopg or SQLAlchemy connection; the job then exists iff its
+        transaction commits. `fair_key`: whose share of the queue the job uses, such as a tenant. `concurrency_key`: of
+        the jobs with this key in the queue at most `key_limit` run at once; with 1, the default, one after another in
+        their order. `cost`: what the job uses of its share, and of limits that take the job's cost, such as its tokens.
         """
         return TaskCall(self).options(**options)
 
@@ -165,8 +165,10 @@ class TaskCall(Generic[P, R]):
         """Return the job of this call, not stored yet. Raises InvalidInputError, PayloadTooLargeError."""
         definition = self.task.definition
         text = definition.codec.encode(args, kwargs)
-        body_hash = hash_text(definition.name, text) if self.key else ""
-        return NewJob(self.spec(), text, run_at=self.run_at, key=self.key, body_hash=body_hash)
+        job = NewJob(self.spec(), text, run_at=self.run_at, key=self.key)
+        if self.key:
+            job.body_hash, job.former_hash = _body_hashes(definition, text, args, kwargs)
+        return job
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Make a durable job of this call; see `Task.enqueue`."""
@@ -194,6 +196,17 @@ class TaskCall(Generic[P, R]):
         else:
             stored = await app.runtime.client.enqueue_many(jobs)
         return [JobHandle(app, job_id, definition) for job_id in stored]
+
+
+def _body_hashes(definition: TaskDef, text: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the hash of a call, whatever the order of its keyword arguments, and the one of the order they have.
+
+    The second is what the release before stored; it is empty where both are the same.
+    """
+    ordered, given = definition.codec.in_order(kwargs), hash_text(definition.name, text)
+    if list(ordered) == list(kwargs):
+        return given, ""
+    return hash_text(definition.name, definition.codec.encode(args, ordered)), given
 
 
 async def _enqueue(call: TaskCall[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> JobHandle[Any]:

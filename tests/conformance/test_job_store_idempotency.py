@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -39,6 +40,19 @@ async def test_the_same_key_with_another_body_is_a_conflict(on: Scenario) -> Non
     with pytest.raises(ConflictError):
         await insert(on, keyed(body="other"))
     assert [job.id for job in await on.stores.inspect.list_jobs()] == [first]
+
+
+async def test_a_key_of_the_release_before_stands_for_the_same_body(on: Scenario) -> None:
+    """What was stored under the hash that a body had then is known; it is not stored under it again."""
+    job = replace(keyed(body="new"), former_hash="old")
+    [first] = await insert(on, keyed(body="old"))
+    [fresh] = await insert(on, replace(job, key="other"))
+
+    assert await insert(on, job) == [first]
+    assert await insert(on, keyed("other", body="new")) == [fresh]
+    for conflicting in (keyed("other", body="old"), replace(keyed(body="neither"), former_hash="nor")):
+        with pytest.raises(ConflictError):
+            await insert(on, conflicting)
 
 
 async def test_a_conflict_inserts_none_of_its_call(on: Scenario) -> None:

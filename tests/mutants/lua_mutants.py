@@ -203,7 +203,7 @@ KEYS = (
     ),
     Mutant(
         "unique key", "another body is not looked at",
-        (lua("insert_jobs", "if id and hash ~= group.hashes[index] then", "if false then"),),
+        (lua("insert_jobs", "if id and hash ~= group.hashes[index] and (hash", "if false and (hash"),),
         at("job_store_idempotency", "test_the_same_key_with_another_body_is_a_conflict"),
     ),
     Mutant(

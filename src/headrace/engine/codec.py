@@ -127,6 +127,13 @@ class TaskCodec:
             return text
         return encode_json({"args": args, "kwargs": kwargs}, field=field, default=jsonable)
 
+    def in_order(self, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return keyword arguments in the order of the parameters, and others by name: however a call was written."""
+        if len(kwargs) < 2:
+            return kwargs
+        places = {name: place for place, name in enumerate(self._signature.parameters)}
+        return {name: kwargs[name] for name in sorted(kwargs, key=lambda name: (places.get(name, len(places)), name))}
+
     def _check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any], field: str) -> None:
         try:
             self._signature_without_context().bind(*args, **kwargs)

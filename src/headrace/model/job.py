@@ -83,6 +83,12 @@ class NewJob:
     #: The run it belongs to, and the path of its node there; a run's own job has none.
     run_id: UUID | None = None
     node: str | None = None
+    #: What the release before took for `body_hash`, where that differs: a key that it stored stands for this body, too.
+    former_hash: str = ""
+
+    def has_body(self, stored: str) -> bool:
+        """Whether a stored hash is that of what this job was asked for."""
+        return stored == self.body_hash or (self.former_hash != "" and stored == self.former_hash)
 
 
 #: A place among jobs or batches by when they were made.

@@ -37,7 +37,7 @@ def _stored_key(state: State, job: NewJob, new: dict[tuple[str, str], Key]) -> K
         return None
     scope = (job.spec.task, job.key)
     stored = new.get(scope) or known_key(state, *scope)
-    if stored is not None and stored.body_hash != job.body_hash:
+    if stored is not None and not job.has_body(stored.body_hash):
         raise ConflictError
     return stored
 

@@ -155,7 +155,7 @@ async def insert_keys(runner: Runner, *, keys: Sequence[str], **values: Any) -> 
 
 
 def _check_body(job: NewJob, body_hash: str, stored_id: UUID) -> None:
-    if job.body_hash != body_hash:
+    if not job.has_body(body_hash):
         raise ConflictError(
             f"The idempotency key {job.key!r} of task {job.spec.task!r} was used before with another body (job "
             f"{stored_id}). Use a new key, or send the first body again."

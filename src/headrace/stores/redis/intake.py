@@ -69,6 +69,7 @@ def _group(spec: JobSpec, jobs: Sequence[NewJob]) -> dict[str, Any]:
         "run_ats": [0 if job.run_at is None else micros(job.run_at) for job in jobs] if timed else [],
         "keys": [job.key or "" for job in jobs] if keyed else [],
         "hashes": [job.body_hash for job in jobs] if keyed else [],
+        "formers": [job.former_hash for job in jobs] if keyed and any(job.former_hash for job in jobs) else [],
         "runs": ["" if job.run_id is None else job.run_id.hex for job in jobs] if of_runs else [],
         "nodes": [job.node or "" for job in jobs] if of_runs else [],
     }

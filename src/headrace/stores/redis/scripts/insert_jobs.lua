@@ -1,8 +1,8 @@
 #!lua
 -- Insert jobs of several specifications, all or none; ids and keys that are stored already are left alone.
--- Arguments: JSON list of groups {spec, ids, args, run_ats, keys, hashes, runs, nodes}: `spec` names and values that the
--- group's jobs share; run_ats 0 or microseconds; keys, runs and nodes empty texts where a job has none; all but `spec` may
--- be empty; then the channel to hint on, if any, and what to say there. Returns {conflict 0 or 1, position, id, …}: which
+-- Arguments: JSON list of groups {spec, ids, args, run_ats, keys, hashes, formers, runs, nodes}: `spec` names and values
+-- that the group's jobs share; run_ats 0 or microseconds; keys, formers, runs and nodes empty texts where a job has none;
+-- all but `spec` may be empty; then the channel to hint on, if any, and what to say there. Returns {conflict 0 or 1, position, id, …}: which
 -- jobs, counted from 1 over all groups, have their key's stored id.
 -- Keys: job, jobs, queues, ready, lane, scheduled, key, keys, run. Complexity: O(N log M), M the ready jobs of the queue.
 -- include intake
@@ -32,7 +32,7 @@ for _, group in ipairs(groups) do
     if key ~= '' then
       local name = ROOT .. 'key:job:' .. group.spec.task .. ':' .. key
       local id, hash = find_key(name)
-      if id and hash ~= group.hashes[index] then
+      if id and hash ~= group.hashes[index] and (hash == '' or hash ~= group.formers[index]) then
         return {1}
       elseif id then
         stored[position + index] = id
