@@ -32,6 +32,11 @@ async def double(number: int) -> int:
     return 2 * number
 
 
+@app.task
+async def pair(left: int, right: int) -> int:
+    return left - right
+
+
 @app.task(retry=Backoff.fixed("20ms", max_attempts=3))
 async def flaky(ctx: Context) -> int:
     """Fail once, after a step that is kept."""
@@ -99,6 +104,7 @@ async def send(token: str) -> dict[str, object]:
     jobs = [
         await flaky.enqueue(),
         await double.options(key="shared").enqueue(77),
+        await pair.options(key="shared").enqueue(right=2, left=9),
         await double.options(run_at="100ms", priority="bulk").enqueue(8),
         await bill.enqueue(token),
         *[
@@ -112,8 +118,9 @@ async def send(token: str) -> dict[str, object]:
     results = [await job.result("60s") for job in jobs]
     await batch.wait("60s")
     return {
-        "release": RELEASE, "results": results[1:], "run": await run.result("60s"), "shared": str(jobs[1].id),
-        "batch": [str(batch.id), str(again.id)], "succeeded": (await batch.progress()).succeeded,
+        "release": RELEASE, "results": results[1:], "run": await run.result("60s"),
+        "shared": [str(job.id) for job in jobs[1:3]], "batch": [str(batch.id), str(again.id)],
+        "succeeded": (await batch.progress()).succeeded,
     }  # fmt: skip
 
 
