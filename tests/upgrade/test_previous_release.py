@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from shutil import copy
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 import headrace
 from headrace import App
+from headrace.settings import load_settings
 from tests.acceptance.command_runs import Place, place
+from tests.backends import valkey
 from tests.waiting import wait_until, wait_until_sync
+
+T = TypeVar("T")
 
 ARCHIVE = Path(__file__).with_name("previous_release.tar.gz")
 MIGRATION = r"src/headrace/stores/postgres/migrations/\w+\.sql"
@@ -52,7 +57,7 @@ class Release:
     @property
     def environment(self) -> dict[str, str]:
         """The variables of its processes: this folder comes before the one that is installed."""
-        return {**self.place.environment, **SOON, "PYTHONPATH": str(self.folder)}
+        return {**os.environ, **variables(self.place), **SOON, "PYTHONPATH": str(self.folder)}
 
     def run(self, *words: str) -> str:
         """Run a Python program to its good end, and return what it says."""
@@ -97,12 +102,28 @@ class Release:
         return [line for line in lines if '"level": "error"' in line.lower() or "Traceback" in line]
 
 
-@pytest.fixture
-def at(tmp_path: Path) -> Iterator[Place]:
-    """A schema of its own that nobody has made yet, and the app."""
+@pytest.fixture(params=["postgres", pytest.param("redis", marks=pytest.mark.slow)])
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A schema or a namespace of its own that nobody has made yet, and the app."""
     copy(Path(__file__).with_name("app.py"), tmp_path / "app.py")
     with place(tmp_path, migrated=False) as made:
-        yield made
+        yield made if request.param == "postgres" else made.at(valkey.shared_server().url)
+
+
+def variables(at: Place) -> dict[str, str]:
+    """Return where the jobs lie, as the environment says it."""
+    named = dict.fromkeys(("HEADRACE_QUEUE_SCHEMA", "HEADRACE_QUEUE_STREAM_PREFIX"), at.schema)
+    return {"HEADRACE_URL": at.url, **named}
+
+
+def ask(at: Place, work: Callable[[App], Coroutine[Any, Any, T]]) -> T:
+    """Run `work` on an app of this process on the same store."""
+
+    async def run() -> T:
+        async with App(settings=load_settings(environ=variables(at), file=Path("none.toml"))) as app:
+            return await work(app)
+
+    return asyncio.run(run())
 
 
 @pytest.fixture
@@ -168,7 +189,7 @@ def test_the_previous_release_works_on_the_new_schema(previous: Release, this: R
     try:
         before = previous.send("before")
         applied = json.loads(this.run("-m", "headrace", "migrate", "--json"))["applied"]
-        assert applied == new_migrations()
+        assert applied == (new_migrations() if at.url.startswith("postgresql") else [])
         assert json.loads(previous.run("-m", "headrace", "migrate", "--json"))["applied"] == []
         answers = [before, previous.send("old-alone"), this.send("new-to-old")]
         new = this.worker()
@@ -192,7 +213,7 @@ def test_the_previous_release_works_on_the_new_schema(previous: Release, this: R
 
 def both_work(at: Place, *releases: Release) -> None:
     """Let five jobs run at once where a worker has room for four: each release has one of them, or none ends."""
-    assert set(at.ask(lambda app: all_of(app, "meet", "room"))) == {str(one.folder / "headrace") for one in releases}
+    assert set(ask(at, lambda app: all_of(app, "meet", "room"))) == {str(one.folder / "headrace") for one in releases}
 
 
 def dies(at: Place, dying: subprocess.Popen[bytes], heir: Release) -> None:
@@ -207,7 +228,7 @@ def dies(at: Place, dying: subprocess.Popen[bytes], heir: Release) -> None:
         (at.folder / f"{name}.go").touch()
         return await waiting
 
-    assert set(at.ask(kill_and_wait)) == {str(heir.folder / "headrace")}
+    assert set(ask(at, kill_and_wait)) == {str(heir.folder / "headrace")}
 
 
 def holders(at: Place, name: str) -> list[int]:
