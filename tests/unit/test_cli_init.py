@@ -43,12 +43,14 @@ def test_a_project_is_written_into_a_directory_that_is_made_for_it(headrace: Com
     compile((tmp_path / "a" / "b c" / "jobs.py").read_text("utf-8"), "jobs.py", "exec")
 
 
-def test_people_are_told_what_to_type(headrace: CommandLine, tmp_path: Path) -> None:
-    """In a directory of another name they have to go there first; here they need not."""
+def test_people_are_told_what_to_type(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a directory of another name they have to go there first; what is missing has to be installed first."""
     assert headrace.text("init", "my shop").endswith(
         "Now:\n  cd 'my shop'\n  python jobs.py\n  python -m pytest\n  headrace dev jobs:app\n"
     )
     assert "cd " not in headrace.text("init", "--force")
+    monkeypatch.setattr("headrace.cli.init.find_spec", lambda _: None)
+    assert "\n  python -m pip install pytest\n  python -m pytest\n" in headrace.text("init", "--force")
 
 
 def test_a_directory_with_files_is_refused_with_the_fix(headrace: CommandLine, tmp_path: Path) -> None:

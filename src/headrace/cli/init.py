@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import TypedDict
 
 import click
@@ -60,8 +63,7 @@ def init(directory: Path, force: bool, as_json: bool) -> None:
     for name in done["written"]:
         print_text(f"written  {name}")
     print_text("\nNow:")
-    steps = ["python jobs.py", "python -m pytest", "headrace dev jobs:app"]
-    for step in [*([] if _is_here(directory) else [f"cd {_quoted(directory)}"]), *steps]:
+    for step in _steps(directory):
         print_text(f"  {step}")
 
 
@@ -114,11 +116,12 @@ def _check_place(directory: Path, *, force: bool) -> None:
         )
 
 
-def _is_here(directory: Path) -> bool:
-    return directory.resolve() == Path.cwd().resolve()
-
-
-def _quoted(directory: Path) -> str:
-    from shlex import quote
-
-    return quote(str(directory))
+def _steps(directory: Path) -> Iterator[str]:
+    """Yield the commands to go on with, all of which work."""
+    if directory.resolve() != Path.cwd().resolve():
+        yield f"cd {quote(str(directory))}"
+    yield "python jobs.py"
+    if find_spec("pytest") is None:
+        yield "python -m pip install pytest"
+    yield "python -m pytest"
+    yield "headrace dev jobs:app"
