@@ -52,6 +52,7 @@ from headrace.model.errors import (
 from headrace.model.limits import Limit, Rate
 from headrace.model.outcome import Cancel, Done, Fail, Retry, Snooze
 from headrace.model.priority import Priority
+from headrace.model.version import VERSION
 from headrace.tasks import Task
 
 if TYPE_CHECKING:
@@ -212,8 +213,7 @@ __all__ = [
     "when",
 ]
 
-__version__ = "0.1.0"
-
+__version__ = VERSION
 
 #: Where the names lie that only who asks a model or writes a workflow needs; every other one is an error of providers.
 _LATE = {

@@ -278,9 +278,9 @@ async def test_names_of_groups_are_their_own(books: Books) -> None:
 async def test_calls_are_listed_newest_first(books: Books) -> None:
     """The ledger is read from its end, by state and by pool, up to a limit."""
     session = await books.worker(lease=DAY)
-    calls = []
+    calls, jobs = [], (uuid4(), None, uuid4())
     for n in range(6):
-        calls.append(await books.open(session, n, pool=f"p{n % 2}"))
+        calls.append(await books.open(session, n, pool=f"p{n % 2}", job_id=jobs[n % 3]))
         books.clock.advance(MINUTE)
     await books.settle(calls[0])
     await books.orphan(calls[3])
@@ -296,3 +296,8 @@ async def test_calls_are_listed_newest_first(books: Books) -> None:
     assert await listed(state=CallState.SETTLED) == [calls[0].id]
     assert await listed(state=CallState.SENT, pool="p0", limit=1) == [calls[4].id]
     assert await listed(pool="none") == []
+    assert await listed(job=jobs[0]) == [calls[3].id, calls[0].id]
+    assert await listed(job=jobs[0], limit=1) == [calls[3].id]
+    assert await listed(job=jobs[0], state=CallState.ORPHANED, pool="p1") == [calls[3].id]
+    assert await listed(job=jobs[2], state=CallState.SETTLED) == []
+    assert await listed(job=uuid4()) == []

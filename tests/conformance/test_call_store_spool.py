@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from uuid import uuid4
+from uuid import uuid4
 
 from headrace.model.calls import CallState, NewCall, Opening, Settlement, Verdict
 from headrace.model.spend import SPEND_RETENTION, SpendGroup
@@ -149,7 +150,8 @@ async def prune(books: Books, limit: int = 1_000, queue: str | None = None) -> P
 async def test_ended_calls_are_kept_as_long_as_answers(books: Books) -> None:
     """Settled and orphaned calls go when they were opened longer ago than answers are kept; live ones stay."""
     session = await books.worker(lease=100 * DAY)
-    settled, lost, live = [await books.open(session, word) for word in ("a", "b", "c")]
+    job = uuid4()
+    settled, lost, live = [await books.open(session, word, job_id=job) for word in ("a", "b", "c")]
     await books.settle(settled)
     await books.orphan(lost)
     books.clock.advance(40 * DAY - SECOND)
@@ -159,6 +161,7 @@ async def test_ended_calls_are_kept_as_long_as_answers(books: Books) -> None:
     assert (await prune(books, queue="default")).removed.get("calls", 0) == 0
     assert [(await prune(books, limit=1)).removed["calls"] for _ in range(3)] == [1, 1, 0]
     assert await books.ledger() == {live.id: CallState.SENT}
+    assert [view.id for view in await books.budgets.list_calls(job=job)] == [live.id]
 
 
 async def test_what_is_spooled_is_kept_as_long_as_answers(books: Books) -> None:

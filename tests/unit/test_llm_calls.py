@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from headrace import App, Context
+from headrace.llm import counting
 from headrace.llm.gateway import LLM
 from headrace.model.budget import Budget
 from headrace.model.calls import CallState, CallView, Origin, Purpose, current_origin
@@ -373,6 +374,18 @@ async def test_observers_are_told_of_each_call_and_of_memo_hits() -> None:
         (True, "", False),
     ]
     assert reports[0].asked_at <= reports[0].sent_at <= reports[0].ended_at
+
+
+async def test_what_an_answer_cost_is_counted_as_saved_when_it_is_used_again() -> None:
+    """From the memo and from an equal ask under way; where the price is not known nothing is."""
+    stores = open_memory_stores()
+    llm = llm_of(WrittenProvider(["yes", "no"]), stores)
+    await asyncio.gather(llm.complete("1"), llm.complete("1"))
+    await llm.complete("1")
+    [call] = await ledger(stores)
+    tally = llm._models.means.tally
+    assert (tally[counting.MEMO_HITS], tally[counting.SHARED]) == (1, 1)
+    assert tally[counting.SAVED] == 2 * call.usage.cost_nano > 0
 
 
 async def test_vectors_are_bought_once() -> None:

@@ -35,6 +35,7 @@ from headrace.model.durations import format_duration
 from headrace.model.errors import BreakerOpenError
 from headrace.model.job import Claim, ClaimedJob, Completion, JobState
 from headrace.model.session import NewSession
+from headrace.model.version import VERSION
 from headrace.ports.clock import Clock
 from headrace.ports.stores import Stores
 
@@ -179,7 +180,7 @@ class Shift:
         self._telemetry.gauge("headrace.jobs.running", len(self._attempts))
         if self._loop_watch is not None:
             self._loop_watch.look()
-        return self._telemetry.snapshot()
+        return self._telemetry.snapshot() | {"headrace.version": VERSION}
 
     def hint(self, queue: str) -> None:
         """Look for jobs of `queue` now."""

@@ -121,6 +121,7 @@ class Asker:
         if is_mine:
             return asked
         self._means.tally[counting.SHARED] += 1
+        self._means.tally[counting.SAVED] += asked.answer.usage.cost_nano
         shared = Usage(reused=1)
         if (meter := current_meter.get()) is not None:
             meter.add(shared)

@@ -86,6 +86,7 @@ class Caller:
             opened = await self._open(call, patience, streamed=ask.manner is Manner.STREAM)
             if isinstance(opened, Answer):
                 self._means.tally[counting.MEMO_HITS] += 1
+                self._means.tally[counting.SAVED] += opened.usage.cost_nano
                 bill.reused(opened)
                 return Asked(opened, Usage(reused=1))
             watcher.note_sent(True)

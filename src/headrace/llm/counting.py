@@ -10,6 +10,8 @@ from headrace.llm.quota import PoolStats
 
 MEMO_HITS = "headrace.llm.memo_hits"
 SHARED = "headrace.llm.shared"
+#: Nanodollars that stored and shared answers cost when they were bought, where that is known.
+SAVED = "headrace.llm.saved_nano"
 PARKED = "headrace.llm.parked"
 RATE_LIMITED = "headrace.llm.rate_limited"
 POOLS = "headrace.llm.pools"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from typing import Protocol
+from uuid import UUID
 
 from headrace.model.budget import Budget, BudgetView
 from headrace.model.calls import CallState, CallView
@@ -34,9 +35,9 @@ class BudgetStore(Protocol):
         ...
 
     async def list_calls(
-        self, *, state: CallState | None = None, pool: str | None = None, limit: int = 100
+        self, *, state: CallState | None = None, pool: str | None = None, job: UUID | None = None, limit: int = 100
     ) -> list[CallView]:
-        """Return calls of the ledger, newest first: those in a state, of a pool, or all.
+        """Return calls of the ledger, newest first: those in a state, of a pool, of a job, or all.
 
         Calls that ended are kept as long as answers are.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from uuid import UUID
 
 from headrace.model.budget import Budget, BudgetView
 from headrace.model.calls import CallState, CallView
@@ -41,13 +42,13 @@ class MemoryBudgetStore:
 
     @atomic
     async def list_calls(
-        self, *, state: CallState | None = None, pool: str | None = None, limit: int = 100
+        self, *, state: CallState | None = None, pool: str | None = None, job: UUID | None = None, limit: int = 100
     ) -> list[CallView]:
         """Return calls of the ledger, newest first."""
         calls = (
             call
             for call in self._state.ledger.calls.values()
-            if state in (None, call.state) and pool in (None, call.new.pool)
+            if state in (None, call.state) and pool in (None, call.new.pool) and job in (None, call.new.origin.job_id)
         )
         ordered = sorted(calls, key=lambda call: (call.opened_at, call.new.id), reverse=True)
         return [_view(call) for call in ordered[:limit]]

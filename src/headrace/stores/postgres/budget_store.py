@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import date
+from uuid import UUID
 
 from headrace.model.budget import Budget, BudgetView
 from headrace.model.calls import CallState, CallView, Origin, Purpose
@@ -40,10 +41,13 @@ class PostgresBudgetStore:
         return [_spend_row(row) for row in rows]
 
     async def list_calls(
-        self, *, state: CallState | None = None, pool: str | None = None, limit: int = 100
+        self, *, state: CallState | None = None, pool: str | None = None, job: UUID | None = None, limit: int = 100
     ) -> list[CallView]:
         """Return calls of the ledger, newest first."""
-        rows = await self._database.fetch("list_calls", state=state, pool=pool, limit=limit)
+        if job is None:
+            rows = await self._database.fetch("list_calls", state=state, pool=pool, limit=limit)
+        else:
+            rows = await self._database.fetch("list_calls_of_job", job=job, state=state, pool=pool, limit=limit)
         return [_call_view(row) for row in rows]
 
 

@@ -399,6 +399,8 @@ CREATE INDEX calls_in_flight ON {schema}.calls (pool) WHERE state IN ('prepared'
 CREATE INDEX calls_orphaned ON {schema}.calls (opened_at, id) WHERE state = 'orphaned';
 -- Reading from the end, and pruning from the start.
 CREATE INDEX calls_opened ON {schema}.calls (opened_at, id);
+-- What one job asked for.
+CREATE INDEX calls_job ON {schema}.calls (job_id, opened_at, id) WHERE job_id IS NOT NULL;
 
 -- Parts of streamed answers, under the key of their call, until it has its answer.
 CREATE TABLE {schema}.call_items (

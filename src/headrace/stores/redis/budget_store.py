@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from uuid import UUID
 
 from headrace.model.budget import Budget, BudgetView
 from headrace.model.calls import LIVE, CallState, CallView
@@ -63,11 +64,11 @@ class RedisBudgetStore:
                 return gathered.rows()[:limit]
 
     async def list_calls(
-        self, *, state: CallState | None = None, pool: str | None = None, limit: int = 100
+        self, *, state: CallState | None = None, pool: str | None = None, job: UUID | None = None, limit: int = 100
     ) -> list[CallView]:
         """Return calls of the ledger, newest first."""
         found: dict[str, CallView] = {}
-        wanted = (_where(state, pool), "" if state is None else state.value, pool or "")
+        wanted = (_where(state, pool, job), "" if state is None else state.value, pool or "")
         place = 0
         while len(found) < limit:
             page = CALLS if any(wanted[1:]) else min(limit, CALLS)
@@ -79,8 +80,10 @@ class RedisBudgetStore:
         return list(found.values())[:limit]
 
 
-def _where(state: CallState | None, pool: str | None) -> str:
-    """Return the shortest list that has all calls in a state, of a pool."""
+def _where(state: CallState | None, pool: str | None, job: UUID | None) -> str:
+    """Return the shortest list that has all calls in a state, of a pool, of a job."""
+    if job is not None:
+        return f"calls_of:{job.hex}"
     if state in LIVE:
         return "live" if pool is None else f"live:{pool}"
     return "orphans" if state is CallState.ORPHANED else "calls"

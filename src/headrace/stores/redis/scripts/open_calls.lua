@@ -2,7 +2,7 @@
 -- Open calls of models, each as if it were alone, against memo, live calls of its key, pool and budgets.
 -- Arguments: session, bytes of texts to stop behind, then JSON of each call (`ledger_rows.py`). Returns rows {verdict,
 -- answer, refusing scope or list of parts that are spooled}; fewer than were asked where they hold that many bytes.
--- Keys: answer, call, calls, held, live, flying, flyers, sessions, sum, sums, used, budget, orphans, spool.
+-- Keys: answer, call, calls, calls_of, held, live, flying, flyers, sessions, sum, sums, used, budget, orphans, spool.
 -- Complexity: O(N log M), N the calls.
 -- include ledger, spooling
 local session, room, openings = ARGV[2], tonumber(ARGV[3]), {}

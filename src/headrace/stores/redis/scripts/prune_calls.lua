@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- Look at a slice of the calls that were opened longer ago than their retention, oldest first, and remove those that
 -- ended. Arguments: session and term of the leader or empty, retention, place to begin at, slice, limit.
--- Returns {removed, place to go on at, or -1: there is no more}. Keys: calls, call, orphans. Complexity: O(N log M).
+-- Returns {removed, place to go on at, or -1: there is no more}.
+-- Keys: calls, calls_of, call, orphans. Complexity: O(N log M).
 -- include ledger, terms
 if not leads(ARGV[2], ARGV[3]) then
   return {0, -1}
@@ -11,11 +12,12 @@ local ids = call('ZRANGE', ROOT .. 'calls', '-inf', text(NOW - ARGV[4]), 'BYSCOR
 for _, id in ipairs(ids) do
   if removed >= limit then
     break
-  elseif is_live(call('HGET', call_key(id), 'state')) then
+  end
+  local row = call('HMGET', call_key(id), 'state', 'job')
+  if is_live(row[1]) then
     place = place + 1
   else
-    call('DEL', call_key(id))
-    call('ZREM', ROOT .. 'calls', id)
+    unlist_call(id, row[2])
     call('ZREM', ROOT .. 'orphans', id)
     removed = removed + 1
   end

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- End live calls of sessions that are missing or have ended: prepared ones are removed, others become orphaned.
--- Arguments: limit. Returns how many. Keys: flyers, flying, sessions, call, calls, held, live, orphans, sum, sums, used.
+-- Arguments: limit. Returns how many.
+-- Keys: flyers, flying, sessions, call, calls, calls_of, held, live, orphans, sum, sums, used.
 -- Complexity: O(S + N log M), S the sessions that made calls.
 -- include ledger
 local left, ended = tonumber(ARGV[2]), 0

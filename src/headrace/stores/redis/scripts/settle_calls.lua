@@ -2,7 +2,8 @@
 -- Record how calls of models ended, with their answers, and add up what they used, once for each call.
 -- Arguments: JSON of each settlement (`ledger_rows.py`) and its answer, empty where it has none, in turn. Returns for
 -- each what stands under its key in the end: the text, 1 for its own answer, 0 for nothing.
--- Keys: call, calls, held, live, flying, answer, answers, spool, sum, sums, used, orphans. Complexity: O(N log M).
+-- Keys: call, calls, calls_of, held, live, flying, answer, answers, spool, sum, sums, used, orphans.
+-- Complexity: O(N log M).
 -- include ledger, spooling
 local standing, told = {}, {}
 
@@ -19,7 +20,7 @@ end
 
 local function add_ended(id, new, ending)
   new.opened_at = NOW_TEXT
-  call('ZADD', ROOT .. 'calls', NOW_TEXT, id)
+  list_call(id, new)
   write_end(id, new, ending)
 end
 

@@ -18,6 +18,22 @@ local function is_live(state)
   return state == 'prepared' or state == 'sent' or state == 'received'
 end
 
+-- A call is found by its id alone, in the order of calls, and among those of its job.
+local function list_call(id, row)
+  call('ZADD', ROOT .. 'calls', row.opened_at, id)
+  if row.job then
+    call('ZADD', ROOT .. 'calls_of:' .. row.job, row.opened_at, id)
+  end
+end
+
+local function unlist_call(id, job)
+  call('DEL', call_key(id))
+  call('ZREM', ROOT .. 'calls', id)
+  if job then
+    call('ZREM', ROOT .. 'calls_of:' .. job, id)
+  end
+end
+
 -- The row of a call; nil for one that is not there.
 local function read_call(id)
   local row = hash_at(call_key(id))
@@ -42,7 +58,8 @@ local function open_call(id, new, session)
     fields[#fields + 1] = value
   end
   call('HSET', call_key(id), 'session', session, unpack(fields))
-  for _, place in ipairs({ROOT .. 'calls', ROOT .. 'live', live_key(new.pool)}) do
+  list_call(id, new)
+  for _, place in ipairs({ROOT .. 'live', live_key(new.pool)}) do
     call('ZADD', place, NOW_TEXT, id)
   end
   call('HSET', ROOT .. 'held', new.key, id)
@@ -62,8 +79,7 @@ end
 -- Forget a live call: it was not sent.
 local function remove_call(id, row)
   release_call(id, row)
-  call('DEL', call_key(id))
-  call('ZREM', ROOT .. 'calls', id)
+  unlist_call(id, row.job)
 end
 
 -- Record how a call ended, and count it. `ending` has its state and the other fields of the end, as far as they say
