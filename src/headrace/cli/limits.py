@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import click
 
-from headrace.app import App
+from headrace import limit_changes
 from headrace.cli.opening import with_app
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import CommandOfNumbers, NameType, NumberType, WholeType
-from headrace.engine.operations import find_queue
+from headrace.limit_changes import KINDS, free_in, limits_document, read_limits
 from headrace.model.admission import BreakerView, CapView, LimitsView, RateView, ShareView
 from headrace.model.breaker import BreakerRecord, BreakerState, OnOpen
 from headrace.model.durations import format_duration
-from headrace.model.errors import NotFoundError
-from headrace.model.limits import Rate, queue_cap
+from headrace.model.limits import Rate
 
 #: Shares shown to people; --json has all.
 MOST_SHARES = 50
@@ -27,8 +26,6 @@ _force = click.option("--force", is_flag=True, show_default=False, help="Also a 
 _FORCE = "; --force sets it all the same"
 _FORGOTTEN = {"cap": "cap", "rate": "rate limit", "breaker": "breaker"}
 _AWAY = "The server that counts rates does not answer: no job with a rate limit starts. `headrace doctor` says more."
-_CAPS = "task:NAME, queue:NAME or key:QUEUE:KEY"
-_KINDS = ("caps", "rates", "breakers", "shares")
 
 
 @click.group()
@@ -41,7 +38,7 @@ def limits() -> None:
 
 
 @limits.command("list")
-@click.option("--kind", type=click.Choice(_KINDS), show_default=False, help="Only limits of this kind.")
+@click.option("--kind", type=click.Choice(KINDS), show_default=False, help="Only limits of this kind.")
 @click.option("--all", "internal", is_flag=True, show_default=False, help="Also buckets that count calls of models.")
 @json_option
 def list_(kind: str | None, internal: bool, as_json: bool) -> None:
@@ -54,41 +51,15 @@ def list_(kind: str | None, internal: bool, as_json: bool) -> None:
 
     Models have quotas of their own: `headrace llm pools`.
     """
-    view, now = with_app(lambda app: _read(app, internal=internal))
+    view, now = with_app(lambda app: read_limits(app, internal=internal))
     if as_json:
-        print_json({name: _document(view, name, now) for name in _KINDS if kind in (None, name)})
+        print_json({name: rows for name, rows in limits_document(view, now).items() if kind in (None, name)})
         return
-    shown = [_print_kind(view, name, now) for name in _KINDS if kind in (None, name)]
+    shown = [_print_kind(view, name, now) for name in KINDS if kind in (None, name)]
     if kind in (None, "rates") and any(rate.level is None for rate in view.rates):
         print_text(_AWAY)
     if not any(shown):
         print_text("Nothing is limited: no worker has declared a limit, and nobody set one.")
-
-
-async def _read(app: App, *, internal: bool) -> tuple[LimitsView, datetime]:
-    info = await app.runtime.stores.inspect.store_info()
-    return await app.limits.show(internal=internal), info.now or datetime.now().astimezone()
-
-
-def _document(view: LimitsView, kind: str, now: datetime) -> list[dict[str, Any]]:
-    match kind:
-        case "caps":
-            return [_fields(cap, "key", "cap", "running", "declared", "override") for cap in view.caps]
-        case "rates":
-            return [
-                _fields(rate, "name", "rate", "level", "closed_until", "declared", "override")
-                | {"free_in": _free_in(rate, now)}
-                for rate in view.rates
-            ]
-        case "breakers":
-            return [{"key": one.key, "state": one.record.state, "record": one.record, "rule": one.rule}
-                    for one in view.breakers]  # fmt: skip
-        case _:
-            return [_fields(share, "queue", "fair_key", "weight", "finish") for share in view.shares]
-
-
-def _fields(value: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
 
 
 def _print_kind(view: LimitsView, kind: str, now: datetime) -> bool:
@@ -126,18 +97,10 @@ def _rates(view: LimitsView, now: datetime) -> _Table:
 
 
 def _free(view: RateView, now: datetime) -> str:
-    free = _free_in(view, now)
+    free = free_in(view, now)
     if free is None:
         return "unknown"
     return f"in {age(free)}" if free else "now"
-
-
-def _free_in(view: RateView, now: datetime) -> timedelta | None:
-    """Return how long until a job of one unit may pass; None where the level is not known."""
-    if view.level is None:
-        return None
-    closed = timedelta() if view.closed_until is None else max(view.closed_until - now, timedelta())
-    return closed if view.rate is None else max(closed, view.rate.missing(view.level, 1.0))
 
 
 def _breakers(view: LimitsView, now: datetime) -> _Table:
@@ -196,19 +159,7 @@ def set_cap(name: str, cap: int, force: bool, as_json: bool) -> None:
       headrace limits set-cap key:llm:user-7 0
     """
 
-    async def change(app: App) -> str:
-        caps = [cap.key for cap in (await app.limits.show()).caps if _is_named(name, cap)]
-        if not force:
-            kinds = ("task:", "queue:", "key:")
-            hint = _FORCE if name.startswith(kinds) else f"; a cap is named {_CAPS}"
-            hint = _only("concurrency", name) + hint
-            queues = await _queue_limits(app)
-            keyed = name.startswith("key:") and queue_cap(name.split(":")[1]) in queues
-            _check_known("cap", name, [*caps, *queues, *([name] if keyed else [])], hint=hint)
-        await app.limits.set_cap(name, cap, force=force)
-        return "" if name in caps else _only("concurrency", name)
-
-    only = _change(change)
+    only = with_app(lambda app: limit_changes.set_cap(app, name, cap, force=force, forcing=_FORCE))
     _say({"cap": name, "set": cap}, f"{name}: at most {cap} at once{only}", as_json=as_json)
 
 
@@ -232,15 +183,8 @@ def set_rate(name: str, rate: str, burst: float | None, force: bool, as_json: bo
     """
     parsed = Rate.parse(rate, burst=burst)
 
-    async def change(app: App) -> str:
-        rates = [known.name for known in (await app.limits.show()).rates if _is_named(name, known)]
-        if not force:
-            hint = _only("rate_limit", name) + _FORCE
-            _check_known("rate limit", name, [*rates, *await _queue_limits(app)], hint=hint)
-        await app.limits.set_rate(name, parsed, force=force)
-        return "" if name in rates else _only("rate_limit", name)
-
-    text = f"{name}: {parsed.text}, burst {parsed.burst:g}{_change(change)}"
+    only = with_app(lambda app: limit_changes.set_rate(app, name, parsed, force=force, forcing=_FORCE))
+    text = f"{name}: {parsed.text}, burst {parsed.burst:g}{only}"
     _say({"rate": name, "set": parsed}, text, as_json=as_json)
 
 
@@ -258,12 +202,7 @@ def set_weight(queue: str, fair_key: str, weight: float, force: bool, as_json: b
       headrace limits set-weight llm tenant-7 2
     """
 
-    async def change(app: App) -> None:
-        if not force:
-            await find_queue(app.runtime.stores.inspect, queue)
-        await app.limits.set_weight(queue, fair_key, weight)
-
-    _change(change)
+    with_app(lambda app: limit_changes.set_weight(app, queue, fair_key, weight, force=force))
     document = {"queue": queue, "fair_key": fair_key, "weight": weight}
     _say(document, f"{fair_key} has weight {weight:g} in {queue}", as_json=as_json)
 
@@ -280,11 +219,7 @@ def set_breaker(name: str, state: str, as_json: bool) -> None:
       headrace limits set-breaker openai closed
     """
 
-    async def change(app: App) -> None:
-        _check_known("breaker", name, [one.key for one in (await app.limits.show()).breakers])
-        await app.limits.set_breaker(name, BreakerState(state))
-
-    _change(change)
+    with_app(lambda app: limit_changes.set_breaker(app, name, BreakerState(state)))
     _say({"breaker": name, "state": state}, f"breaker {name} is {state}", as_json=as_json)
 
 
@@ -299,22 +234,8 @@ def reset(name: str, as_json: bool) -> None:
       headrace limits reset task:render
     """
 
-    async def change(app: App) -> dict[str, int | Rate | None]:
-        view = await app.limits.show()
-        caps, rates = {cap.key: cap for cap in view.caps}, {rate.name: rate for rate in view.rates}
-        broken = any(one.key == name for one in view.breakers)
-        hint = f"; `headrace limits set-breaker {name} closed` closes the breaker of that name" if broken else ""
-        _check_known("cap or rate limit", name, [*caps, *rates], hint=hint)
-        declared: dict[str, int | Rate | None] = {}
-        if name in caps:
-            await app.limits.set_cap(name, None)
-            declared["cap"] = caps[name].declared
-        if name in rates:
-            await app.limits.set_rate(name, None)
-            declared["rate"] = rates[name].declared
-        return declared
-
-    declared = _change(change)
+    closing = f"`headrace limits set-breaker {name} closed`"
+    declared = with_app(lambda app: limit_changes.reset(app, name, closing=closing))
     said = "; ".join(_reset_to(name, kind, value) for kind, value in declared.items())
     _say({"reset": name, "kinds": list(declared), "declared": declared}, f"{name}: {said}", as_json=as_json)
 
@@ -342,44 +263,9 @@ def forget(name: str, as_json: bool) -> None:
     Example:
       headrace limits forget task:removed
     """
-    found = _change(lambda app: app.limits.forget(name))
-    kinds = [kind for kind in _FORGOTTEN if kind in found]
+    kinds = with_app(lambda app: limit_changes.forget(app, name))
     said = " and ".join(_FORGOTTEN[kind] for kind in kinds)
     _say({"forgotten": name, "kinds": kinds}, f"{name}: {said} forgotten", as_json=as_json)
-
-
-async def _queue_limits(app: App) -> list[str]:
-    """Return the names under which queues that are there can be limited, declared or not."""
-    return [queue_cap(queue.name) for queue in await app.runtime.stores.inspect.queue_stats()]
-
-
-def _is_named(name: str, limit: CapView | RateView) -> bool:
-    """Whether a limit that the store knows is one of which jobs may know: of tasks only those that declare it are."""
-    return limit.declared is not None or not name.startswith("task:")
-
-
-def _only(option: str, name: str) -> str:
-    """Return for which jobs the limit of a task holds; nothing for other limits."""
-    return f"; it holds only for jobs whose task declares {option}=" if name.startswith("task:") else ""
-
-
-def _check_known(what: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
-    """Raise NotFoundError for a name that nothing uses: a slip of the keyboard would be a limit of nothing."""
-    names = set(known)
-    if name not in names:
-        raise NotFoundError(f"no {what} {name!r}; there are: {', '.join(sorted(names)) or 'none'}{hint}")
-
-
-def _change(work: Callable[[App], Awaitable[Any]]) -> Any:
-    """Run a change, and let workers of every queue look at once."""
-
-    async def run(app: App) -> Any:
-        answer = await work(app)
-        for queue in await app.runtime.stores.inspect.queue_stats():
-            app.runtime.stores.notifier.hint(f"queue:{queue.name}")
-        return answer
-
-    return with_app(run)
 
 
 def _say(document: dict[str, Any], text: str, *, as_json: bool) -> None:
