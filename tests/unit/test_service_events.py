@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
 
 from headrace import App
+from headrace.engine.host import this_process
 from headrace.model.errors import NotAllowedError
+from headrace.model.session import NewSession, Role
 from tests.unit.service_calls import JSON, code_of, served
 
 TYPE = "Shop.Order.Paid"
@@ -183,3 +186,50 @@ async def test_a_store_without_an_outbox_says_so(monkeypatch: pytest.MonkeyPatch
         ]
     assert {(answer.status_code, code_of(answer)) for answer in answers} == {(501, "config")}
     assert "PostgreSQL" in answers[0].json()["detail"]
+
+
+async def parked_at(app: App, count: int) -> list[int]:
+    """Return the places of rows that the bus refused for ever."""
+    outbox, sessions = app.event_stores.outbox, app.runtime.stores.sessions
+    for number in range(count):
+        await app.emit(TYPE, aggregate_id=f"p-{number}")
+    session = NewSession(this_process(), "here", {}, timedelta(minutes=1))
+    await sessions.register_session(session)
+    term = await sessions.lead(session.id, lease=timedelta(minutes=1), role=Role.RELAY)
+    assert term is not None
+    places = [row.position for row in await outbox.waiting_events(limit=10)]
+    await outbox.park_events([(place, "too <b>large</b>") for place in places], term=term)
+    return places
+
+
+async def test_parked_events_are_released_and_dropped() -> None:
+    """What is tried again waits, what is dropped is gone; what is not parked is told."""
+    app = App("memory://")
+    async with served(app, worker=False) as client:
+        one, two, three = await parked_at(app, 3)
+        answer = await client.post("/api/v1/events/parked/release", json={"positions": [one, 99]})
+        assert (answer.status_code, answer.json()) == (200, {"released": [one]})
+        answer = await client.post("/api/v1/events/parked/drop", json={"positions": [two]})
+        assert answer.json() == {"dropped": [two]}
+        outbox = (await client.get("/api/v1/events/outbox")).json()
+        assert (outbox["waiting"], outbox["parked"]) == (1, 1)
+        assert [row["position"] for row in (await client.get("/api/v1/events/parked")).json()["parked"]] == [three]
+        for body, status in (({"positions": [one]}, 404), ({"positions": []}, 422), ({"positions": ["1"]}, 422)):
+            assert (await client.post("/api/v1/events/parked/drop", json=body)).status_code == status
+
+
+async def test_groups_of_the_stores_bus_are_listed_and_forgotten() -> None:
+    """One with live members is not; one that there is not is told; Kafka knows its own."""
+    app = App("memory://")
+    async with served(app, worker=False) as client:
+        member = uuid4()
+        await app.event_stores.log.join_group("g/1", member, ["orders"], lease=timedelta(minutes=1))
+        [group] = (await client.get("/api/v1/events/groups")).json()["groups"]
+        assert (group["name"], group["members"], group["backlog"]) == ("g/1", 1, 0)
+        assert (await client.delete("/api/v1/events/groups/g%2F1", headers=JSON)).status_code == 409
+        await app.event_stores.log.give_up("g/1", member)
+        assert (await client.delete("/api/v1/events/groups/g%2F1", headers=JSON)).json() == {"forgotten": "g/1"}
+        assert (await client.delete("/api/v1/events/groups/g%2F1", headers=JSON)).status_code == 404
+        object.__setattr__(app.settings.events, "bus", "kafka")
+        answer = await client.get("/api/v1/events/groups")
+        assert (answer.status_code, code_of(answer)) == (501, "config")

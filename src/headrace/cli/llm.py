@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import click
 
@@ -13,16 +13,23 @@ from headrace.app import App
 from headrace.cli.opening import with_app, with_stores
 from headrace.cli.output import age, json_option, print_json, print_table, print_text
 from headrace.cli.tables import Give
-from headrace.cli.values import DurationType, WholeType
+from headrace.cli.values import DurationType, IdType, WholeType
 from headrace.engine.llm_exposition import expose_models
-from headrace.engine.llm_queries import BudgetStanding, PoolView, list_pools, list_spend, read_figures, settle_dead
+from headrace.engine.llm_queries import (
+    BudgetStanding,
+    PoolView,
+    budget_document,
+    list_calls,
+    list_pools,
+    list_spend,
+    read_figures,
+)
 from headrace.engine.llm_queries import list_budgets as list_standings
 from headrace.model.budget import Budget, BudgetView
 from headrace.model.calls import CallState, CallView
 from headrace.model.money import show_money
 from headrace.model.quota import PoolLimits
 from headrace.model.spend import SpendGroup, SpendRow
-from headrace.ports.stores import Stores
 
 _SCOPE = click.argument("scope", metavar="SCOPE")
 _SCOPES = 'SCOPE is "day", "tenant:NAME", "batch:ID" or "run:ID".'
@@ -173,9 +180,10 @@ def _print_orphans(rows: list[SpendRow]) -> None:
     "--state", type=click.Choice([state.value for state in CallState]), show_default=False, help="Only calls in it."
 )
 @click.option("--pool", show_default=False, help="Only calls of this pool.")
+@click.option("--job", type=IdType(), show_default=False, help="Only calls of this job.")
 @click.option("--limit", type=WholeType("limit", 1, 10_000), default=50, help="Most calls shown, the newest first.")
 @json_option
-def calls(state: str | None, pool: str | None, limit: int, as_json: bool) -> None:
+def calls(state: str | None, pool: str | None, job: UUID | None, limit: int, as_json: bool) -> None:
     """List calls of the ledger, newest first: what was sent, how it ended, and what it cost.
 
     \b
@@ -184,12 +192,8 @@ def calls(state: str | None, pool: str | None, limit: int, as_json: bool) -> Non
       headrace llm calls --pool openai:gpt-x --limit 20 --json
     """
 
-    async def read(stores: Stores) -> list[CallView]:
-        await settle_dead(stores)
-        chosen = None if state is None else CallState(state)
-        return await stores.budgets.list_calls(state=chosen, pool=pool, limit=limit)
-
-    found = with_stores(read)
+    chosen = None if state is None else CallState(state)
+    found = with_stores(lambda stores: list_calls(stores, state=chosen, pool=pool, job=job, limit=limit))
     if as_json:
         print_json(found)
     elif not found:
@@ -233,7 +237,7 @@ def list_budgets(as_json: bool) -> None:
     """
     found = with_stores(list_standings)
     if as_json:
-        print_json([_budget_document(standing) for standing in found])
+        print_json([budget_document(standing) for standing in found])
     elif not found:
         print_text("No budget is set. Set one with: headrace llm budget set day --dollars 20")
     else:
@@ -265,12 +269,6 @@ def _print_refused(standing: BudgetStanding) -> None:
             f"{standing.view.scope}: a call that may take {refused.tokens} tokens{asked} waits for room. Raise the "
             "budget, or give calls a smaller max_tokens."
         )
-
-
-def _budget_document(standing: BudgetStanding) -> dict[str, Any]:
-    view, refused = standing.view, standing.refused
-    left = {"left_nano": view.left_nano, "left_tokens": view.left_tokens}
-    return {**asdict(view), "state": standing.state, **left, "refused": refused and asdict(refused)}
 
 
 @budget.command("set")

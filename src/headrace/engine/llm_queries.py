@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from headrace.engine.dead_processes import expire_gone
 from headrace.engine.refusals import REFUSALS, Refusal
 from headrace.model.budget import BudgetState, BudgetView
+from headrace.model.calls import CallState, CallView
 from headrace.model.quota import Pool, PoolLimits
 from headrace.model.session import SessionView
 from headrace.model.spend import SpendGroup, SpendRow
@@ -19,6 +21,9 @@ from headrace.ports.stores import Stores
 #: Under this name a session tells of its pools.
 POOLS = "headrace.llm.pools"
 _HITS = ("headrace.llm.memo_hits", "headrace.llm.shared")
+_SAVED = "headrace.llm.saved_nano"
+#: Groups that spending is told of, the dearest.
+MOST_SPEND = 1_000
 #: Calls that one look at the ledger ends, of processes that are gone.
 _REAPED = 1_000
 
@@ -54,6 +59,11 @@ class PoolView:
 async def list_pools(stores: Stores, configured: Iterable[Pool] = ()) -> list[PoolView]:
     """Return the pools that were used today or by a live process, and those `configured` with limits, by name."""
     await settle_dead(stores)
+    return await pools_now(stores, configured)
+
+
+async def pools_now(stores: Stores, configured: Iterable[Pool] = ()) -> list[PoolView]:
+    """Return what `list_pools` does without ending what dead processes left: it writes nothing."""
     info = await stores.inspect.store_info()
     rows = await stores.budgets.list_spend(SpendGroup.POOL, since=_day(info.now))
     pools = {row.name: PoolView(row.name, in_flight=row.in_flight, today=row) for row in rows}
@@ -107,10 +117,42 @@ async def read_figures(stores: Stores) -> ModelFigures:
 async def list_spend(stores: Stores, by: SpendGroup, *, since: timedelta | None) -> list[SpendRow]:
     """Return what was spent, dearest first; `since`: only of so much time, in whole days (UTC)."""
     await settle_dead(stores)
+    return await spend_now(stores, by, since=since)
+
+
+async def spend_now(
+    stores: Stores, by: SpendGroup, *, since: timedelta | None, limit: int = MOST_SPEND
+) -> list[SpendRow]:
+    """Return what `list_spend` does without ending what dead processes left: it writes nothing."""
     if since is None:
-        return await stores.budgets.list_spend(by)
+        return await stores.budgets.list_spend(by, limit=limit)
     info = await stores.inspect.store_info()
-    return await stores.budgets.list_spend(by, since=_day(info.now, since))
+    return await stores.budgets.list_spend(by, since=_day(info.now, since), limit=limit)
+
+
+async def list_calls(
+    stores: Stores, *, state: CallState | None, pool: str | None, job: UUID | None = None, limit: int
+) -> list[CallView]:
+    """Return calls of the ledger, newest first, those of dead processes as they ended."""
+    await settle_dead(stores)
+    return await stores.budgets.list_calls(state=state, pool=pool, job=job, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What live processes did not have to buy, since each began."""
+
+    #: asks whose answer was stored, and those that shared an equal one under way
+    stored: int
+    shared: int
+    #: what these answers cost when they were bought, in nanodollars, where that is known
+    nano: int
+
+
+def saved_by(sessions: Iterable[SessionView]) -> Saved:
+    """Return what live processes told with their last heartbeats of answers that were used again."""
+    live = [session.stats for session in sessions if session.alive]
+    return Saved(*(sum(stats.get(name, 0) for stats in live) for name in (*_HITS, _SAVED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +168,25 @@ class BudgetStanding:
 async def list_budgets(stores: Stores) -> list[BudgetStanding]:
     """Return the budgets that are set, by scope, each with its state."""
     await settle_dead(stores)
+    return await budgets_now(stores)
+
+
+async def budgets_now(stores: Stores, scopes: Sequence[str] | None = None) -> list[BudgetStanding]:
+    """Return budgets without ending what dead processes left; with `scopes` those, also where none is set."""
     refused = {
         scope: Refusal(told["tokens"], told["cost_nano"])
         for session in await stores.inspect.list_sessions()
         if session.alive
         for scope, told in session.stats.get(REFUSALS, {}).items()
     }
-    return [_standing(view, refused.get(view.scope)) for view in await stores.budgets.list_budgets()]
+    return [_standing(view, refused.get(view.scope)) for view in await stores.budgets.list_budgets(scopes)]
+
+
+def budget_document(standing: BudgetStanding) -> dict[str, Any]:
+    """Return a budget as one document."""
+    view, refused = standing.view, standing.refused
+    left = {"left_nano": view.left_nano, "left_tokens": view.left_tokens}
+    return {**asdict(view), "state": standing.state, **left, "refused": refused and asdict(refused)}
 
 
 def _standing(view: BudgetView, refused: Refusal | None) -> BudgetStanding:

@@ -23,6 +23,7 @@ from headrace.service import (
     handles,
     health,
     jobs,
+    limits,
     memory,
     memory_users,
     metrics,
@@ -53,8 +54,8 @@ PREFIX = "/api/v1"
 #: Groups of routes below the prefix.
 GROUPS = (
     jobs.router, batches.router, batch_reads.router, queues.router, scale.router, workers.router, schedules.router,
-    dead_letters.router, models.router, following.router, workflows.router, runs.router, signals.router, events.router,
-    handles.router, audit.router,
+    dead_letters.router, models.router, limits.router, following.router, workflows.router, runs.router,
+    signals.router, events.router, handles.router, audit.router,
 )  # fmt: skip
 #: Groups of applications, with what tells whether an app is that one.
 OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (

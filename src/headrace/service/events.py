@@ -6,11 +6,15 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from headrace.engine.events.documents import event_document, parked_document, stats_document
-from headrace.model.errors import ConfigError
+from headrace.engine.queries import to_json
+from headrace.model.api_token import Scope
+from headrace.model.errors import ConfigError, NotFoundError
+from headrace.ports.message_log import MessageLog
 from headrace.ports.stores import EventStores
+from headrace.service.auth import needs
 from headrace.service.paging import USUAL, Limit
 from headrace.service.problems import RequestError
 from headrace.service.served import Served
@@ -61,6 +65,55 @@ async def list_parked(app: Served, page: Annotated[ParkedPage, Query()]) -> dict
     """List rows of the outbox that the bus will never take, with the reason, the oldest first."""
     found = await event_stores(app).outbox.list_parked(limit=page.limit)
     return {"parked": [parked_document(one) for one in found]}
+
+
+class Positions(BaseModel):
+    """Which parked rows."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    positions: list[Annotated[StrictInt, Field(ge=1, lt=2**63)]] = Field(min_length=1, max_length=1_000)
+
+
+@router.post("/parked/release", dependencies=[needs(Scope.OPERATE)])
+async def release_events(app: Served, body: Positions) -> dict[str, Any]:
+    """Let parked rows be tried again, at their place; those behind them follow."""
+    return {"released": await _settle(app, body.positions, drop=False)}
+
+
+@router.post("/parked/drop", dependencies=[needs(Scope.OPERATE)])
+async def drop_events(app: Served, body: Positions) -> dict[str, Any]:
+    """Take parked rows out of the outbox: they never leave, and stay in the log of events; those behind them go on."""
+    return {"dropped": await _settle(app, body.positions, drop=True)}
+
+
+async def _settle(app: Served, positions: list[int], *, drop: bool) -> list[int]:
+    done = await event_stores(app).outbox.release_parked(positions, drop=drop)
+    if not done:
+        raise NotFoundError(f"nothing is parked at {', '.join(map(str, positions[:10]))}")
+    return done
+
+
+@router.get("/groups", operation_id="list_event_groups")
+async def list_groups(app: Served) -> dict[str, Any]:
+    """Return the groups that read the store's bus: live members, how many messages they are behind, when last seen."""
+    return {"groups": to_json(await _log(app).log_groups())}
+
+
+@router.delete("/groups/{group:path}", dependencies=[needs(Scope.OPERATE)])
+async def forget_group(app: Served, group: str) -> dict[str, Any]:
+    """Forget how far a group without live members is: one that joins by its name later begins at what is kept."""
+    if not await _log(app).forget_group(group):
+        raise NotFoundError(f"there is no group {group[:200]!r}")
+    return {"forgotten": group}
+
+
+def _log(app: Served) -> MessageLog:
+    """Return the log of messages where it is the bus. Raises RequestError 501."""
+    stores = event_stores(app)
+    if app.settings.events.bus != "store":
+        raise RequestError(501, ConfigError.code, "the groups of Kafka are known to Kafka alone: ask its own tools")
+    return stores.log
 
 
 def event_stores(app: Served) -> EventStores:
