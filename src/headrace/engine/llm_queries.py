@@ -50,6 +50,8 @@ class PoolView:
     closed: timedelta = timedelta()
     #: units per second that flow, by dimension, where the limits are known or learnt
     flows: dict[str, float] = field(default_factory=dict)
+    #: units that passed, by dimension, since each process began
+    used: dict[str, float] = field(default_factory=dict)
     #: the flow as a part of what the limits allow
     learnt: float = 1.0
     #: today's calls and spending (UTC); None: nothing was called
@@ -223,4 +225,6 @@ def _add(pool: PoolView, told: dict[str, Any]) -> None:
     pool.overloaded += told["overloaded"]
     pool.closed = max(pool.closed, timedelta(seconds=told["closed_seconds"]))
     pool.flows = dict(told["flows"])
+    for name, units in told["used"].items():
+        pool.used[name] = pool.used.get(name, 0.0) + units
     pool.learnt = min(pool.learnt, told["learnt"])
