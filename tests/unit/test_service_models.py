@@ -22,21 +22,21 @@ LLM = "/api/v1/llm"
 JOB = UUID(int=7)
 
 
-async def fill(app: App, *, lost: bool = True) -> list[NewCall]:
-    """Record a call that cost something, and one of a dead process."""
+async def fill(app: App, *, lost: bool = True, job: UUID = JOB, error: str = "") -> list[NewCall]:
+    """Record a call of a job that cost something, and one of no job that a dead process left."""
     stores = app.runtime.stores
     session = NewSession(this_process(), "here", {}, timedelta(minutes=1), id=uuid4())
     await stores.sessions.register_session(session)
     calls = [
         NewCall(
-            id=uuid7(), key=f"{number}" * 64, pool="openai:main:small", provider="openai", model="small",
-            estimate=Estimate(100, 200, 5_000), origin=Origin(JOB if number == 1 else None, tenant="acme"),
+            id=uuid7(), key=uuid4().hex * 2, pool="openai:main:small", provider="openai", model="small",
+            estimate=Estimate(100, 200, 5_000), origin=Origin(job if number == 1 or not lost else None, tenant="acme"),
         )
         for number in (1, 2)
     ]  # fmt: skip
     await stores.calls.open_calls(session.id, calls)
     used = Usage(10, 20, 1, 0, 4, 2_500_000_000)
-    await stores.calls.settle_calls([Settlement(call=calls[0], usage=used, priced_by="a list")])
+    await stores.calls.settle_calls([Settlement(call=calls[0], usage=used, priced_by="a list", error=error)])
     if lost:
         await stores.sessions.close_session(session.id)
     return calls

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from headrace.dashboard.asking import ROWS, choice, id_of, named, place, rows_of
 from headrace.dashboard.page import Context, Page, View
 from headrace.dashboard.words import word
 from headrace.engine.queries import explain_view, show_job
+from headrace.model.attempt_log import AttemptLog
 from headrace.model.calls import CallState, Purpose
 from headrace.model.ids import parse_id
 from headrace.model.job import JobState, JobView
@@ -15,8 +17,8 @@ from headrace.model.money import show_money
 from headrace.model.usage import Usage
 from headrace.wiring.farm_explaining import with_farm
 
-#: Calls of models that a job shows, the newest.
-MOST_CALLS = 50
+#: Calls of models that a job shows, the newest, and characters of what was logged.
+MOST_CALLS, MOST_LOGGED = 50, 48 * 1024
 
 CALL_STATES = {
     CallState.PREPARED: word("prepared"), CallState.SENT: word("sent"), CallState.RECEIVED: word("received"),
@@ -43,13 +45,27 @@ async def job(view: View) -> Context:
     """Return all that is known of a job."""
     job_id = parse_id("job id", view.params["job_id"])
     stores = view.app.runtime.stores
-    (found, attempts), calls = await asyncio.gather(
-        show_job(stores.inspect, job_id), stores.budgets.list_calls(job=job_id, limit=MOST_CALLS + 1)
+    (found, attempts), logs, calls = await asyncio.gather(
+        show_job(stores.inspect, job_id),
+        stores.inspect.attempt_logs(job_id),
+        stores.budgets.list_calls(job=job_id, limit=MOST_CALLS + 1),
     )
     return {
-        "job": found, "attempts": attempts, "why": await _why(view, found), "calls": calls[:MOST_CALLS],
-        "more_calls": len(calls) > MOST_CALLS, "dollars": show_money, "states_of_calls": CALL_STATES, "purposes": PURPOSES, "reused": _reused(found),
+        "job": found, "attempts": attempts, "why": await _why(view, found), "logs": _shown(logs),
+        "calls": calls[:MOST_CALLS], "more_calls": len(calls) > MOST_CALLS, "reused": _reused(found),
+        "dollars": show_money, "states_of_calls": CALL_STATES, "purposes": PURPOSES,
     }  # fmt: skip
+
+
+def _shown(logs: Sequence[AttemptLog]) -> list[tuple[AttemptLog, str | None]]:
+    """Return what was logged in each attempt as text, oldest first; None of older ones than a page has room for."""
+    shown: list[tuple[AttemptLog, str | None]] = []
+    room = MOST_LOGGED
+    for log in reversed(logs):
+        text = "\n".join(f"{line.at:%Y-%m-%d %H:%M:%S.%f} {line.level}: {line.message}" for line in log.lines)
+        room -= len(text)
+        shown.append((log, text if room >= 0 else None))
+    return shown[::-1]
 
 
 def _reused(job: JobView) -> int:

@@ -37,7 +37,7 @@ _FLOWS = {
     Dimension.INPUT_TOKENS: word("input tokens per minute"), Dimension.OUTPUT_TOKENS: word("output tokens per minute"),
 }  # fmt: skip
 #: Worst first.
-_ORDER = (BudgetState.USED_UP, BudgetState.FULL, BudgetState.OPEN)
+STATES = {BudgetState.USED_UP: word("used up"), BudgetState.FULL: word("full"), BudgetState.OPEN: word("open")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +53,23 @@ async def models(view: View) -> Context:
     """Return what the page shows."""
     stores = view.app.runtime.stores
     by, since = choice(view, "by", SpendGroup) or SpendGroup.MODEL, view.query.get("since", "").strip() or "7d"
+    lasts = None if since == ALL else parse_duration(since, field="since")
     info, sessions, pools, budgets, spend, orphans = await asyncio.gather(
         stores.inspect.store_info(),
         stores.inspect.list_sessions(),
         pools_now(stores, view.app.settings.pools()),
         budgets_now(stores),
-        spend_now(stores, by, since=None if since == ALL else parse_duration(since, field="since"), limit=MOST + 1),
+        spend_now(stores, by, since=lasts, limit=MOST + 1),
         stores.budgets.list_calls(state=CallState.ORPHANED, limit=MOST),
     )
     now = info.now or view.now
-    budgets.sort(key=lambda standing: (_ORDER.index(standing.state), standing.view.scope))
+    budgets.sort(key=lambda standing: (list(STATES).index(standing.state), standing.view.scope))
     return {
         "now": now,
         "pools": [(pool, _uses(view, pool, now), _mean_wait(pool)) for pool in pools[:MOST]],
         "saved": saved_by(sessions),
         "budgets": budgets[:MOST],
+        "states": STATES,
         "more_budgets": max(len(budgets) - MOST, 0),
         "given": {standing.view.scope: _given(standing) for standing in budgets[:MOST]},
         "by": by, "since": since, "groups": GROUPS, "times": _times(since),
