@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -82,12 +82,14 @@ class Place:
     url: str
     schema: str
     processes: list[Process] = field(default_factory=list)
+    #: variables of the environment that commands have beside those of the store
+    more: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a command."""
         settings = {"HEADRACE_URL": self.url, "HEADRACE_QUEUE_SCHEMA": self.schema} if self.url else {}
-        return {**os.environ, **settings, "PYTHONFAULTHANDLER": "1"}
+        return {**os.environ, **settings, **self.more, "PYTHONFAULTHANDLER": "1"}
 
     @property
     def settings(self) -> Settings:

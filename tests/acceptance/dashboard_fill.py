@@ -71,12 +71,24 @@ def fill(client: httpx2.Client) -> None:
     for document in FLOWS:
         post("workflows", {"flow": document})
     post("runs", {"workflow": "flow.prices", "input": [{"price": 3, "name": EVIL}, {"price": 30, "name": "b"}]})
+    told = EVIL.replace("\u202e", "").replace("\u202c", "")
+    for text in ("one", "two", "three", "one", told):
+        post("jobs", {"task": "ask", "args": [text], "fair_key": told if text == told else "acme"})
+    post("jobs", {"task": "tell", "args": [told]})
+    for path, body in (
+        ("llm/budgets/tenant%3Aacme", {"dollars": "0.01", "tokens": 100_000}), ("llm/budgets/day", {"dollars": 2}),
+        ("limits/caps/task%3Aask", {"cap": 3}), ("limits/rates/queue%3Amail", {"rate": "1000/s"}),
+        ("limits/weights/llm/acme", {"weight": 2}),
+    ):  # fmt: skip
+        client.put(f"/api/v1/{path}", json=body).raise_for_status()
 
     def settled() -> bool:
+        asked = client.get("/api/v1/jobs", params={"state": "succeeded", "task": "ask"}).json()["jobs"]
+        parked = client.get("/api/v1/events/outbox").json()["parked"]
         failed = client.get("/api/v1/jobs", params={"state": "failed"}).json()["jobs"]
         runs = client.get("/api/v1/runs").json()["runs"]
         states = {run["workflow"]: run["state"] for run in runs}
         ended = {"sums": "succeeded", "branches": "failed", "flow.prices": "succeeded"}
-        return len(failed) >= 6 and ended.items() <= states.items()
+        return len(asked) == 5 and parked and len(failed) >= 6 and ended.items() <= states.items()
 
     wait_until_sync(settled, timedelta(seconds=60))

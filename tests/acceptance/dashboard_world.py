@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headrace import App, Backoff, Context, chain, group
+from headrace import App, Backoff, Breaker, Context, Limit, chain, group
 from headrace.apps.flows import tasks as flow_tasks
+from headrace.model.event import Event, Outgoing
 
 app = App()
 flow_tasks.register(app)
@@ -43,6 +44,24 @@ async def add(numbers: list[int]) -> int:
 async def approve(number: Any, ctx: Context) -> Any:
     """Wait for somebody to say yes."""
     return await app.wait_for(f"approve/{ctx.job_id}", "10m")
+
+
+@app.task(queue="llm", concurrency=4, limits=[Limit("answers", "600/m", burst=5)], breaker=Breaker("provider"))
+async def ask(text: str, ctx: Context) -> str:
+    """Ask a model, and say what it said."""
+    ctx.log.info("asked %s", text)
+    answer = await app.llm.using(tenant="acme").complete(text, max_tokens=200)
+    ctx.log.warning("it said %s", answer[:200])
+    return answer
+
+
+@app.task
+async def tell(text: str, ctx: Context) -> None:
+    """Tell of something, once so that no bus takes it, and wait for an answer that does not come."""
+    event = await app.emit("Shop.Order.Paid", {"text": text}, aggregate_id="o-1", correlation_id=f"answer/{text}")
+    refused = Outgoing("no topic of any bus!", "o-1", Event(event.type, event.aggregate_type, "o-1", {"text": text}))
+    await app.event_stores.outbox.insert_events([refused])
+    await app.handles.register(f"answer/{text}", "Shop.Order.Sent", timeout="1h")
 
 
 @app.cron("0 3 * * *", name="nightly")

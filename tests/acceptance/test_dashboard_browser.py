@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
 import pytest
 
 from headrace.dashboard.table import pages_of
+from headrace.testing.provider import ProviderProcess
 from tests.acceptance.command_runs import place
 from tests.acceptance.dashboard_fill import fill
 from tests.acceptance.dashboard_walk import Walk, settle
@@ -31,7 +33,10 @@ PAGES = pages_of(app)
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a dashboard of a process of its own, with work of every kind."""
-    with place(tmp_path_factory.mktemp("served")) as here:
+    with ProviderProcess("--latency", "0.05,2000") as provider, place(tmp_path_factory.mktemp("served")) as here:
+        prices = {"HEADRACE_LLM_INPUT_PRICE": "3", "HEADRACE_LLM_OUTPUT_PRICE": "15"}
+        limits = {"HEADRACE_LLM_REQUESTS_PER_MINUTE": "6000", "HEADRACE_LLM_CONCURRENCY": "8"}
+        here = replace(here, more={**provider.environment, **prices, **limits})
         url = here.start("serve", f"{WORLD}:app", "--worker", "--port", 0, "--json").line()["url"]
         with httpx2.Client(base_url=url, timeout=30) as client:
             fill(client)

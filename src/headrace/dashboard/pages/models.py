@@ -37,7 +37,7 @@ _FLOWS = {
     Dimension.INPUT_TOKENS: word("input tokens per minute"), Dimension.OUTPUT_TOKENS: word("output tokens per minute"),
 }  # fmt: skip
 #: Worst first.
-STATES = {BudgetState.USED_UP: word("used up"), BudgetState.FULL: word("full"), BudgetState.OPEN: word("open")}
+STATES = {BudgetState.USED_UP: word("used up"), BudgetState.FULL: word("full"), BudgetState.OPEN: word("calls pass")}
 
 
 @dataclass(frozen=True, slots=True)
