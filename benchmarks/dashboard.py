@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from growth import HISTORY, LOAD, SESSIONS  # noqa: E402
 from spike_hot_path import postgres  # noqa: E402
 
 from headrace.dashboard.table import PAGES  # noqa: E402
-from tests.acceptance.dashboard_fill import fill  # noqa: E402
+from tests.acceptance.dashboard_fill import fill, model  # noqa: E402
 from tests.acceptance.dashboard_walk import Walk  # noqa: E402
 from tests.unit.browser import browser, installed  # noqa: E402
 
@@ -54,9 +54,9 @@ async def load(dsn: str, *, ended: int, waiting: int) -> None:
 
 
 @contextmanager
-def running(dsn: str, *arguments: str) -> Iterator[dict[str, Any]]:
+def running(dsn: str, more: Mapping[str, str], *arguments: str) -> Iterator[dict[str, Any]]:
     """Start a command of ours that runs on, and yield the first line that it says."""
-    environment = {**os.environ, "HEADRACE_URL": dsn}
+    environment = {**os.environ, "HEADRACE_URL": dsn, **more}
     command = [sys.executable, "-m", "headrace", *arguments, "--json"]
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
@@ -89,8 +89,9 @@ def measure(options: argparse.Namespace, dsn: str) -> dict[str, Any]:
     program = installed()
     assert program is not None, "this machine has no browser: install chromium"
     with (
-        running(dsn, "worker", f"{WORLD}:app"),
-        running(dsn, "serve", f"{WORLD}:app", "--port", "0") as served,
+        model() as more,
+        running(dsn, more, "worker", f"{WORLD}:app"),
+        running(dsn, more, "serve", f"{WORLD}:app", "--port", "0") as served,
         httpx2.Client(base_url=served["url"], timeout=60) as client,
         tempfile.TemporaryDirectory() as folder,
         browser(program, Path(folder)) as tab,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import httpx2
 
+from headrace.testing.provider import ProviderProcess
 from tests.waiting import wait_until_sync
 
 #: What users may write: markup, quotes, another direction, and more than a page shows.
@@ -49,6 +52,15 @@ FLOWS: tuple[dict[str, Any], ...] = (
         "connections": {f"Begin {EVIL}": {"main": [_leads("价格".ljust(40, "格"))]}},
     },
 )  # fmt: skip
+
+
+@contextmanager
+def model() -> Iterator[dict[str, str]]:
+    """Run a scripted provider; yield the variables with which processes find it, with prices and a quota."""
+    with ProviderProcess("--latency", "0.05,2000") as provider:
+        prices = {"HEADRACE_LLM_INPUT_PRICE": "3", "HEADRACE_LLM_OUTPUT_PRICE": "15"}
+        limits = {"HEADRACE_LLM_REQUESTS_PER_MINUTE": "6000", "HEADRACE_LLM_CONCURRENCY": "8"}
+        yield {**provider.environment, **prices, **limits}
 
 
 def fill(client: httpx2.Client) -> None:

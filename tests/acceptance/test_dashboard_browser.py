@@ -11,9 +11,8 @@ import httpx2
 import pytest
 
 from headrace.dashboard.table import pages_of
-from headrace.testing.provider import ProviderProcess
 from tests.acceptance.command_runs import place
-from tests.acceptance.dashboard_fill import fill
+from tests.acceptance.dashboard_fill import fill, model
 from tests.acceptance.dashboard_walk import Walk, settle
 from tests.acceptance.dashboard_world import app
 from tests.unit.browser import Tab, browser, installed
@@ -33,10 +32,8 @@ PAGES = pages_of(app)
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a dashboard of a process of its own, with work of every kind."""
-    with ProviderProcess("--latency", "0.05,2000") as provider, place(tmp_path_factory.mktemp("served")) as here:
-        prices = {"HEADRACE_LLM_INPUT_PRICE": "3", "HEADRACE_LLM_OUTPUT_PRICE": "15"}
-        limits = {"HEADRACE_LLM_REQUESTS_PER_MINUTE": "6000", "HEADRACE_LLM_CONCURRENCY": "8"}
-        here = replace(here, more={**provider.environment, **prices, **limits})
+    with model() as more, place(tmp_path_factory.mktemp("served")) as here:
+        here = replace(here, more=more)
         url = here.start("serve", f"{WORLD}:app", "--worker", "--port", 0, "--json").line()["url"]
         with httpx2.Client(base_url=url, timeout=30) as client:
             fill(client)

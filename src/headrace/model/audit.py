@@ -35,7 +35,7 @@ _NEVER = frozenset({
     "secret", "text", "token", "value",
 })  # fmt: skip
 #: A text that is longer is cut; facts that together are larger are left out, the last first.
-MOST_TEXT, MOST_BYTES = 200, 2 << 10
+MOST_TEXT, MOST_BYTES, MOST_LISTED = 200, 2 << 10, 20
 #: What opens something, wherever it stands.
 _SECRET = re.compile(r"hr[ah]_[A-Za-z0-9_-]+")
 
@@ -141,8 +141,10 @@ def _fact(name: str, value: Any) -> Any:
         return value
     if isinstance(value, int | float):
         return value if math.isfinite(value) and abs(value) < 1e18 else None
+    if isinstance(value, list | tuple) and value and all(isinstance(one, int) for one in value):
+        return list(value[:MOST_LISTED])
     if name not in TEXTS:
         return None
     if isinstance(value, list | tuple):
-        return [cut(one) for one in value if isinstance(one, str)][:20] or None
+        return [cut(one) for one in value if isinstance(one, str)][:MOST_LISTED] or None
     return cut(value) if isinstance(value, str) else None
