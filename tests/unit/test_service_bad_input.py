@@ -78,7 +78,8 @@ async def test_bodies(client: httpx2.AsyncClient, body: bytes, status: int, code
         ("GET", f"{RUNS}?owner=ann", 422, "invalid_input"),
         ("GET", f"{RUNS}?state=lost", 422, "invalid_input"),
         *(("GET", f"/api/v1/{path}?owner=ann", 422, "invalid_input") for path in (
-            "queues", "queues/default", "schedules", "llm/pools", "workflows/twice", "jobs", "workers", "events",
+            "queues", "queues/default", "schedules", "llm/pools", "llm/spend", "llm/calls", "llm/budgets", "limits",
+            "events/groups", "workflows/twice", "jobs", "workers", "events",
             f"runs/{UUID(int=7)}", f"batches/{UUID(int=7)}/events", "handles/x")),
         ("POST", "/api/v1/queues/default/retry?all=1", 422, "invalid_input"),
         ("GET", f"{RUNS}?workflow={'x' * 10_240}", 422, "invalid_input"),

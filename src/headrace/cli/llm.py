@@ -190,6 +190,7 @@ def calls(state: str | None, pool: str | None, job: UUID | None, limit: int, as_
     Examples:
       headrace llm calls --state orphaned
       headrace llm calls --pool openai:gpt-x --limit 20 --json
+      headrace llm calls --job 01980000-0000-7000-8000-000000000000
     """
 
     chosen = None if state is None else CallState(state)
