@@ -154,7 +154,7 @@ def tell_of_pool(headrace: CommandLine, flows: dict[str, float]) -> None:
     """Let a live process tell of the pool."""
     told = {
         "name": "openai:small", "waiting": 0, "waits": 0, "waited_seconds": 0.0, "refused": 0, "overloaded": 0,
-        "closed_seconds": 0.0, "flows": flows, "learnt": 1.0,
+        "closed_seconds": 0.0, "used": {}, "flows": flows, "learnt": 1.0,
     }  # fmt: skip
     tell(headrace, {"headrace.llm.pools": [told]})
 

@@ -333,7 +333,7 @@ async def test_processes_tell_of_a_pool_with_their_heartbeats() -> None:
     """What live ones tell of it adds up; other pools do not."""
     told = {
         "name": "p", "waiting": 2, "in_flight": 3, "waits": 0, "waited_seconds": 0.0, "refused": 0, "overloaded": 0,
-        "closed_seconds": 1.5, "flows": {"pace": 12.0}, "learnt": 12.0,
+        "closed_seconds": 1.5, "used": {"pace": 4.0}, "flows": {"pace": 12.0}, "learnt": 12.0,
     }  # fmt: skip
     app = App("memory://")
     async with app:

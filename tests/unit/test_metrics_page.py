@@ -23,8 +23,8 @@ from headrace.wiring.ray_figures import expose_ray
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "src" / "headrace"
 PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-#: Names of the page that are no figures: an option, the name of a group.
-OTHERS = {"batch_size", "headrace.agent.worldbuilder"}
+#: Names of the page that are no figures: an option, the name of a group, a version.
+OTHERS = {"batch_size", "headrace.agent.worldbuilder", "headrace.version"}
 NAME = re.compile(r"headrace\.[a-z]+\.[a-z_.]+")
 #: What is neither a metric of a worker nor a name of OpenTelemetry, though it looks like one.
 NO_FIGURES = ("headrace.agent.", "headrace.apps.", "headrace.papers.")
