@@ -151,3 +151,30 @@ def test_keys_lead_to_pages_and_choose_light_or_dark(base: str, tab: Tab) -> Non
     tab.press("q")
     tab.wait_for("location.pathname === '/queues'")
     tab.ask("localStorage.clear()")
+
+
+def test_a_dialog_knows_what_it_changes(base: str, tab: Tab) -> None:
+    """A budget's dialog begins with what is set, its form goes to the address of the scope, and it can be removed."""
+
+    def press(text: str) -> None:
+        tab.ask(f"[...document.querySelectorAll('button')].find((one) => one.textContent === {text!r}).click()")
+
+    tab.visit(f"{base}/models")
+    row = "[...document.querySelectorAll('[data-part=live_budgets] tbody tr')].find((one) => one.textContent.includes"
+    tab.ask(f"{row}('tenant:acme')).querySelector('[data-opens=budget]').click()")
+    fields = "[...document.querySelectorAll('#budget input')].map((one) => one.value)"
+    assert tab.ask(fields) == ["tenant:acme", "0.01", "100000"]
+    tab.ask("document.querySelector('#budget [name=dollars]').value = '7'")
+    tab.ask("document.querySelector('#budget .primary').click()")
+    tab.wait_for("document.querySelector('[data-part=live_budgets]').textContent.includes('of $7.00')")
+    tab.ask(f"{row}('tenant:acme')).querySelector('.danger').click()")
+    tab.wait_for("document.querySelector('#confirm').open")
+    tab.ask("document.querySelector('#confirm [value=yes]').click()")
+    tab.wait_for("!document.querySelector('[data-part=live_budgets]').textContent.includes('tenant:acme')")
+    tab.visit(f"{base}/limits")
+    press("Set a weight…")
+    for field, value in (("[data-fills=queue]", "llm"), ("[data-fills=key]", "a/b c"), ("[name=weight]", "3")):
+        tab.ask(f"document.querySelector('#weight {field}').value = {value!r}")
+    tab.ask("document.querySelector('#weight .primary').click()")
+    tab.wait_for("document.querySelector('#main').textContent.includes('a/b c')")
+    assert tab.complaints == []

@@ -1,4 +1,4 @@
-"""Plans of feeds, API tokens and the audit: however much is kept, each statement finds its few rows by an index."""
+"""Plans of feeds, API tokens, the audit and the calls of a job: however much is kept, each statement finds its few rows by an index."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ FILLING = (
     """INSERT INTO "{schema}".actions (id, done_at, status, via, who, address, operation, subject, detail)
       SELECT gen_random_uuid(), now() + n * interval '1 second', 200, 'api', 'who' || n % 50, '', 'operation' || n % 50,
         '{{}}', '{{}}' FROM generate_series(1, 10000) AS n""",
+    """INSERT INTO "{schema}".calls (id, job_id, opened_at, prompt_tokens, most_tokens, day, state, key, pool, provider,
+        model, purpose, scopes)
+      SELECT gen_random_uuid(), md5((n % 5000)::text)::uuid, now() + n * interval '1 second', 1, 1, current_date,
+        'settled', 'k' || n, 'p', 'a', 'm', 'ask', '{{}}' FROM generate_series(1, 10000) AS n""",
 )
-TABLES = ("feeds", "feed_entries", "api_tokens", "actions")
+TABLES = ("feeds", "feed_entries", "api_tokens", "actions", "calls")
 SCAN = re.compile(rf"Seq Scan on ({'|'.join(TABLES)})\b")
 #: What each statement may use.
 WAYS = {
@@ -40,6 +44,7 @@ WAYS = {
     "list_actions_of": {"actions_who"},
     "list_operation": {"actions_operation"},
     "prune_actions": {"actions_newest", "actions_pkey"},
+    "list_calls_of_job": {"calls_job"},
 }
 #: What the function that appends looks for.
 APPENDING = (
