@@ -22,10 +22,13 @@ _CAPS = "task:NAME, queue:NAME or key:QUEUE:KEY"
 _CAP_KINDS = ("task:", "queue:", "key:")
 
 
-async def read_limits(app: App, *, internal: bool = False) -> tuple[LimitsView, datetime]:
-    """Return limits as they stand, and the store's time; `internal`: also buckets that count calls of models."""
+async def read_limits(
+    app: App, *, internal: bool = False, most_shares: int | None = None
+) -> tuple[LimitsView, datetime]:  # fmt: skip
+    """Return what `app.limits.show` does, and the store's time."""
     info = await app.runtime.stores.inspect.store_info()
-    return await app.limits.show(internal=internal), info.now or datetime.now(UTC)
+    found = await app.limits.show(internal=internal, most_shares=most_shares)
+    return found, info.now or datetime.now(UTC)
 
 
 def limits_document(view: LimitsView, now: datetime) -> dict[str, list[dict[str, Any]]]:

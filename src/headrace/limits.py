@@ -58,13 +58,14 @@ class Limits:
     def __init__(self, runtime: Callable[[], Runtime], registry: Registry) -> None:
         self._runtime, self._registry = runtime, registry
 
-    async def show(self, *, internal: bool = False) -> LimitsView:
+    async def show(self, *, internal: bool = False, most_shares: int | None = None) -> LimitsView:
         """Return caps, rates, breakers and shares as they stand, each kind by name.
 
         Levels are those of the server that counts rates; while it is away, they are None. `internal`: with the buckets
-        in which calls of models are counted; their names begin with "llm:", "pool:" or "jobs:".
+        in which calls of models are counted; their names begin with "llm:", "pool:" or "jobs:". `most_shares`: of the
+        shares only the first so many.
         """
-        view = await list_limits(self._runtime().stores, self._limiter)
+        view = await list_limits(self._runtime().stores, self._limiter, most_shares=most_shares)
         return view if internal else replace(view, rates=tuple(r for r in view.rates if not is_pool_bucket(r.name)))
 
     async def set_cap(self, key: str, cap: int | None, *, force: bool = False) -> None:

@@ -125,6 +125,8 @@ async def test_a_weight_of_one_is_not_kept(on: Scenario) -> None:
         await on.gate.set_weight("default", fair_key, 1.0)
 
     assert [(one.fair_key, one.weight) for one in (await on.gate.list_limits()).shares] == [("b", 3.0), ("c", 3.0)]
+    for most, keys in ((0, []), (1, ["b"]), (2, ["b", "c"]), (3, ["b", "c"])):
+        assert [one.fair_key for one in (await on.gate.list_limits(most_shares=most)).shares] == keys
     for fair_key in "bc":
         await on.gate.set_weight("default", fair_key, 1.0)
     assert (await on.gate.list_limits()).shares == ()

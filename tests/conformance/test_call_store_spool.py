@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from uuid import uuid4
-from uuid import uuid4
 
 from headrace.model.calls import CallState, NewCall, Opening, Settlement, Verdict
 from headrace.model.spend import SPEND_RETENTION, SpendGroup

@@ -19,9 +19,9 @@ from headrace.ports.stores import Stores
 _UNKNOWN = Level(0.0)
 
 
-async def list_limits(stores: Stores, limiter: Limiter) -> LimitsView:
+async def list_limits(stores: Stores, limiter: Limiter, *, most_shares: int | None = None) -> LimitsView:
     """Return all limits, rates as they stand where they are counted; None for levels while that server is away."""
-    view = await stores.admission.list_limits()
+    view = await stores.admission.list_limits(most_shares=most_shares)
     if limiter is stores.limiter:
         return view
     levels = await _levels(limiter, view.rates)

@@ -88,8 +88,8 @@ class Admission(Protocol):
         """
         ...
 
-    async def list_limits(self) -> LimitsView:
-        """Return caps, rates, breakers and shares as they stand."""
+    async def list_limits(self, *, most_shares: int | None = None) -> LimitsView:
+        """Return caps, rates, breakers and shares as they stand; of shares, which may be many, the first so many."""
         ...
 
     async def list_rates(self) -> tuple[RateView, ...]:

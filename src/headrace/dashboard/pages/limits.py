@@ -6,14 +6,15 @@ from headrace.dashboard.page import Context, Page, View
 from headrace.limit_changes import free_in, read_limits
 from headrace.model.admission import RateView
 
-#: Rows of each table; those that limit most now come first.
-MOST = 100
+#: Rows of each table, and fair keys that are looked through.
+MOST, MOST_SHARES = 100, 1_000
 
 
 async def limits(view: View) -> Context:
     """Return the limits, or those whose name holds what is asked for."""
     wanted = view.query.get("name", "").strip()
-    found, now = await read_limits(view.app)
+    # Of very many fair keys the first are looked through; whoever knows a name can set its weight all the same.
+    found, now = await read_limits(view.app, most_shares=MOST_SHARES)
     caps = [cap for cap in found.caps if wanted in cap.key]
     rates = [rate for rate in found.rates if wanted in rate.name]
     breakers = [one for one in found.breakers if wanted in one.key]

@@ -59,7 +59,7 @@ async def models(view: View) -> Context:
         stores.inspect.list_sessions(),
         pools_now(stores, view.app.settings.pools()),
         budgets_now(stores),
-        spend_now(stores, by, since=lasts, limit=MOST + 1),
+        view.memory.answer(("spend", by, since), lambda: spend_now(stores, by, since=lasts, limit=MOST + 1), seconds=5),
         stores.budgets.list_calls(state=CallState.ORPHANED, limit=MOST),
     )
     now = info.now or view.now

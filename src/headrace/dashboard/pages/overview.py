@@ -64,7 +64,10 @@ async def _sample(stores: Stores) -> Sequence[JobView]:
 
 async def _limits(stores: Stores) -> Facts:
     limits, sessions, budgets, outbox = await asyncio.gather(
-        stores.admission.list_limits(), stores.inspect.list_sessions(), stores.budgets.list_budgets(), _outbox(stores)
+        stores.admission.list_limits(most_shares=0),
+        stores.inspect.list_sessions(),
+        stores.budgets.list_budgets(),
+        _outbox(stores),
     )
     closed = [(pool.name, pool.closed) for pool in told_pools(sessions) if pool.closed]
     return Facts(breakers=limits.breakers, closed_pools=closed, budgets=budgets, outbox=outbox)

@@ -68,7 +68,7 @@ class MemoryAdmission:
         return eligible.eligible_jobs(self._state, queue, at_most, levels)
 
     @atomic
-    async def list_limits(self) -> LimitsView:
+    async def list_limits(self, *, most_shares: int | None = None) -> LimitsView:
         """Return limits as they stand."""
         limits, usage = self._state.limits, count_usage(self._state)
         caps = sorted({*limits.declared_caps, *limits.cap_overrides})
@@ -77,7 +77,7 @@ class MemoryAdmission:
             rates=_rate_views(self._state),
             breakers=tuple(BreakerView(key, row.rule, row.record) for key, row in sorted(limits.breakers.items())),
             shares=tuple(ShareView(queue, *share) for queue in sorted(limits.shares) for share in
-                         limits.shares[queue].named()),
+                         limits.shares[queue].named())[:most_shares],
         )  # fmt: skip
 
     @atomic

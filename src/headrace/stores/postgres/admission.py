@@ -78,15 +78,18 @@ class PostgresAdmission:
         """Count what could start if there were slots."""
         return await explaining.eligible_jobs(self._database, queue, at_most, levels)
 
-    async def list_limits(self) -> LimitsView:
+    async def list_limits(self, *, most_shares: int | None = None) -> LimitsView:
         """Return limits as they stand."""
         breakers = await self._database.fetch("list_breakers", keys=None)
         return LimitsView(
             caps=tuple(CapView(**dict(row)) for row in await self._database.fetch("list_caps")),
             rates=await self.list_rates(),
             breakers=tuple(BreakerView(row["key"], breaker_rule(row), breaker_record(row)) for row in breakers),
-            shares=tuple(ShareView(**dict(row)) for row in await self._database.fetch("list_shares")),
+            shares=tuple(ShareView(**dict(row)) for row in await self._shares(most_shares)),
         )
+
+    async def _shares(self, most: int | None) -> list[Row]:
+        return [] if most == 0 else await self._database.fetch("list_shares", most=most)
 
     async def list_rates(self) -> tuple[RateView, ...]:
         """Return the rates alone."""

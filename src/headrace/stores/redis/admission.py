@@ -95,9 +95,9 @@ class RedisAdmission:
         rooms = (None if most < 0 else most for most in (room, units))
         return Eligible(jobs, next(rooms), held_by or None, workers, next(rooms))
 
-    async def list_limits(self) -> LimitsView:
+    async def list_limits(self, *, most_shares: int | None = None) -> LimitsView:
         """Return limits as they stand."""
-        caps, breakers, shares = await self._namespace.run("list_limits")
+        caps, breakers, shares = await self._namespace.run("list_limits", -1 if most_shares is None else most_shares)
         return LimitsView(
             caps=tuple(cap_view(*row) for row in caps),
             rates=await self.list_rates(),

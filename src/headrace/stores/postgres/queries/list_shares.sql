@@ -3,4 +3,4 @@
 SELECT s.queue, s.fair_key, coalesce(s.weight, 1) AS weight, greatest(s.finish, g.virtual, 0) AS finish
 FROM {schema}.shares AS s LEFT JOIN {schema}.gates AS g ON g.queue = s.queue
 WHERE s.fair_key <> '' AND (s.weight IS NOT NULL OR s.finish > g.virtual)
-ORDER BY s.queue COLLATE "C", s.fair_key
+ORDER BY s.queue COLLATE "C", s.fair_key LIMIT %(most)s::bigint

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Return all limits but rates as they stand: {caps, breakers, shares}, each a list of rows: {name, declared, override,
 -- running}, {key, names and values in turn}, {queue, fair key, weight, finish tag}.
--- Keys: caps, holds, holders, running, breakers, breaker, gated, weighted, weights, tags, virtual.
+-- Arguments: shares at most, -1: all. Keys: caps, holds, holders, running, breakers, breaker, gated, weighted, weights, tags, virtual.
 -- Complexity: O(N), all caps, breakers and shares.
 -- include keeper, shares
 local function names_in(...)
@@ -28,8 +28,10 @@ for _, key in ipairs(names_in(call('SMEMBERS', ROOT .. 'breakers'))) do
 end
 for _, queue in ipairs(names_in(call('SMEMBERS', ROOT .. 'gated'), call('SMEMBERS', ROOT .. 'weighted'))) do
   local weights, tags = ROOT .. 'weights:' .. queue, ROOT .. 'tags:' .. queue
-  for _, fair in ipairs(names_in(call('HKEYS', weights), call('ZRANGE', tags, 0, -1))) do
-    if fair ~= '' then
+  local room = tonumber(ARGV[2])
+  local fairs = room ~= 0 and names_in(call('HKEYS', weights), call('ZRANGE', tags, 0, -1)) or {}
+  for _, fair in ipairs(fairs) do
+    if fair ~= '' and (room < 0 or #share_rows < room) then
       local tag = call('ZSCORE', tags, fair) or exactly(virtual_of(queue))
       share_rows[#share_rows + 1] = {queue, fair, call('HGET', weights, fair) or '1', tag}
     end
