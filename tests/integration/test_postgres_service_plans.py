@@ -1,4 +1,4 @@
-"""Plans of feeds, API tokens, the audit and the calls of a job: however much is kept, each statement finds its few rows by an index."""
+"""Plans of feeds, API tokens, the audit and calls of a job: each statement finds its few rows by an index."""
 
 from __future__ import annotations
 
