@@ -81,7 +81,7 @@ async def test_limits_are_changed_from_the_page() -> None:
         assert "open: no job passes" in page and "Breaker shaky is open." in (await client.get("/")).text
         assert (await press(client, "/limits", "shaky/close")).status_code == 200
         assert "closed: jobs pass" in (await client.get("/limits")).text
-        assert (await press(client, "/limits", "limits/openai(?=\")")).status_code == 200
+        assert (await press(client, "/limits", 'limits/openai(?=")')).status_code == 200
         assert "There are no rates" in (await client.get("/limits")).text
         assert "There are no breakers" in (await client.get("/limits?name=render")).text
 

@@ -96,8 +96,8 @@ def noted(action: NewAction, at: datetime) -> Action:
 def facts_of(given: Mapping[str, Any], declared: Collection[str] | None = None) -> str:
     """Return what of a body is kept, as JSON text of at most 2 KiB; `declared`: the names that it may have.
 
-    >>> facts_of({"reason": "the bill", "force": True, "payload": "x", "limit": 3, "positions": [17], "note": "a user's"})
-    '{"reason":"the bill","force":true,"limit":3,"positions":[17]}'
+    >>> facts_of({"reason": "the bill", "force": True, "payload": "x", "positions": [17], "note": "a user's"})
+    '{"reason":"the bill","force":true,"positions":[17]}'
     >>> facts_of({"card": 4111}, declared=())
     '{}'
     """

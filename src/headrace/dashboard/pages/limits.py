@@ -14,7 +14,7 @@ async def limits(view: View) -> Context:
     """Return the limits, or those whose name holds what is asked for."""
     wanted = view.query.get("name", "").strip()
     # Of very many fair keys the first are looked through; whoever knows a name can set its weight all the same.
-    found, now = await read_limits(view.app, most_shares=MOST_SHARES)
+    found, now = await view.answer("limits", lambda: read_limits(view.app, most_shares=MOST_SHARES), seconds=0.5)
     caps = [cap for cap in found.caps if wanted in cap.key]
     rates = [rate for rate in found.rates if wanted in rate.name]
     breakers = [one for one in found.breakers if wanted in one.key]

@@ -58,12 +58,12 @@ async def models(view: View) -> Context:
         stores.inspect.store_info(),
         stores.inspect.list_sessions(),
         pools_now(stores, view.app.settings.pools()),
-        budgets_now(stores),
-        view.memory.answer(("spend", by, since), lambda: spend_now(stores, by, since=lasts, limit=MOST + 1), seconds=5),
+        view.answer("budgets", lambda: budgets_now(stores), seconds=1),
+        view.answer(f"spend {by} {since}", lambda: spend_now(stores, by, since=lasts, limit=MOST + 1), seconds=5),
         stores.budgets.list_calls(state=CallState.ORPHANED, limit=MOST),
     )
     now = info.now or view.now
-    budgets.sort(key=lambda standing: (list(STATES).index(standing.state), standing.view.scope))
+    budgets = sorted(budgets, key=lambda standing: (list(STATES).index(standing.state), standing.view.scope))
     return {
         "now": now,
         "pools": [(pool, _uses(view, pool, now), _mean_wait(pool)) for pool in pools[:MOST]],
