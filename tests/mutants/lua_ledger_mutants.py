@@ -137,7 +137,12 @@ KEEPING = (
     ),
     Mutant(
         "ledger retention", "live calls are pruned",
-        (lua("prune_calls", "is_live(call('HGET', call_key(id), 'state'))", "false"),),
+        (lua("prune_calls", "is_live(row[1])", "false"),),
+        at("call_store_spool", "test_ended_calls_are_kept_as_long_as_answers"),
+    ),
+    Mutant(
+        "ledger retention", "a job keeps calls that are gone",
+        (lua("lib/ledger", "call('ZREM', ROOT .. 'calls_of:' .. job, id)", ""),),
         at("call_store_spool", "test_ended_calls_are_kept_as_long_as_answers"),
     ),
     *(
