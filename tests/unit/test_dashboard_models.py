@@ -80,6 +80,10 @@ async def test_a_pool_shows_its_quota_and_what_was_saved() -> None:
         check_page(page)
         assert "closed for 30 s" in page and "– / 600 requests per minute" in page and "slowed to 50 %" in page
         assert "$3.00" in page and ">500 ms<" in page and ">7<" in page
+        stats["headrace.llm.pools"] = [told | {"used": {"pace": 1.0}, "flows": {"pace": 0.5}}]
+        await stores.sessions.renew_session(session.id, lease=timedelta(minutes=1), stats=stats)
+        page = (await client.get("/models")).text
+        assert "– / 30 calls per minute, as was learnt" in page and "slowed" not in page
 
 
 async def test_a_budget_is_set_changed_and_removed() -> None:

@@ -32,9 +32,12 @@ GROUPS = {
     SpendGroup.RUN: word("run"), SpendGroup.TENANT: word("tenant"), SpendGroup.DAY: word("day"),
     SpendGroup.PURPOSE: word("purpose"),
 }  # fmt: skip
-_FLOWS = {
+#: Where no limits are known a pace is learnt, in calls.
+PACE = "pace"
+_FLOWS: dict[str, str] = {
     Dimension.REQUESTS: word("requests per minute"), Dimension.TOKENS: word("tokens per minute"),
     Dimension.INPUT_TOKENS: word("input tokens per minute"), Dimension.OUTPUT_TOKENS: word("output tokens per minute"),
+    PACE: word("calls per minute, as was learnt"),
 }  # fmt: skip
 #: Worst first.
 STATES = {BudgetState.USED_UP: word("used up"), BudgetState.FULL: word("full"), BudgetState.OPEN: word("calls pass")}
@@ -66,7 +69,7 @@ async def models(view: View) -> Context:
     budgets = sorted(budgets, key=lambda standing: (list(STATES).index(standing.state), standing.view.scope))
     return {
         "now": now,
-        "pools": [(pool, _uses(view, pool, now), _mean_wait(pool)) for pool in pools[:MOST]],
+        "pools": [(pool, _uses(view, pool, now), _mean_wait(pool), _slowed(pool)) for pool in pools[:MOST]],
         "saved": saved_by(sessions),
         "budgets": budgets[:MOST],
         "states": STATES,
@@ -86,6 +89,11 @@ def _mean_wait(pool: PoolView) -> timedelta | None:
     return pool.waited / pool.waits if pool.waits else None
 
 
+def _slowed(pool: PoolView) -> float | None:
+    """Return to which part of its limits a pool was slowed down; None: it was not, or has none that are known."""
+    return pool.learnt if pool.learnt < 1 and PACE not in pool.flows else None
+
+
 def _uses(view: View, pool: PoolView, now: datetime) -> list[Use]:
     """Return how much of each limit is used: of flows per minute, of the day, at once."""
     flows = pool.flows or ({} if pool.limits is None else {str(name): flow for name, flow in pool.limits.flows.items()})
@@ -95,7 +103,7 @@ def _uses(view: View, pool: PoolView, now: datetime) -> list[Use]:
     found = []
     for place, name in enumerate(names):
         grown = history.per_second(place, WITHIN) if pool.processes else 0.0
-        found.append(Use(_FLOWS[Dimension(name)], None if grown is None else grown * 60, flows[name] * 60))
+        found.append(Use(_FLOWS[name], None if grown is None else grown * 60, flows[name] * 60))
     limits = pool.limits
     if limits is not None and limits.requests_per_day is not None:
         made = 0 if pool.today is None else pool.today.usage.calls + pool.today.in_flight
