@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import html
 import re
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,28 @@ async def test_whoever_has_no_token_is_sent_to_the_way_in_and_back() -> None:
         way_in = await client.get("/login", params={"next": "//evil.example/x"})
         assert 'data-goto="/"' in way_in.text
         check_page(way_in.text)
+
+
+ELSEWHERE = ("//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "evil.example", "")
+OWN = (("/\t/evil.example", "/%09/evil.example"), ("/\n/evil.example", "/%0A/evil.example"),
+       ("/{id}/evil.example", "/%7Bid%7D/evil.example"), ("/jobs?task=a&cursor=b", "/jobs?task=a&cursor=b"),
+       ("/queues/a%20b", "/queues/a%20b"))  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "goes"), [*((asked, "/") for asked in ELSEWHERE), *OWN])
+async def test_the_way_in_leads_nowhere_else(asked: str, goes: str) -> None:
+    """Not with what browsers leave out of addresses either, nor with the place that scripts put an id into."""
+    async with pages(shop(), GATED) as client:
+        page = (await client.get("/login", params={"next": asked})).text
+        found = re.search(r'data-goto="([^"]*)"', page)
+        assert found and html.unescape(found[1]) == goes
+
+
+async def test_whoever_logs_in_comes_back_to_what_was_asked_for() -> None:
+    """To the address as it was written."""
+    async with pages(shop(), GATED) as client:
+        answer = await client.get("/queues/a%253Fb?x=%26")
+        assert httpx2.URL(answer.headers["location"]).params["next"] == "/queues/a%253Fb?x=%26"
 
 
 async def test_logging_in_and_out() -> None:

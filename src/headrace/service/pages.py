@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import unquote
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
@@ -90,8 +90,8 @@ class Pages:
         status = status_of(error)
         if status == 401:
             query = scope["query_string"].decode("latin-1")
-            there = unquote(scope["path"]) + (f"?{query}" if query else "")
-            return RedirectResponse(link_maker(look.base)("login", next=there), 303)
+            there = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+            return RedirectResponse(link_maker(look.base)("login", next=f"{there}?{query}" if query else there), 303)
         title = translator(look.locale)("This page cannot be shown")
         context = {"status": status, "title": title, "detail": str(error)}
         return HTMLResponse(render_other("error", look, context), status, headers=HEADERS)
@@ -190,11 +190,17 @@ async def _file(version: str, path: str) -> Response:
 
 async def _login_page(pages: Pages, request: Request) -> Response:
     look = pages.look(request.headers, request.cookies, None)
-    there = request.query_params.get("next", "/")
-    # Only places of this service: an address of elsewhere would be a trap with our name on it.
-    own = there.startswith("/") and not there.startswith(("//", "/\\"))
-    context = {"next": f"{look.base}{there if own else '/'}"}
+    context = {"next": f"{look.base}{_own_place(request.query_params.get('next', '/'))}"}
     return HTMLResponse(render_other("login", look, context), headers=HEADERS)
+
+
+def _own_place(text: str) -> str:
+    """Return a place of this service, "/" for one of elsewhere: that would be a trap with our name on it.
+
+    Browsers leave out tabs and the like, and pages put ids where `{id}` stands: quoted, neither makes another place.
+    """
+    own = text.startswith("/") and not text.startswith(("//", "/\\"))
+    return quote(text, safe="/?#&=%:;,+@!$'()*") if own else "/"
 
 
 async def _login(pages: Pages, request: Request, body: Login) -> Response:

@@ -99,7 +99,8 @@ document.addEventListener("htmx:afterRequest", async (event) => {
     return;
   }
   if (elt.dataset.goto) {
-    location.assign(elt.dataset.goto.replace("{id}", encodeURIComponent(idIn(xhr.responseText))));
+    const there = new URL(elt.dataset.goto.replace("{id}", encodeURIComponent(idIn(xhr.responseText))), location.href);
+    if (there.origin === location.origin) location.assign(there);
     return;
   }
   if (elt.dataset.done) say(elt.dataset.done);
