@@ -119,7 +119,7 @@ async def test_a_cookie_alone_writes_nothing() -> None:
         others = csrf_in((await client.get("/")).text)
         await client.post("/login", json={"token": mine})
         own = csrf_in((await client.get("/")).text)
-        for headers in ({}, {"x-csrf-token": ""}, {"x-csrf-token": others}):
+        for headers in ({}, {"x-csrf-token": ""}, {"x-csrf-token": others}, {"x-csrf-token": b"\xe9"}):
             answer = await client.post(PAUSE, json={"force": True}, headers=headers)
             assert code_of(answer) == "forbidden_csrf"
         assert not (await app.runtime.stores.control.queue_states()).get("default")
@@ -203,7 +203,17 @@ async def test_files_are_kept_for_ever_and_nothing_else_is_told() -> None:
         assert answer.status_code == 200 and "immutable" in answer.headers["cache-control"]
         assert answer.headers["content-type"].startswith("text/css")
         root = sheet.removesuffix("/app.css")
-        for path in (f"{root}/../table.py", f"{root}/%2e%2e/table.py", "/static/old/app.css", f"{root}/nothing.js"):
+        near = (
+            "/../table.py",
+            "/%2e%2e/table.py",
+            "/nothing.js",
+            "/" + "a" * 300,
+            "/a" * 3_000,
+            "//app.css",
+            "/app.css/",
+            "/vendor",
+        )
+        for path in (*(f"{root}{name}" for name in near), "/static/old/app.css"):
             assert (await client.get(path)).status_code in (401, 404), path
 
 

@@ -27,10 +27,15 @@ LIVE = "live_"
 
 
 @cache
+def files() -> Mapping[str, Path]:
+    """Return the scripts and styles by their names in addresses: nothing else is served."""
+    return {path.relative_to(STATIC).as_posix(): path for path in sorted(STATIC.rglob("*")) if path.is_file()}
+
+
+@cache
 def digest() -> str:
     """Return what tells the scripts and styles of this version from those of others: browsers keep them for ever."""
-    parts = (path for path in sorted(STATIC.rglob("*")) if path.is_file())
-    return hashlib.sha256(b"".join(path.read_bytes() for path in parts)).hexdigest()[:12]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files().values())).hexdigest()[:12]
 
 
 def render_page(page: Page, view: View, context: Context, frame: Context) -> str:

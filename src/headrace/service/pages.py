@@ -23,7 +23,7 @@ from headrace.app import App
 from headrace.dashboard.live import Rooms, Seen, events_of
 from headrace.dashboard.memory import Memory
 from headrace.dashboard.page import Context, Look, Page, View
-from headrace.dashboard.rendering import STATIC, digest, link_maker, render_other, render_page, render_parts
+from headrace.dashboard.rendering import digest, files, link_maker, render_other, render_page, render_parts
 from headrace.dashboard.table import listed, pages_of
 from headrace.dashboard.words import choose_locale, translator
 from headrace.model.api_token import Scope as TokenScope
@@ -181,9 +181,9 @@ def _check_query(page: Page, request: Request) -> None:
 
 
 async def _file(version: str, path: str) -> Response:
-    found = (STATIC / path).resolve()
-    if version != digest() or not found.is_relative_to(STATIC) or not found.is_file():
-        raise NotFoundError(f"there is no file {path!r} of version {version!r}")
+    found = files().get(path)
+    if version != digest() or found is None:
+        raise NotFoundError(f"there is no file {path[:80]!r} of version {version[:80]!r}")
     kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
     return FileResponse(found, media_type=kind, headers=FOR_EVER)
 
