@@ -119,9 +119,11 @@ async def test_a_cookie_alone_writes_nothing() -> None:
         others = csrf_in((await client.get("/")).text)
         await client.post("/login", json={"token": mine})
         own = csrf_in((await client.get("/")).text)
-        for headers in ({}, {"x-csrf-token": ""}, {"x-csrf-token": others}, {"x-csrf-token": b"\xe9"}):
+        for headers in ({}, {"x-csrf-token": ""}, {"x-csrf-token": others}):
             answer = await client.post(PAUSE, json={"force": True}, headers=headers)
             assert code_of(answer) == "forbidden_csrf"
+        answer = await client.post(PAUSE, json={"force": True}, headers=[(b"x-csrf-token", b"\xe9")])
+        assert code_of(answer) == "forbidden_csrf"
         assert not (await app.runtime.stores.control.queue_states()).get("default")
         answer = await client.post(PAUSE, json={"force": True}, headers={"x-csrf-token": own})
         assert answer.status_code == 200, answer.text

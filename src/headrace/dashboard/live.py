@@ -1,7 +1,9 @@
 """Live parts of pages: one look at a page for all who watch it, and only what changed is sent.
 
 A room is a page as some people see it, with their language and rights. While it has watchers it is looked at every
-second or so; a watcher hears of the newest look when it can take it, and misses those before.
+second or so; a watcher hears of the newest look when it can take it, and misses those before. However many rooms there
+are, a few are looked at at once, and each turn rests as long as its look took: pages leave the process and the store
+half of their time, and come more seldom instead.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +24,11 @@ LOG = logging.getLogger("headrace.dashboard")
 #: The name of the event that says why there is nothing new.
 TROUBLE = "trouble"
 _SURPRISE = "The page could not be made: the log of the service says why."
+_SLOW = "The page takes too long to be made."
+#: Rooms that are looked at at once, and seconds that a look may take.
+MOST_LOOKS, LOOK_SECONDS = 8, 30.0
+#: What ends a line of an event; texts of users have other ends of lines besides.
+_LINE_ENDS = re.compile("\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,7 @@ class Rooms:
 
     def __init__(self) -> None:
         self._rooms: dict[Hashable, _Room] = {}
+        self._turns = asyncio.Semaphore(MOST_LOOKS)
 
     @property
     def watched(self) -> int:
@@ -50,7 +60,7 @@ class Rooms:
         """Yield a page as it is seen, from now on, until whoever watches stops; `every`: seconds between two looks."""
         room = self._rooms.get(key)
         if room is None:
-            room = self._rooms[key] = _Room(look, every)
+            room = self._rooms[key] = _Room(look, every, self._turns)
         room.watchers += 1
         try:
             count = 0
@@ -70,8 +80,8 @@ class Rooms:
 class _Room:
     """A page that is watched."""
 
-    def __init__(self, look: Looking, every: float) -> None:
-        self._look, self._every = look, every
+    def __init__(self, look: Looking, every: float, turns: asyncio.Semaphore) -> None:
+        self._look, self._every, self._turns = look, every, turns
         self.watchers, self.count, self.seen = 0, 0, Seen()
         self._news = asyncio.Condition()
         self.task = asyncio.create_task(self._loop(), name="headrace-dashboard-room")
@@ -84,17 +94,29 @@ class _Room:
 
     async def _loop(self) -> None:
         while True:
-            seen = await self._once()
-            async with self._news:
-                self.count, self.seen = self.count + 1, seen
-                self._news.notify_all()
+            async with self._turns:
+                began = time.monotonic()
+                seen = await self._once()
+                took = time.monotonic() - began
+                async with self._news:
+                    self.count, self.seen = self.count + 1, seen
+                    self._news.notify_all()
+                await asyncio.sleep(took)
             await asyncio.sleep(self._every)
 
     async def _once(self) -> Seen:
         try:
-            return await self._look()
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await self._look()
         except HeadraceError as error:
             return Seen(trouble=str(error))
+        except TimeoutError:
+            return Seen(trouble=_SLOW)
+        except asyncio.CancelledError:
+            # Something that the look waited for was cancelled, and not the look: its watchers wait for the next one.
+            if self.task.cancelling():
+                raise
+            return Seen(trouble=_SURPRISE)
         except Exception:
             LOG.exception("a page of the dashboard cannot be made")
             return Seen(trouble=_SURPRISE)
@@ -148,5 +170,5 @@ def delta(before: str | None, after: str) -> dict[str, object] | None:
 
 
 def _event(name: str, data: str) -> str:
-    lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
+    lines = "".join(f"data: {line}\n" for line in _LINE_ENDS.split(data))
     return f"event: {name}\n{lines}\n"

@@ -40,6 +40,8 @@ from headrace.service.streams import Streams
 
 HEADERS = {"content-security-policy": POLICY, "referrer-policy": "same-origin"}
 LOCALE = "headrace_locale"
+#: Characters of a value in the address of a page: pages are kept by their addresses while they are watched.
+MOST_QUERY = 2_000
 #: Names of files carry what tells versions apart, so browsers need not ask again.
 FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
 
@@ -163,7 +165,7 @@ async def _events(pages: Pages, key: Any, look: Callable[[], Any], every: float)
     before: Seen | None = None
     async with aclosing(pages.rooms.watch(key, look, every=every)) as watching:
         async for seen in watching:
-            yield events_of(before, seen).encode() or b": .\n\n"
+            yield events_of(before, seen).encode(errors="replace") or b": .\n\n"
             before = seen
 
 
@@ -175,9 +177,11 @@ async def _look(page: Page, view: View) -> Seen:
 
 
 def _check_query(page: Page, request: Request) -> None:
-    unknown = next((name for name in request.query_params if name not in page.query), None)
-    if unknown is not None:
-        raise InvalidInputError(unknown, UNKNOWN, request.query_params[unknown])
+    for name, value in request.query_params.items():
+        if name not in page.query:
+            raise InvalidInputError(name, UNKNOWN, value)
+        if len(value) > MOST_QUERY:
+            raise InvalidInputError(name, f"must be at most {MOST_QUERY:,} characters", value)
 
 
 async def _file(version: str, path: str) -> Response:
