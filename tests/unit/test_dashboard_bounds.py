@@ -12,9 +12,10 @@ from headrace import App, Backoff
 from headrace.dashboard import live
 from headrace.dashboard.formats import number, span
 from headrace.dashboard.live import MOST_LOOKS, Rooms, Seen, events_of
-from headrace.dashboard.memory import MOST_KEPT
+from headrace.dashboard.memory import MOST_KEPT, Memory
 from headrace.dashboard.page import Look, View
 from headrace.dashboard.rendering import link_maker, render_other
+from headrace.model.errors import StoreUnavailableError
 from headrace.service.pages import MOST_QUERY
 from tests.unit.dashboard_calls import check_page, pages
 from tests.unit.engine_app import until_final
@@ -92,6 +93,40 @@ def test_what_is_remembered_of_figures_is_bounded() -> None:
         view.history(f"queue q{place}")
         view.history("last")
     assert view.history("last") is last and view.history("first") is not first
+
+
+async def test_many_who_want_a_new_answer_share_one() -> None:
+    """Those who come while it is asked for get the next one, all together."""
+    memory, asked, may_go = Memory(), list[int](), asyncio.Event()
+
+    async def ask() -> int:
+        asked.append(1)
+        await may_go.wait()
+        return len(asked)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        tasks = [group.create_task(memory.answer("x", ask, seconds=0, renew=True))]
+        await asyncio.sleep(0)
+        tasks += [group.create_task(memory.answer("x", ask, seconds=0, renew=True)) for _ in range(20)]
+        await asyncio.sleep(0)
+        may_go.set()
+    assert [task.result() for task in tasks] == [1] + 20 * [2]
+
+
+async def test_a_page_says_when_to_come_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the API does while the store is away; and the log has why."""
+    app = shop()
+    async with pages(app) as client:
+
+        async def away(*_: object, **__: object) -> None:
+            raise StoreUnavailableError("the store is away")
+
+        monkeypatch.setattr(app.runtime.stores.inspect, "list_jobs", away)
+        answer = await client.get("/jobs")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert "text/html" in answer.headers["content-type"] and "the store is away" in caplog.text
 
 
 def test_figures_beyond_measure() -> None:

@@ -34,7 +34,7 @@ from headrace.service.faults import UNKNOWN
 from headrace.service.gate import COOKIE, Gate
 from headrace.service.guard import PAGES as POLICY
 from headrace.service.permits import Permits
-from headrace.service.problems import RequestError, problem_of, status_of
+from headrace.service.problems import LOG, RequestError, headers_of, problem_of, status_of
 from headrace.service.sse import EventStream, check_own_site
 from headrace.service.streams import Streams
 
@@ -96,7 +96,7 @@ class Pages:
             return RedirectResponse(link_maker(look.base)("login", next=f"{there}?{query}" if query else there), 303)
         title = translator(look.locale)("This page cannot be shown")
         context = {"status": status, "title": title, "detail": str(error)}
-        return HTMLResponse(render_other("error", look, context), status, headers=HEADERS)
+        return HTMLResponse(render_other("error", look, context), status, headers=headers_of(error) | HEADERS)
 
 
 class Login(BaseModel):
@@ -137,6 +137,8 @@ def _shower(pages: Pages, page: Page) -> Handler:
             view = pages.view(request)
             context = await page.make(view)
         except HeadraceError as error:
+            if status_of(error) >= 500:
+                LOG.error("%s %s: %s", request.method, request.url.path, error)
             gate: Gate = request.app.state.gate
             return pages.refuse(gate.permits, request.scope, error)  # type: ignore[return-value]
         frame = pages.frame(page, request, view.look)

@@ -152,7 +152,7 @@ function follow() {
     if (pulse) pulse.title = document.body.dataset.lost;
     if (source.readyState === EventSource.CLOSED) {
       leave();
-      live.retry = setTimeout(follow, 5000);
+      live.retry = setTimeout(again, 5000);
     }
   };
   for (const part of document.querySelectorAll("[data-part]")) {
@@ -167,6 +167,13 @@ function follow() {
     beat(event.data ? "lost" : "on");
     if (pulse && event.data) pulse.title = event.data;
   });
+}
+
+// A stream that was refused is asked for again; whoever is logged out by now is shown the way in.
+async function again() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (answer?.redirected) location.reload();
+  else follow();
 }
 
 function leave() {
