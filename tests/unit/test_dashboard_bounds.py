@@ -40,6 +40,27 @@ async def test_however_many_pages_are_watched_few_are_looked_at_at_once() -> Non
         assert rooms.watched == 60 and most == MOST_LOOKS
 
 
+async def test_what_changed_is_told_once_for_all_who_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To compare two looks costs more than to send what differs."""
+    rooms, looks, compared = Rooms(), asyncio.Queue[str](), list[int]()
+
+    async def look() -> Seen:
+        return Seen({"live_a": await looks.get()})
+
+    def counted(before: Seen | None, after: Seen) -> str:
+        compared.append(1)
+        return events_of(before, after)
+
+    monkeypatch.setattr(live, "events_of", counted)
+    async with AsyncExitStack() as stack, asyncio.timeout(20):
+        watching = [await stack.enter_async_context(aclosing(rooms.events("a", look, every=0))) for _ in range(20)]
+        for text in "xxy":
+            looks.put_nowait(text)
+            told = await asyncio.gather(*(anext(one) for one in watching))
+            assert len(set(told)) == 1
+        assert told[0] == b"event: live_a\ndata: y\n\n" and len(compared) == 3
+
+
 async def test_a_look_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps no other page from its turn for long."""
     monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from headrace.model.errors import HeadraceError
@@ -27,8 +26,8 @@ _SURPRISE = "The page could not be made: the log of the service says why."
 _SLOW = "The page takes too long to be made."
 #: Rooms that are looked at at once, and seconds that a look may take.
 MOST_LOOKS, LOOK_SECONDS = 8, 30.0
-#: What ends a line of an event; texts of users have other ends of lines besides.
-_LINE_ENDS = re.compile("\r\n|\r|\n")
+#: Sent where nothing changed: a connection that is silent is cut.
+_NOTHING_NEW = b": .\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +75,14 @@ class Rooms:
                 with suppress(asyncio.CancelledError):
                     await room.task
 
+    async def events(self, key: Hashable, look: Looking, *, every: float) -> AsyncGenerator[bytes, None]:
+        """Yield what changes of a page as events, as `watch` sees it; they are made once for all who saw it alike."""
+        before: Seen | None = None
+        async with aclosing(self.watch(key, look, every=every)) as watching:
+            async for seen in watching:
+                yield self._rooms[key].told(before, seen)
+                before = seen
+
 
 class _Room:
     """A page that is watched."""
@@ -84,6 +91,8 @@ class _Room:
         self._look, self._every, self._turns = look, every, turns
         self.watchers, self.count, self.seen = 0, 0, Seen()
         self._news = asyncio.Condition()
+        #: two looks, and the events of what changed between them
+        self._told: tuple[Seen | None, Seen, bytes] = (None, self.seen, _NOTHING_NEW)
         self.task = asyncio.create_task(self._loop(), name="headrace-dashboard-room")
 
     async def newer_than(self, count: int) -> int:
@@ -91,6 +100,12 @@ class _Room:
         async with self._news:
             await self._news.wait_for(lambda: self.count > count)
             return self.count
+
+    def told(self, before: Seen | None, after: Seen) -> bytes:
+        """Return what changed between two looks as events."""
+        if self._told[0] is not before or self._told[1] is not after:
+            self._told = before, after, events_of(before, after).encode(errors="replace") or _NOTHING_NEW
+        return self._told[2]
 
     async def _loop(self) -> None:
         while True:
@@ -170,5 +185,6 @@ def delta(before: str | None, after: str) -> dict[str, object] | None:
 
 
 def _event(name: str, data: str) -> str:
-    lines = "".join(f"data: {line}\n" for line in _LINE_ENDS.split(data))
-    return f"event: {name}\n{lines}\n"
+    # Texts of users have other ends of lines besides, which are none to an event.
+    lines = data.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\ndata: ")
+    return f"event: {name}\ndata: {lines}\n\n"

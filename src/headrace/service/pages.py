@@ -7,8 +7,7 @@ page of this service made them: `guard` checks it.
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -20,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Scope
 
 from headrace.app import App
-from headrace.dashboard.live import Rooms, Seen, events_of
+from headrace.dashboard.live import Rooms, Seen
 from headrace.dashboard.memory import Memory
 from headrace.dashboard.page import Context, Look, Page, View
 from headrace.dashboard.rendering import digest, files, link_maker, render_other, render_page, render_parts
@@ -156,19 +155,10 @@ def _follower(pages: Pages, page: Page) -> Handler:
         view = pages.view(request)
         gate: Gate = request.app.state.gate
         key = (page.name, view.look, tuple(view.params.items()), tuple(sorted(view.query.items())))
-        parts = partial(_events, pages, key, partial(_look, page, view), page.every)
+        parts = partial(pages.rooms.events, key, partial(_look, page, view), every=page.every)
         return EventStream(streams, parts, partial(gate.bars, caller_of(request)))
 
     return follow
-
-
-async def _events(pages: Pages, key: Any, look: Callable[[], Any], every: float) -> AsyncGenerator[bytes, None]:
-    """Yield what changes of a page as events."""
-    before: Seen | None = None
-    async with aclosing(pages.rooms.watch(key, look, every=every)) as watching:
-        async for seen in watching:
-            yield events_of(before, seen).encode(errors="replace") or b": .\n\n"
-            before = seen
 
 
 async def _look(page: Page, view: View) -> Seen:
