@@ -46,6 +46,16 @@ def log_in(tab: Tab, base: str, token: str) -> None:
     tab.wait_for("document.querySelector('#pulse').dataset.state === 'on'")
 
 
+def follow_a_link(tab: Tab, base: str, page: Path) -> None:
+    """Follow a link of another site: the browser sends no cookie with it."""
+    page.write_text("<title>elsewhere</title>")
+    tab.open(page)
+    tab.requests.clear()
+    tab.ask(f"location.assign('{base}/queues?name=mail')")
+    tab.wait_for("location.pathname === '/queues' && document.querySelector('#pulse').dataset.state === 'on'")
+    assert any("/login?next=" in url for url in tab.requests)
+
+
 @pytest.mark.slow
 async def test_whoever_is_logged_out_is_shown_the_way_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A page that is open goes there by itself once its token opens nothing, and knows where to come back to."""
@@ -57,6 +67,7 @@ async def test_whoever_is_logged_out_is_shown_the_way_in(monkeypatch: pytest.Mon
         async with listening(app) as base:
             with browser(program, tmp_path / "profile") as tab:
                 await asyncio.to_thread(log_in, tab, base, token)
+                await asyncio.to_thread(follow_a_link, tab, base, tmp_path / "page.html")
                 await revoke_token(app.runtime.stores, made.id)
                 await asyncio.to_thread(tab.wait_for, "location.pathname === '/login'", 30)
                 assert "next=%2Fqueues%3Fname%3Dmail" in tab.ask("location.search")

@@ -176,6 +176,13 @@ async function again() {
   else follow();
 }
 
+// Whoever follows a link of another site comes without the cookie, which no other site makes a browser send: who is
+// logged in goes on to what was asked for.
+async function goOn(form) {
+  const answer = await fetch(form.dataset.goto, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (answer?.ok && !answer.redirected) location.replace(form.dataset.goto);
+}
+
 function leave() {
   clearTimeout(live.retry);
   live.source?.close();
@@ -241,4 +248,8 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Once the scripts of the page listen too.
-document.addEventListener("DOMContentLoaded", follow);
+document.addEventListener("DOMContentLoaded", () => {
+  follow();
+  const wayIn = document.querySelector("form[data-way-in]");
+  if (wayIn && location.search) goOn(wayIn);
+});
