@@ -53,7 +53,7 @@ class Memory:
         """
         known, came = self.kept(("answer", key), _Answer), self._clock()
         async with known.asking:
-            if known.began < came if renew else self._clock() >= known.until:
+            if known.began <= came if renew else self._clock() >= known.until:
                 began = self._clock()
                 known.value = await ask()
                 ended = self._clock()
