@@ -35,7 +35,8 @@ class ServiceSettings:
     #: streams of events that one process sends at once; whoever comes beyond them is answered 503 and tries again
     most_streams: int = 1_000
     #: where people find it behind a proxy, such as "https://example.org/jobs": its pages then lie below that path, and
-    #: their cookie is sent over https alone. The proxy may cut the path off or leave it
+    #: their cookie is sent over https alone. The proxy may leave the path or cut it off, but has to leave one that
+    #: begins with the name of a page, such as /jobs
     url: str = ""
     #: refuse everything that changes something, over HTTP and in the pages
     read_only: bool = False

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import html
 import re
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,28 @@ async def test_whoever_has_no_token_is_sent_to_the_way_in_and_back() -> None:
         way_in = await client.get("/login", params={"next": "//evil.example/x"})
         assert 'data-goto="/"' in way_in.text
         check_page(way_in.text)
+
+
+ELSEWHERE = ("//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "evil.example", "")
+OWN = (("/\t/evil.example", "/%09/evil.example"), ("/\n/evil.example", "/%0A/evil.example"),
+       ("/{id}/evil.example", "/%7Bid%7D/evil.example"), ("/jobs?task=a&cursor=b", "/jobs?task=a&cursor=b"),
+       ("/queues/a%20b", "/queues/a%20b"))  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "goes"), [*((asked, "/") for asked in ELSEWHERE), *OWN])
+async def test_the_way_in_leads_nowhere_else(asked: str, goes: str) -> None:
+    """Not with what browsers leave out of addresses either, nor with the place that scripts put an id into."""
+    async with pages(shop(), GATED) as client:
+        page = (await client.get("/login", params={"next": asked})).text
+        found = re.search(r'data-goto="([^"]*)"', page)
+        assert found and html.unescape(found[1]) == goes
+
+
+async def test_whoever_logs_in_comes_back_to_what_was_asked_for() -> None:
+    """To the address as it was written."""
+    async with pages(shop(), GATED) as client:
+        answer = await client.get("/queues/a%253Fb?x=%26")
+        assert httpx2.URL(answer.headers["location"]).params["next"] == "/queues/a%253Fb?x=%26"
 
 
 async def test_logging_in_and_out() -> None:
@@ -98,6 +122,8 @@ async def test_a_cookie_alone_writes_nothing() -> None:
         for headers in ({}, {"x-csrf-token": ""}, {"x-csrf-token": others}):
             answer = await client.post(PAUSE, json={"force": True}, headers=headers)
             assert code_of(answer) == "forbidden_csrf"
+        answer = await client.post(PAUSE, json={"force": True}, headers=[(b"x-csrf-token", b"\xe9")])
+        assert code_of(answer) == "forbidden_csrf"
         assert not (await app.runtime.stores.control.queue_states()).get("default")
         answer = await client.post(PAUSE, json={"force": True}, headers={"x-csrf-token": own})
         assert answer.status_code == 200, answer.text
@@ -179,7 +205,17 @@ async def test_files_are_kept_for_ever_and_nothing_else_is_told() -> None:
         assert answer.status_code == 200 and "immutable" in answer.headers["cache-control"]
         assert answer.headers["content-type"].startswith("text/css")
         root = sheet.removesuffix("/app.css")
-        for path in (f"{root}/../table.py", f"{root}/%2e%2e/table.py", "/static/old/app.css", f"{root}/nothing.js"):
+        near = (
+            "/../table.py",
+            "/%2e%2e/table.py",
+            "/nothing.js",
+            "/" + "a" * 300,
+            "/a" * 3_000,
+            "//app.css",
+            "/app.css/",
+            "/vendor",
+        )
+        for path in (*(f"{root}{name}" for name in near), "/static/old/app.css"):
             assert (await client.get(path)).status_code in (401, 404), path
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from headrace.service import guard
 from tests.unit.flow_making import flow, node
 from tests.unit.flow_serving import flows_app, put
 from tests.unit.service_calls import code_of, served
@@ -137,6 +138,16 @@ async def test_what_is_answered(parameters: dict[str, Any], status: int, answer:
         found = await client.post("/webhook/orders", json=[{"n": 1}, {"n": 2}])
     assert found.status_code == status
     assert (found.text if isinstance(answer, str) else found.json()) == answer
+
+
+async def test_no_answer_of_a_flow_is_a_page_of_the_service() -> None:
+    """Whatever policy it claims: scripts of other flows would run there with the rights of whoever looks."""
+    named = {"content-type": "text/html", "content-security-policy": guard.PAGES}
+    entries = [{"name": name, "value": value} for name, value in named.items()]
+    document = hooked(options={"responseData": "<p>", "responseHeaders": {"entries": entries}})
+    async with listening(document) as client:
+        found = await client.post("/webhook/orders", json={})
+    assert found.text == "<p>" and found.headers["content-security-policy"].startswith("default-src 'none'; frame")
 
 
 async def test_a_flow_that_fails_or_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ async def test_a_service_on_a_memory_store_is_for_this_machine_alone() -> None:
 
 def test_answers_are_not_held_back() -> None:
     """Connections inherit it from the socket that accepts them; without it each answer takes 40 ms more."""
-    with serving._listen(Address("127.0.0.1", 0)) as listener:
+    with serving.listen(Address("127.0.0.1", 0)) as listener:
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 

@@ -15,7 +15,7 @@ from headrace.app import App
 from headrace.cli.loading import load_app
 from headrace.cli.output import print_json
 from headrace.cli.serve import service_module
-from headrace.model.errors import ConfigError
+from headrace.model.errors import ConfigError, HeadraceError
 
 LOG = logging.getLogger("headrace.worker")
 HOST = "127.0.0.1"
@@ -53,4 +53,14 @@ def dashboard_beside(target: str, port: int | None, *, as_json: bool) -> Iterato
             sys.stdout.flush()
 
     with listener:
-        yield lambda app, stopping: serving.serve_open(app, address, listener, stopping=stopping, announce=announce)
+        yield lambda app, stopping: _told(
+            serving.serve_open(app, address, listener, stopping=stopping, announce=announce)
+        )
+
+
+async def _told(serving: Coroutine[Any, Any, None]) -> None:
+    """Serve, and say at once why that cannot be: the worker works on."""
+    try:
+        await serving
+    except HeadraceError as error:
+        LOG.error("no dashboard: %s", error)

@@ -22,6 +22,8 @@ from headrace.model.money import NANO
 FAILURES, FAULTS = 1_000, 20
 #: Finished items of one part of the table.
 RESULTS = 25
+#: The longest time that is told of a batch.
+LONGEST = timedelta(days=36_525)
 
 
 def is_over(batch: BatchView) -> bool:
@@ -98,8 +100,17 @@ def speed_of(view: View, batch: BatchView, progress: Progress) -> Speed:
         took = ((batch.closed_at or view.now) - batch.created_at).total_seconds()
         rate, average = (progress.done / took if took > 0 else None), True
     waits = is_over(batch) or batch.paused_at is not None or progress.total is None
-    left = None if rate is None or waits else timedelta(seconds=((progress.total or 0) - progress.done) / rate)
+    left = None if rate is None or waits else _time_for((progress.total or 0) - progress.done, rate)
     return Speed(rate, left, average)
+
+
+def _time_for(count: int, rate: float) -> timedelta:
+    """Return how long so many take at a rate; beyond a hundred years nothing is told apart.
+
+    >>> _time_for(10, 0.5), _time_for(10**9, 1e-9).days
+    (datetime.timedelta(seconds=20), 36525)
+    """
+    return timedelta(seconds=min(count / rate, LONGEST.total_seconds()))
 
 
 async def faults_of(view: View, batch: BatchView, failed: int) -> BatchFaults | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,7 +21,10 @@ def number(value: float | None, digits: int = 0) -> str:
     >>> number(1234567), number(0.126, 2), number(None)
     ('1,234,567', '0.13', '–')
     """
-    return "–" if value is None else f"{value:,.{digits}f}"
+    if value is None:
+        return "–"
+    # Whole numbers may be larger than any that a float holds.
+    return f"{value:,}" if isinstance(value, int) and not digits else f"{value:,.{digits}f}"
 
 
 def rate(value: float | None) -> str:
@@ -43,6 +47,8 @@ def span(value: timedelta | float | None) -> str:
     if value is None:
         return "–"
     seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if not math.isfinite(seconds):
+        return "–"
     if seconds < 0:
         return f"−{span(-seconds)}"
     if seconds < 1:

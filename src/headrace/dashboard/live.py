@@ -1,7 +1,9 @@
 """Live parts of pages: one look at a page for all who watch it, and only what changed is sent.
 
 A room is a page as some people see it, with their language and rights. While it has watchers it is looked at every
-second or so; a watcher hears of the newest look when it can take it, and misses those before.
+second or so; a watcher hears of the newest look when it can take it, and misses those before. However many rooms there
+are, a few are looked at at once, and each turn rests as long as its look took: pages leave the process and the store
+half of their time, and come more seldom instead.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from headrace.model.errors import HeadraceError
@@ -20,6 +23,11 @@ LOG = logging.getLogger("headrace.dashboard")
 #: The name of the event that says why there is nothing new.
 TROUBLE = "trouble"
 _SURPRISE = "The page could not be made: the log of the service says why."
+_SLOW = "The page takes too long to be made."
+#: Rooms that are looked at at once, and seconds that a look may take.
+MOST_LOOKS, LOOK_SECONDS = 8, 30.0
+#: Sent where nothing changed: a connection that is silent is cut.
+_NOTHING_NEW = b": .\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,7 @@ class Rooms:
 
     def __init__(self) -> None:
         self._rooms: dict[Hashable, _Room] = {}
+        self._turns = asyncio.Semaphore(MOST_LOOKS)
 
     @property
     def watched(self) -> int:
@@ -50,7 +59,7 @@ class Rooms:
         """Yield a page as it is seen, from now on, until whoever watches stops; `every`: seconds between two looks."""
         room = self._rooms.get(key)
         if room is None:
-            room = self._rooms[key] = _Room(look, every)
+            room = self._rooms[key] = _Room(look, every, self._turns)
         room.watchers += 1
         try:
             count = 0
@@ -66,14 +75,24 @@ class Rooms:
                 with suppress(asyncio.CancelledError):
                     await room.task
 
+    async def events(self, key: Hashable, look: Looking, *, every: float) -> AsyncGenerator[bytes, None]:
+        """Yield what changes of a page as events, as `watch` sees it; they are made once for all who saw it alike."""
+        before: Seen | None = None
+        async with aclosing(self.watch(key, look, every=every)) as watching:
+            async for seen in watching:
+                yield self._rooms[key].told(before, seen)
+                before = seen
+
 
 class _Room:
     """A page that is watched."""
 
-    def __init__(self, look: Looking, every: float) -> None:
-        self._look, self._every = look, every
+    def __init__(self, look: Looking, every: float, turns: asyncio.Semaphore) -> None:
+        self._look, self._every, self._turns = look, every, turns
         self.watchers, self.count, self.seen = 0, 0, Seen()
         self._news = asyncio.Condition()
+        #: two looks, and the events of what changed between them
+        self._told: tuple[Seen | None, Seen, bytes] = (None, self.seen, _NOTHING_NEW)
         self.task = asyncio.create_task(self._loop(), name="headrace-dashboard-room")
 
     async def newer_than(self, count: int) -> int:
@@ -82,19 +101,37 @@ class _Room:
             await self._news.wait_for(lambda: self.count > count)
             return self.count
 
+    def told(self, before: Seen | None, after: Seen) -> bytes:
+        """Return what changed between two looks as events."""
+        if self._told[0] is not before or self._told[1] is not after:
+            self._told = before, after, events_of(before, after).encode(errors="replace") or _NOTHING_NEW
+        return self._told[2]
+
     async def _loop(self) -> None:
         while True:
-            seen = await self._once()
-            async with self._news:
-                self.count, self.seen = self.count + 1, seen
-                self._news.notify_all()
+            async with self._turns:
+                began = time.monotonic()
+                seen = await self._once()
+                took = time.monotonic() - began
+                async with self._news:
+                    self.count, self.seen = self.count + 1, seen
+                    self._news.notify_all()
+                await asyncio.sleep(took)
             await asyncio.sleep(self._every)
 
     async def _once(self) -> Seen:
         try:
-            return await self._look()
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await self._look()
         except HeadraceError as error:
             return Seen(trouble=str(error))
+        except TimeoutError:
+            return Seen(trouble=_SLOW)
+        except asyncio.CancelledError:
+            # Something that the look waited for was cancelled, and not the look: its watchers wait for the next one.
+            if self.task.cancelling():
+                raise
+            return Seen(trouble=_SURPRISE)
         except Exception:
             LOG.exception("a page of the dashboard cannot be made")
             return Seen(trouble=_SURPRISE)
@@ -148,5 +185,6 @@ def delta(before: str | None, after: str) -> dict[str, object] | None:
 
 
 def _event(name: str, data: str) -> str:
-    lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
-    return f"event: {name}\n{lines}\n"
+    # Texts of users have other ends of lines besides, which are none to an event.
+    lines = data.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\ndata: ")
+    return f"event: {name}\ndata: {lines}\n\n"

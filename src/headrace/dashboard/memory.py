@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -21,6 +22,8 @@ class _Answer:
     value: Any = None
     #: when it may be asked for again, by the clock of `Memory`
     until: float = 0.0
+    #: when it was asked for
+    began: float = -math.inf
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -43,18 +46,18 @@ class Memory:
     async def answer(self, key: Hashable, ask: Callable[[], Awaitable[T]], *, seconds: float, renew: bool = False) -> T:
         """Return the answer to a question, at most so many seconds old, or twenty times as old as it took to get.
 
-        `renew`: ask in any case, and keep the answer.
+        `renew`: an answer that was asked for from now on, which is kept.
 
         Whoever asks while it is being asked waits for the same answer. So a question costs the store a bounded part of
         its time, however large it is and however many look.
         """
-        known = self.kept(("answer", key), _Answer)
+        known, came = self.kept(("answer", key), _Answer), self._clock()
         async with known.asking:
-            if renew or self._clock() >= known.until:
+            if known.began <= came if renew else self._clock() >= known.until:
                 began = self._clock()
                 known.value = await ask()
                 ended = self._clock()
-                known.until = ended + max(seconds, REST * (ended - began))
+                known.began, known.until = began, ended + max(seconds, REST * (ended - began))
         answer: T = known.value
         return answer
 

@@ -51,7 +51,7 @@ class View:
     #: what stands in the query of the address, by name
     query: Mapping[str, str] = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    #: what it keeps besides
+    #: what this process keeps: figures of a while, and answers that are not asked for again at once
     memory: Memory = field(default_factory=Memory)
     #: what was read for this one look, by name: parts and texts of a page share it
     read: dict[str, Any] = field(default_factory=dict)

@@ -27,15 +27,20 @@ LIVE = "live_"
 
 
 @cache
+def files() -> Mapping[str, Path]:
+    """Return the scripts and styles by their names in addresses: nothing else is served."""
+    return {path.relative_to(STATIC).as_posix(): path for path in sorted(STATIC.rglob("*")) if path.is_file()}
+
+
+@cache
 def digest() -> str:
     """Return what tells the scripts and styles of this version from those of others: browsers keep them for ever."""
-    parts = (path for path in sorted(STATIC.rglob("*")) if path.is_file())
-    return hashlib.sha256(b"".join(path.read_bytes() for path in parts)).hexdigest()[:12]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files().values())).hexdigest()[:12]
 
 
 def render_page(page: Page, view: View, context: Context, frame: Context) -> str:
     """Return a page as HTML; `frame` is what stands around it and is of one visitor."""
-    return _template(page.template or page.name, view.look).render(_given(page, view, context) | dict(frame))
+    return _shown(_template(page.template or page.name, view.look).render(_given(page, view, context) | dict(frame)))
 
 
 def render_parts(page: Page, view: View, context: Context) -> dict[str, str]:
@@ -43,12 +48,17 @@ def render_parts(page: Page, view: View, context: Context) -> dict[str, str]:
     template = _template(page.template or page.name, view.look)
     given = template.new_context(_given(page, view, context))
     live = {name: block for name, block in template.blocks.items() if name.startswith(LIVE)}
-    return {name: "".join(block(given)) for name, block in live.items()}
+    return {name: _shown("".join(block(given))) for name, block in live.items()}
 
 
 def render_other(name: str, look: Look, context: Context) -> str:
     """Return a page that shows nothing of the system: the one to log in with, the one that tells of an error."""
-    return _template(name, look).render(dict(context) | {"look": look})
+    return _shown(_template(name, look).render(dict(context) | {"look": look}))
+
+
+def _shown(text: str) -> str:
+    """Return a text that can be sent: of names that are no UTF-8, such as those of files, what is none becomes `?`."""
+    return text.encode(errors="replace").decode()
 
 
 def _given(page: Page, view: View, context: Context) -> dict[str, Any]:
@@ -89,8 +99,8 @@ def link_maker(base: str) -> Callable[..., str]:
     """
 
     def url(*parts: Any, **query: Any) -> str:
-        path = "/".join(quote(str(part), safe="") for part in parts)
+        path = "/".join(quote(str(part), safe="", errors="replace") for part in parts)
         asked: Mapping[str, Any] = {name: value for name, value in query.items() if value not in (None, "")}
-        return f"{base}/{path}" + (f"?{urlencode(asked)}" if asked else "")
+        return f"{base}/{path}" + (f"?{urlencode(asked, errors='replace')}" if asked else "")
 
     return url

@@ -30,9 +30,14 @@ class Access:
 
     @property
     def origin(self) -> str:
-        """The origin that its pages have behind a proxy; empty: that of its own address."""
+        """The origin that its pages have behind a proxy, as browsers write it; empty: that of its own address.
+
+        >>> Access(url="https://Example.org:443/jobs").origin
+        'https://example.org'
+        """
         parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc}".lower() if self.url else ""
+        usual = ":443" if parts.scheme == "https" else ":80"
+        return f"{parts.scheme}://{parts.netloc.removesuffix(usual)}".lower() if self.url else ""
 
     @classmethod
     def at(

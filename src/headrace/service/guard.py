@@ -135,13 +135,15 @@ def is_upload(scope: Scope) -> bool:
 
 def _with_headers(scope: Scope, send: Send) -> Send:
     kept = {"cache-control"} if scope["path"].startswith(STATIC) else set()
+    # What a flow answers is no page of ours, whatever headers it has.
+    policies = () if scope["path"].startswith(WEBHOOKS) else (PAGES,)
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             policy = headers.get(POLICY, "")
             # A page of ours says which script of its own may run; what it says forbids more than it allows.
-            own = {POLICY} if policy == PAGES or policy.partition(";")[0] == SANDBOX else set()
+            own = {POLICY} if policy in policies or policy.partition(";")[0] == SANDBOX else set()
             for name, value in HEADERS.items():
                 if name not in own | (kept & set(headers)):
                     headers[name] = value
@@ -200,7 +202,7 @@ def _check_csrf(scope: Scope, headers: Headers, caller: Caller) -> None:
     from_page = "origin" in headers or headers.get("sec-fetch-site", "none").lower() == "same-origin"
     if not (caller.by_cookie or (from_page and caller.token is None)):
         return
-    if not hmac.compare_digest(headers.get("x-csrf-token", ""), caller.csrf):
+    if not hmac.compare_digest(headers.get("x-csrf-token", "").encode(), caller.csrf.encode()):
         fix = "reload the page; programs send their token as `Authorization: Bearer hra_…` instead of a cookie"
         raise RequestError(
             403, "forbidden_csrf", f"the header X-CSRF-Token is not that of a page of this service: {fix}"

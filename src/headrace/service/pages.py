@@ -7,11 +7,10 @@ page of this service made them: `guard` checks it.
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import unquote
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
@@ -20,10 +19,10 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Scope
 
 from headrace.app import App
-from headrace.dashboard.live import Rooms, Seen, events_of
+from headrace.dashboard.live import Rooms, Seen
 from headrace.dashboard.memory import Memory
 from headrace.dashboard.page import Context, Look, Page, View
-from headrace.dashboard.rendering import STATIC, digest, link_maker, render_other, render_page, render_parts
+from headrace.dashboard.rendering import digest, files, link_maker, render_other, render_page, render_parts
 from headrace.dashboard.table import listed, pages_of
 from headrace.dashboard.words import choose_locale, translator
 from headrace.model.api_token import Scope as TokenScope
@@ -34,12 +33,14 @@ from headrace.service.faults import UNKNOWN
 from headrace.service.gate import COOKIE, Gate
 from headrace.service.guard import PAGES as POLICY
 from headrace.service.permits import Permits
-from headrace.service.problems import RequestError, problem_of, status_of
+from headrace.service.problems import LOG, RequestError, headers_of, problem_of, status_of
 from headrace.service.sse import EventStream, check_own_site
 from headrace.service.streams import Streams
 
 HEADERS = {"content-security-policy": POLICY, "referrer-policy": "same-origin"}
 LOCALE = "headrace_locale"
+#: Characters of a value in the address of a page: pages are kept by their addresses while they are watched.
+MOST_QUERY = 2_000
 #: Names of files carry what tells versions apart, so browsers need not ask again.
 FOR_EVER = {"cache-control": "public, max-age=31536000, immutable"}
 
@@ -90,11 +91,11 @@ class Pages:
         status = status_of(error)
         if status == 401:
             query = scope["query_string"].decode("latin-1")
-            there = unquote(scope["path"]) + (f"?{query}" if query else "")
-            return RedirectResponse(link_maker(look.base)("login", next=there), 303)
+            there = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+            return RedirectResponse(link_maker(look.base)("login", next=f"{there}?{query}" if query else there), 303)
         title = translator(look.locale)("This page cannot be shown")
         context = {"status": status, "title": title, "detail": str(error)}
-        return HTMLResponse(render_other("error", look, context), status, headers=HEADERS)
+        return HTMLResponse(render_other("error", look, context), status, headers=headers_of(error) | HEADERS)
 
 
 class Login(BaseModel):
@@ -135,6 +136,8 @@ def _shower(pages: Pages, page: Page) -> Handler:
             view = pages.view(request)
             context = await page.make(view)
         except HeadraceError as error:
+            if status_of(error) >= 500:
+                LOG.error("%s %s: %s", request.method, request.url.path, error)
             gate: Gate = request.app.state.gate
             return pages.refuse(gate.permits, request.scope, error)  # type: ignore[return-value]
         frame = pages.frame(page, request, view.look)
@@ -152,19 +155,10 @@ def _follower(pages: Pages, page: Page) -> Handler:
         view = pages.view(request)
         gate: Gate = request.app.state.gate
         key = (page.name, view.look, tuple(view.params.items()), tuple(sorted(view.query.items())))
-        parts = partial(_events, pages, key, partial(_look, page, view), page.every)
+        parts = partial(pages.rooms.events, key, partial(_look, page, view), every=page.every)
         return EventStream(streams, parts, partial(gate.bars, caller_of(request)))
 
     return follow
-
-
-async def _events(pages: Pages, key: Any, look: Callable[[], Any], every: float) -> AsyncGenerator[bytes, None]:
-    """Yield what changes of a page as events."""
-    before: Seen | None = None
-    async with aclosing(pages.rooms.watch(key, look, every=every)) as watching:
-        async for seen in watching:
-            yield events_of(before, seen).encode() or b": .\n\n"
-            before = seen
 
 
 async def _look(page: Page, view: View) -> Seen:
@@ -175,26 +169,34 @@ async def _look(page: Page, view: View) -> Seen:
 
 
 def _check_query(page: Page, request: Request) -> None:
-    unknown = next((name for name in request.query_params if name not in page.query), None)
-    if unknown is not None:
-        raise InvalidInputError(unknown, UNKNOWN, request.query_params[unknown])
+    for name, value in request.query_params.items():
+        if name not in page.query:
+            raise InvalidInputError(name, UNKNOWN, value)
+        if len(value) > MOST_QUERY:
+            raise InvalidInputError(name, f"must be at most {MOST_QUERY:,} characters", value)
 
 
 async def _file(version: str, path: str) -> Response:
-    found = (STATIC / path).resolve()
-    if version != digest() or not found.is_relative_to(STATIC) or not found.is_file():
-        raise NotFoundError(f"there is no file {path!r} of version {version!r}")
+    found = files().get(path)
+    if version != digest() or found is None:
+        raise NotFoundError(f"there is no file {path[:80]!r} of version {version[:80]!r}")
     kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
     return FileResponse(found, media_type=kind, headers=FOR_EVER)
 
 
 async def _login_page(pages: Pages, request: Request) -> Response:
     look = pages.look(request.headers, request.cookies, None)
-    there = request.query_params.get("next", "/")
-    # Only places of this service: an address of elsewhere would be a trap with our name on it.
-    own = there.startswith("/") and not there.startswith(("//", "/\\"))
-    context = {"next": f"{look.base}{there if own else '/'}"}
+    context = {"next": f"{look.base}{_own_place(request.query_params.get('next', '/'))}"}
     return HTMLResponse(render_other("login", look, context), headers=HEADERS)
+
+
+def _own_place(text: str) -> str:
+    """Return a place of this service, "/" for one of elsewhere: that would be a trap with our name on it.
+
+    Browsers leave out tabs and the like, and pages put ids where `{id}` stands: quoted, neither makes another place.
+    """
+    own = text.startswith("/") and not text.startswith(("//", "/\\"))
+    return quote(text, safe="/?#&=%:;,+@!$'()*") if own else "/"
 
 
 async def _login(pages: Pages, request: Request, body: Login) -> Response:

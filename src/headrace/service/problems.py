@@ -114,13 +114,21 @@ def problem(
     return JSONResponse(document, status, headers={**HEADERS, **(headers or {})}, media_type="application/problem+json")
 
 
+def headers_of(error: HeadraceError) -> dict[str, str]:
+    """Return the headers of the answer that tells of an error.
+
+    >>> headers_of(StoreUnavailableError())
+    {'retry-after': '1'}
+    """
+    return (RETRY_AFTER if status_of(error) in (429, 503) else {}) | getattr(error, "headers", {})
+
+
 def problem_of(error: HeadraceError) -> JSONResponse:
     """Return the answer that tells of an error of ours, with the facts that it carries."""
     facts = {name: getattr(error, name, None) for name in ("field", "rule", "run_id")}
     shown = {name: str(value) for name, value in facts.items() if value is not None}
-    status = status_of(error)
-    headers = (RETRY_AFTER if status in (429, 503) else {}) | getattr(error, "headers", {})
-    return problem(status, error.code, str(error), headers=headers, errors=getattr(error, "errors", None), **shown)
+    told, headers = getattr(error, "errors", None), headers_of(error)
+    return problem(status_of(error), error.code, str(error), headers=headers, errors=told, **shown)
 
 
 def add_handlers(service: FastAPI) -> None:

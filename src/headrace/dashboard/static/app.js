@@ -99,7 +99,8 @@ document.addEventListener("htmx:afterRequest", async (event) => {
     return;
   }
   if (elt.dataset.goto) {
-    location.assign(elt.dataset.goto.replace("{id}", encodeURIComponent(idIn(xhr.responseText))));
+    const there = new URL(elt.dataset.goto.replace("{id}", encodeURIComponent(idIn(xhr.responseText))), location.href);
+    if (there.origin === location.origin) location.assign(there);
     return;
   }
   if (elt.dataset.done) say(elt.dataset.done);
@@ -151,7 +152,7 @@ function follow() {
     if (pulse) pulse.title = document.body.dataset.lost;
     if (source.readyState === EventSource.CLOSED) {
       leave();
-      live.retry = setTimeout(follow, 5000);
+      live.retry = setTimeout(again, 5000);
     }
   };
   for (const part of document.querySelectorAll("[data-part]")) {
@@ -166,6 +167,20 @@ function follow() {
     beat(event.data ? "lost" : "on");
     if (pulse && event.data) pulse.title = event.data;
   });
+}
+
+// A stream that was refused is asked for again; whoever is logged out by now is shown the way in.
+async function again() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (answer?.redirected) location.reload();
+  else follow();
+}
+
+// Whoever follows a link of another site comes without the cookie, which no other site makes a browser send: who is
+// logged in goes on to what was asked for.
+async function goOn(form) {
+  const answer = await fetch(form.dataset.goto, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (answer?.ok && !answer.redirected) location.replace(form.dataset.goto);
 }
 
 function leave() {
@@ -233,4 +248,8 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Once the scripts of the page listen too.
-document.addEventListener("DOMContentLoaded", follow);
+document.addEventListener("DOMContentLoaded", () => {
+  follow();
+  const wayIn = document.querySelector("form[data-way-in]");
+  if (wayIn && location.search) goOn(wayIn);
+});

@@ -1,0 +1,73 @@
+"""The way in and out of the pages in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from headrace import App
+from headrace.engine.tokens import make_token, revoke_token
+from headrace.model.api_token import Scope
+from headrace.service import known_tokens
+from headrace.service.serving import Address, listen, serve_open
+from tests.unit.browser import Tab, browser, installed
+from tests.unit.service_calls import shop
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(installed() is None, reason="there is no browser on this machine")
+
+
+@asynccontextmanager
+async def listening(app: App) -> AsyncIterator[str]:
+    """Serve an app that is open to whoever has a token, and yield its URL."""
+    address, stopping, told = Address("127.0.0.1", 0, require_token=True), asyncio.Event(), list[str]()
+    with listen(address) as listener:
+        task = asyncio.create_task(serve_open(app, address, listener, stopping=stopping, announce=told.append))
+        await wait_until(lambda: told or task.done())
+        try:
+            yield told[0]
+        finally:
+            stopping.set()
+            await asyncio.wait_for(task, 10)
+
+
+def log_in(tab: Tab, base: str, token: str) -> None:
+    """Log in at a place that names one of elsewhere, then open a page."""
+    tab.visit(f"{base}/login?next=/{{id}}/elsewhere.example")
+    tab.ask(f"document.getElementById('token').value = {token!r}")
+    tab.press("Enter")
+    tab.wait_for("location.pathname !== '/login'")
+    assert tab.ask("location.href") == f"{base}/%7Bid%7D/elsewhere.example"
+    tab.visit(f"{base}/queues?name=mail")
+    tab.wait_for("document.querySelector('#pulse').dataset.state === 'on'")
+
+
+def follow_a_link(tab: Tab, base: str, page: Path) -> None:
+    """Follow a link of another site: the browser sends no cookie with it."""
+    page.write_text("<title>elsewhere</title>")
+    tab.open(page)
+    tab.requests.clear()
+    tab.ask(f"location.assign('{base}/queues?name=mail')")
+    tab.wait_for("location.pathname === '/queues' && document.querySelector('#pulse').dataset.state === 'on'")
+    assert any("/login?next=" in url for url in tab.requests)
+
+
+@pytest.mark.slow
+async def test_whoever_is_logged_out_is_shown_the_way_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A page that is open goes there by itself once its token opens nothing, and knows where to come back to."""
+    monkeypatch.setattr(known_tokens, "FRESH_SECONDS", 0.2)
+    app, program = shop(), installed()
+    assert program is not None
+    async with app:
+        token, made = await make_token(app.runtime.stores, "somebody", [Scope.READ])
+        async with listening(app) as base:
+            with browser(program, tmp_path / "profile") as tab:
+                await asyncio.to_thread(log_in, tab, base, token)
+                await asyncio.to_thread(follow_a_link, tab, base, tmp_path / "page.html")
+                await revoke_token(app.runtime.stores, made.id)
+                await asyncio.to_thread(tab.wait_for, "location.pathname === '/login'", 30)
+                assert "next=%2Fqueues%3Fname%3Dmail" in tab.ask("location.search")
