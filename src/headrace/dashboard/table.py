@@ -14,7 +14,9 @@ from headrace.dashboard.pages import (
     details,
     flows,
     jobs,
+    memory,
     overview,
+    papers,
     queues,
     reports,
     runs,
@@ -34,8 +36,10 @@ PAGES: tuple[Page, ...] = (
     *dead_letters.PAGES,
     *schedules.PAGES,
     *reports.PAGES,
+    *papers.PAGES,
     *details.PAGES,
     *flows.FLOWS,
+    *memory.PAGES,
 )
 
 
