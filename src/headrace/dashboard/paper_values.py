@@ -37,10 +37,11 @@ def told_value(document: LookedDocument, value: LookedValue) -> dict[str, Any]:
     both = line.candidates or ()
     return {
         "name": value.name, "row_name": line.row_name, "field": line.field, "found": line.found,
-        "status": STATUSES[line.found.status], "alignment": ALIGNMENTS[line.found.alignment], "says": shown(line.found.value), "agreed": line.found.agreed,
-        "place": excerpt(line.found, document.text), "candidates": list(_candidates(document, both)),
-        "decision": value.decision, "answer": _answer(value.decision), "verified": says(value.decision),
-        "prefilled": _prefilled(value), "allowed": allowed(line.field), "choices": _choices(value),
+        "status": STATUSES[line.found.status], "alignment": ALIGNMENTS[line.found.alignment],
+        "says": shown(line.found.value), "agreed": line.found.agreed, "place": excerpt(line.found, document.text),
+        "candidates": list(_candidates(document, both)), "decision": value.decision,
+        "answer": _answer(value.decision), "verified": says(value.decision), "prefilled": _prefilled(value),
+        "allowed": allowed(line.field), "choices": _choices(value),
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from headrace.apps.papers.page.texts import DocumentText
 from headrace.apps.papers.result import Finding
 
 #: Characters of text on both sides of a quote, and of the quote itself.
-REACH, MOST = 160, 600
+REACH, MOST = 160, 400
 
 
 @dataclass(frozen=True, slots=True)

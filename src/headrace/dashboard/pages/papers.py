@@ -113,11 +113,11 @@ async def values(view: View) -> Context:
         documents, following = looked.documents, looked.next
     named = [document for document in documents if name.casefold() in document.name.casefold()]
     sections, at = part_of(named, wanted, _at(view))
-    more = {"cursor": cursor, "at": at} if at else {"cursor": following} if following else None
     chosen = {"show": wanted, "name": name, "document": job}
+    more = {"cursor": cursor, "at": at} if at else {"cursor": following} if following else {}
     return {
         "batch": found, "progress": await batch.progress(), "sections": sections, "chosen": chosen, "filters": FILTERS,
-        "looked_at": len(documents), "more": more, "later": "cursor" in view.query or "at" in view.query,
+        "looked_at": len(documents), "more": chosen | more if more else None, "later": "cursor" in view.query or "at" in view.query,
             }  # fmt: skip
 
 
