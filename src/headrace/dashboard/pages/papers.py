@@ -117,7 +117,8 @@ async def values(view: View) -> Context:
     more = {"cursor": cursor, "at": at} if at else {"cursor": following} if following else {}
     return {
         "batch": found, "progress": await batch.progress(), "sections": sections, "chosen": chosen, "filters": FILTERS,
-        "looked_at": len(documents), "more": chosen | more if more else None, "later": "cursor" in view.query or "at" in view.query,
+        "looked_at": len(documents), "more": chosen | more if more else None,
+        "later": "cursor" in view.query or "at" in view.query,
             }  # fmt: skip
 
 
