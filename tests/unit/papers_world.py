@@ -7,11 +7,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import pytest
+
+from headrace import App, Backoff
+from headrace.apps.papers import job
 from headrace.apps.papers.documents import Document
 from headrace.apps.papers.result import DocumentResult, FieldResult, Status
 from headrace.papers_settings import PaperSettings
 from headrace.settings import QueueSettings, Settings, WorkerSettings
 from tests.unit.papers_reports import TEMPLATE, disputed, found, result_of
+from tests.waiting import wait_until
 
 EVIL = "<script>alert(1)</script>\"'& \u202eevil\u202c"
 TEXTS = {
@@ -53,7 +59,12 @@ async def extract(document: Document, *_: Any, **__: Any) -> DocumentResult:
                 "country": found(document, "Norway", "Norway 🧪 of"),
                 "harms": FieldResult(status=Status.UNCLEAR, note=f"says {EVIL}"),
             }
-            arms = [{"drug": found(document, EVIL, "<script>alert(1)</script>"), "dose": found(document, 100, "Aspirin 100 mg was given.")}]
+            arms = [
+                {
+                    "drug": found(document, EVIL, "<script>alert(1)</script>"),
+                    "dose": found(document, 100, "Aspirin 100 mg was given."),
+                }
+            ]
             return result_of(document, fields, arms)
         case "b <i>.txt":
             size = disputed(document, (40, "Only 40 or"), (42, "40 or 42 people"))
@@ -63,3 +74,23 @@ async def extract(document: Document, *_: Any, **__: Any) -> DocumentResult:
             return result_of(document, {"country": found(document, "long", text)}, [])
         case _:
             raise ValueError(f"cannot read {EVIL}")
+
+
+def papers_app(folder: Path, patch: pytest.MonkeyPatch) -> App:
+    """Return an app of papers that asks nobody."""
+    patch.setattr(job, "extract_document", extract)
+    patch.setattr(job, "RETRY", Backoff.none())
+    app = App(settings=settings_of(folder))
+    job.register(app)
+    return app
+
+
+async def extracted(client: httpx2.AsyncClient) -> str:
+    """Have all documents extracted, and return the task."""
+    task = str((await client.post("/api/v1/papers", json=BODY)).json()["task_id"])
+
+    async def ended() -> bool:
+        return (await client.get(f"/api/v1/papers/{task}/status")).json()["status"] == "completed"
+
+    await wait_until(ended)
+    return task

@@ -159,7 +159,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool, live: bool = False
         await _watch(app, run, bar, quiet=quiet)
         orphans = await find_orphans(app, run.batch)
         report = build_report(run, await collect(run), await run.batch.view(), orphans=orphans)
-    files = await asyncio.to_thread(_write, app, report, options.out)
+    files = await asyncio.to_thread(write_results, app, report, options.out)
     summary = {**report.summary(), "batch_id": str(run.batch.id), "files": [str(file) for file in files]}
     if gold is not None:
         judged = judge(run.template, report.rows, gold)
@@ -171,7 +171,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool, live: bool = False
     return summary
 
 
-def _write(app: App, report: Report, out: Path) -> tuple[Path, ...]:
+def write_results(app: App, report: Report, out: Path) -> tuple[Path, ...]:
     """Write the results, with what was decided of the run over the service."""
     from headrace.apps.papers.report import write_report
 

@@ -119,7 +119,7 @@ async def values(view: View) -> Context:
         "batch": found, "progress": await batch.progress(), "sections": sections, "chosen": chosen, "filters": FILTERS,
         "looked_at": len(documents), "more": chosen | more if more else None,
         "later": "cursor" in view.query or "at" in view.query,
-            }  # fmt: skip
+    }  # fmt: skip
 
 
 def _at(view: View) -> tuple[str, int]:
