@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.app import App
@@ -62,7 +63,9 @@ async def memory(view: View) -> Context:
     wanted = view.query.get("user", "").strip()
     try:
         figures, flushes, found = await asyncio.gather(
-            _figures(view.app), _memory().flushes(limit=LOOKED_AT), _known(wanted)
+            view.answer("memory figures", partial(_figures, view.app), seconds=5),
+            _memory().flushes(limit=LOOKED_AT),
+            _known(wanted),
         )
     except (ConfigError, NotAllowedError) as error:
         return {"trouble": str(error), "wanted": wanted, "found": None, "figures": None, "recent": []}

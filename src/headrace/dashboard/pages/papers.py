@@ -105,9 +105,12 @@ async def values(view: View) -> Context:
     batch, found = await papers_batch(view.app, view.params["task_id"])
     wanted, name = choice(view, "show", Wanted), view.query.get("name", "").strip()
     job, cursor = view.query.get("document", ""), view.query.get("cursor", "")
-    if job:
-        documents: Sequence[LookedDocument] = [(await document_of(view.app, str(batch.id), job))[1]]
-        following = None
+    documents: Sequence[LookedDocument]
+    if view.live:
+        # Live is how far the batch is: values stay as they are under the hands of whoever decides them.
+        documents, following = (), None
+    elif job:
+        documents, following = ((await document_of(view.app, str(batch.id), job))[1],), None
     else:
         looked = await look_at(view.app, batch.id, cursor=cursor, limit=DOCUMENTS)
         documents, following = looked.documents, looked.next
