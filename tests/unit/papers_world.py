@@ -33,8 +33,8 @@ BODY = {"project_id": "review-7", "template_id": "trial", "document_ids": list(T
 def write_files(folder: Path) -> PaperSettings:
     """Write template and documents below a folder."""
     templates, documents = folder / "templates", folder / "documents"
-    templates.mkdir()
-    documents.mkdir()
+    for made in (templates, documents):
+        made.mkdir(exist_ok=True)
     content = TEMPLATE.model_dump(mode="json", exclude_defaults=True)
     (templates / "trial.yaml").write_text(json.dumps(content), encoding="utf-8")
     for name, text in TEXTS.items():
