@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
@@ -124,11 +125,33 @@ class ReviewLog:
         return _latest_of(self._path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
 
 
-@lru_cache(maxsize=4)
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a log: its first bytes, told by their digest, and what these say last of each value."""
+
+    size: int = 0
+    digest: bytes = sha256().digest()
+    lines: int = 0
+    latest: Mapping[tuple[Place, str], Decision] = field(default_factory=dict)
+
+    def begins(self, content: bytes) -> bool:
+        """Whether a log begins with what is known."""
+        return sha256(memoryview(content)[: self.size]).digest() == self.digest
+
+
+#: Of the logs that were read last: long ones are read on each look at a page, and only ever grow.
+_KNOWN: dict[Path, _Known] = {}
+_MOST_KNOWN = 4
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
 def _latest_of(path: Path, _state: tuple[int, ...]) -> Mapping[tuple[Place, str], Decision]:
     """What a log says last of each value; whoever changes a log replaces its file, so that its state is another."""
-    latest = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    content, known = path.read_bytes(), _KNOWN.get(path, _Known())
+    if not known.begins(content):
+        known = _Known()
+    latest, lines = dict(known.latest), content[known.size :].splitlines()
+    for number, line in enumerate(lines, start=known.lines + 1):
         try:
             entry = _Entry.read(line.decode())
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -137,4 +160,7 @@ def _latest_of(path: Path, _state: tuple[int, ...]) -> Mapping[tuple[Place, str]
                 "restore the file from a copy"
             ) from None
         latest[entry.place, entry.digest] = entry.decision
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[path] = _Known(len(content), sha256(content).digest(), known.lines + len(lines), latest)
     return latest
