@@ -122,6 +122,18 @@ def test_what_breaks_a_rule_of_sheets_changes_nothing(
     assert not (workspace.folder(RUN) / LOG).exists()
 
 
+@pytest.mark.parametrize("line", LINES.values(), ids=map(str, LINES))
+def test_whatever_is_typed_is_taken_or_refused(workspace: Workspace, line: ValueLine) -> None:
+    """For every kind of field; what is taken can be read back."""
+    for cell in (True, 10**30, -0.0, 1e308, 1e-300, "\u202e", "\x00", "=1+1", "∞", "9" * 400, " ", "a;b\n;;", "'=x"):
+        try:
+            decision = say(workspace, line, edited_value=cell)
+        except InvalidInputError as refused:
+            assert refused.field in ("edited_value", "accept")
+        else:
+            assert ReviewLog(workspace.folder(RUN)).decisions([line])[line.place] == decision
+
+
 def test_a_value_that_was_extracted_anew_is_open_again(workspace: Workspace) -> None:
     """What was decided of the old one stays in the log."""
     say(workspace, SIZE, accept="yes")

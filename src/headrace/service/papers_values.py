@@ -26,6 +26,9 @@ from headrace.service.served import Served
 router = APIRouter(prefix="/papers", tags=["papers"])
 
 
+WrittenText = Annotated[StrictStr, Field(max_length=MAX_VALUE_CHARS)]
+
+
 class DecideValue(BaseModel):
     """What a person says of a value, as in the columns of a review sheet: `accept` or `edited_value`."""
 
@@ -35,10 +38,8 @@ class DecideValue(BaseModel):
         "", max_length=10, examples=["yes"],
         description="`yes`, `no`, or `open` to take it back; where two extractions differ `first`, `second` or `no`",
     )  # fmt: skip
-    edited_value: StrictStr | StrictBool | StrictInt | StrictFloat = Field(
-        "",
-        max_length=MAX_VALUE_CHARS,
-        description="the right value in the unit of its field, or such as `[not reported]`",
+    edited_value: WrittenText | StrictBool | StrictInt | StrictFloat = Field(
+        "", description="the right value in the unit of its field, or such as `[not reported]`"
     )
     comment: StrictStr = Field("", max_length=MAX_COMMENT_CHARS, description="what others should know")
 
