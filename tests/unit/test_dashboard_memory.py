@@ -15,7 +15,9 @@ import httpx2
 from headrace import App
 from headrace.apps.memory import means
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
-from headrace.dashboard.pages.memory import recent_of
+from headrace.dashboard.page import View
+from headrace.dashboard.pages.memory import PAGES, recent_of
+from headrace.dashboard.rendering import render_parts
 from headrace.model.api_token import Scope
 from headrace.settings import QueueSettings
 from tests.unit.dashboard_calls import PAGE, check_page, csrf_in, pages, token_for
@@ -50,7 +52,7 @@ async def known(client: httpx2.AsyncClient, user: str, contents: list[str]) -> N
 
 async def test_all_that_is_known_of_a_user_is_shown(tmp_path: Path) -> None:
     """As text and within bounds; the user is found by the id; buttons flush, take up again, and forget."""
-    async with looked_at(tmp_path) as (client, _):
+    async with looked_at(tmp_path) as (client, app):
         check_page((await client.get("/memory")).text)
         await known(client, "王 <b>&", [EVIL, "北京", *["long " * 1_900] * 130])
         found = (await client.get("/memory", params={"user": "王 <b>&"})).text
@@ -63,6 +65,9 @@ async def test_all_that_is_known_of_a_user_is_shown(tmp_path: Path) -> None:
         assert "<script>alert" not in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "北京" in page
         assert "32 more are not shown." in page and "No line fits." in page
         assert (await client.get("/memory/nobody")).status_code == 404
+        live = View(app, params={"user_id": "王 <b>&"}, live=True)
+        told, about = [render_parts(one, live, await one.make(live)) for one in PAGES]
+        assert set(told) == {"live_figures", "live_users"} and "北京" in about["live_profile"]
         for wrong in ({"budget": "0"}, {"budget": "x"}, {"before": "2026-01-01"}, {"before": "x"}, {"page": "2"}):
             assert (await client.get(link[1], params=wrong)).status_code == 422, wrong
 

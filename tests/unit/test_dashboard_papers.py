@@ -20,7 +20,9 @@ from headrace.apps.papers.job import workspace_of
 from headrace.apps.papers.output.lines import lines_of
 from headrace.apps.papers.review.decisions import OPEN
 from headrace.apps.papers.review.log import LOG
-from headrace.dashboard.pages.papers import VALUES, part_of
+from headrace.dashboard.page import View
+from headrace.dashboard.pages.papers import PAGES, VALUES, part_of
+from headrace.dashboard.rendering import render_parts
 from headrace.model.api_token import Scope
 from tests.unit.dashboard_calls import PAGE, check_page, csrf_in, pages, token_for
 from tests.unit.gate_calls import gated
@@ -72,6 +74,10 @@ async def test_every_value_stands_beside_its_place(app: App) -> None:
         disputed = row_of((await client.get(f"{path}?name=b")).text, "size")
         assert "<mark>Only 40 or</mark>" in disputed and "<mark>40 or 42 people</mark>" in disputed
         assert "two extractions differ" in disputed and "Accept 2" in disputed
+        live = View(app, params={"task_id": path.rpartition("/")[2]}, live=True)
+        parts = [render_parts(one, live, await one.make(live)) for one in PAGES]
+        assert [list(part) for part in parts] == [["live_papers"], ["live_progress"]]
+        assert "partial" in parts[1]["live_progress"]
 
 
 async def test_values_are_accepted_corrected_rejected_and_taken_back(app: App) -> None:
