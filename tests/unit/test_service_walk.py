@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 
 from headrace import App
 from headrace.model.api_token import Scope
-from headrace.service import details, memory, memory_users, papers, reports
+from headrace.service import details, memory, memory_users, papers, papers_values, reports
 from headrace.service.access import Access
 from headrace.service.application import make_service
 from headrace.service.auth import needs
@@ -108,8 +108,8 @@ async def test_a_route_that_says_nothing_is_open_to_no_token(method: str) -> Non
 
 @pytest.mark.parametrize(
     "router",
-    [details.router, memory.router, memory_users.router, papers.router, reports.router],
-    ids=["details", "memory", "memory_users", "papers", "reports"],
+    [details.router, memory.router, memory_users.router, papers.router, papers_values.router, reports.router],
+    ids=["details", "memory", "memory_users", "papers", "papers_values", "reports"],
 )
 def test_routes_of_applications_say_who_may_call_them(router: APIRouter) -> None:
     """They are served with some apps alone."""

@@ -73,6 +73,7 @@ _REFUSALS = {
     "read_only": "the service only shows: nothing may be changed by it",
     "request_timeout": "the body did not arrive in time",
     "stopping": "the service stops: connect again in a moment",
+    "review_log": "the log of a review cannot be read or written: mend its folder",
     "store_unavailable": "the store does not answer, so no token can be looked up",
     "too_many_attempts": "too many wrong tokens came from this address",
     "too_many_connections": "the process has as many connections as it may have",

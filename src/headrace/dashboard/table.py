@@ -17,8 +17,10 @@ from headrace.dashboard.pages import (
     flows,
     jobs,
     limits,
+    memory,
     models,
     overview,
+    papers,
     queues,
     reports,
     runs,
@@ -42,8 +44,10 @@ PAGES: tuple[Page, ...] = (
     *events.PAGES,
     *audit.PAGES,
     *reports.PAGES,
+    *papers.PAGES,
     *details.PAGES,
     *flows.FLOWS,
+    *memory.PAGES,
 )
 
 

@@ -29,6 +29,7 @@ from headrace.service import (
     metrics,
     models,
     papers,
+    papers_values,
     queues,
     reports,
     runs,
@@ -61,6 +62,7 @@ GROUPS = (
 OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (
     (details.makes_details, details.router),
     (papers.takes_papers, papers.router),
+    (papers.takes_papers, papers_values.router),
     (reports.makes_reports, reports.router),
     (memory.makes_memory, memory.router),
     (memory.makes_memory, memory_users.router),

@@ -7,6 +7,7 @@ whatever has piled up. The cache's counts are those of whoever holds it: this pr
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from headrace.model.cache import CacheStats
     from headrace.model.session import SessionView
     from headrace.model.stats import QueueStats
+    from headrace.ports.inspect import Inspect
 
 #: What ended longer ago is not looked at; and jobs of one kind and state that are.
 WINDOW, MOST_JOBS = timedelta(minutes=5), 500
@@ -86,19 +88,20 @@ class Figures:
 async def memory_figures(app: App, tables: Counting | None = None) -> Figures:
     """Return the figures of an open app, with `tables` also what they hold. Raises StoreUnavailableError."""
     inspect, now = app.runtime.stores.inspect, datetime.now(UTC)
-    stats = {queue.name: queue for queue in await inspect.queue_stats()}
-    sessions = await inspect.list_sessions()
+    found, sessions = await asyncio.gather(inspect.queue_stats(), inspect.list_sessions())
+    seen = await asyncio.gather(*(_seen(inspect, queue) for queue in KINDS.values()))
+    stats = {queue.name: queue for queue in found}
     kinds = []
-    for kind, queue in KINDS.items():
-        jobs = [
-            job
-            for state in _LOOKED_AT
-            for job in await inspect.list_jobs(queue=queue, state=state, limit=MOST_JOBS)
-        ]  # fmt: skip
+    for (kind, queue), jobs in zip(KINDS.items(), seen, strict=True):
         unread = await _unread(app) if kind == "consume" else 0
         kinds.append(figures_of(kind, stats.get(queue), jobs, now, depth=unread, slots=slots_of(queue, sessions)))
     counts = {} if tables is None else await tables.counts()
     return Figures(now, tuple(kinds), await ResultCache(app).stats(), counts)
+
+
+async def _seen(inspect: Inspect, queue: str) -> list[JobView]:
+    """Return the newest jobs of a queue that have ended an attempt."""
+    return [job for state in _LOOKED_AT for job in await inspect.list_jobs(queue=queue, state=state, limit=MOST_JOBS)]
 
 
 async def _unread(app: App) -> int:

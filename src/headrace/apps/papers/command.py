@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,11 +19,15 @@ from headrace.apps.papers.errors import OutputError
 from headrace.apps.papers.estimate import Estimate
 from headrace.apps.papers.foresight import Meter, estimate_run
 from headrace.apps.papers.gold import accuracy, judge, read_gold, write_accuracy
-from headrace.apps.papers.job import register, texts_of
+from headrace.apps.papers.job import register, texts_of, workspace_of
 from headrace.apps.papers.orphans import find_orphans
 from headrace.apps.papers.review.command import review
+from headrace.apps.papers.review.log import ReviewLog
 from headrace.apps.papers.run import Run, RunOptions, collect, follow, open_run
 from headrace.apps.papers.template import load_template
+
+if TYPE_CHECKING:
+    from headrace.apps.papers.output.model import Report
 
 #: What a run takes is looked at so often.
 LOOK_SECONDS = 2.0
@@ -143,7 +147,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool, live: bool = False
 
     `quiet`: write nothing to the terminal; with `live` only a bar while it runs, where standard error is one.
     """
-    from headrace.apps.papers.report import build_report, write_report
+    from headrace.apps.papers.report import build_report
 
     check_folder(options.out)
     gold = None if options.gold is None else read_gold(options.gold, load_template(options.template))
@@ -155,7 +159,7 @@ async def extract_folder(options: RunOptions, *, quiet: bool, live: bool = False
         await _watch(app, run, bar, quiet=quiet)
         orphans = await find_orphans(app, run.batch)
         report = build_report(run, await collect(run), await run.batch.view(), orphans=orphans)
-    files = await asyncio.to_thread(write_report, report, options.out, texts=texts_of(app))
+    files = await asyncio.to_thread(write_results, app, report, options.out)
     summary = {**report.summary(), "batch_id": str(run.batch.id), "files": [str(file) for file in files]}
     if gold is not None:
         judged = judge(run.template, report.rows, gold)
@@ -165,6 +169,16 @@ async def extract_folder(options: RunOptions, *, quiet: bool, live: bool = False
     if not quiet:
         _tell(summary)
     return summary
+
+
+def write_results(app: App, report: Report, out: Path) -> tuple[Path, ...]:
+    """Write the results, with what was decided of the run over the service."""
+    from headrace.apps.papers.report import write_report
+
+    workspace = workspace_of(app)
+    workspace.note_output(report.record.run_id, out)
+    ReviewLog(out).take_over(workspace.folder(report.record.run_id))
+    return write_report(report, out, texts=texts_of(app))
 
 
 def check_folder(out: Path) -> None:

@@ -3,9 +3,11 @@
     <directory>/papers/<run id>/template.json
     <directory>/papers/<run id>/parameters.json                 {"dual": …}
     <directory>/papers/<run id>/estimate.json                   where one was asked for
+    <directory>/papers/<run id>/output.json                     {"path": …}, where a command wrote the results last
+    <directory>/papers/<run id>/review-log.jsonl                decisions of a run that has no such folder
     <directory>/papers/<run id>/documents/<document id>.json    {"path": …, "name": …}
 
-Every file is written once, under a temporary name, and renamed: two commands that start together write the same.
+What is written once is written under a temporary name and renamed: two commands that start together write the same.
 """
 
 from __future__ import annotations
@@ -79,6 +81,25 @@ class Workspace:
             return Estimate.decode((self._root / run_id / "estimate.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, LookupError, TypeError, ValueError):
             return None
+
+    def note_output(self, run_id: str, out: Path) -> None:
+        """Note the folder that a command writes the results of a run into."""
+        write_once(self.folder(run_id) / "output.json", json.dumps({"path": str(out.resolve())}), replace=True)
+
+    def folder(self, run_id: str) -> Path:
+        """Return the folder of a run."""
+        return self._root / run_id
+
+    def review_folder(self, run_id: str) -> Path:
+        """Return where what people decide of a run is kept: with its results, or, where there are none, in its folder.
+
+        Of a run whose results lie on another machine, or went, the decisions wait in its folder for the next command.
+        """
+        try:
+            out = Path(json.loads((self.folder(run_id) / "output.json").read_text(encoding="utf-8"))["path"])
+        except (OSError, LookupError, TypeError, ValueError):
+            return self.folder(run_id)
+        return out if out.is_dir() else self.folder(run_id)
 
     def source(self, run_id: str, document_id: str) -> Source:
         """Return where a document lies. Raises MissingSourceError."""

@@ -22,9 +22,10 @@ from typing import Any
 import click
 
 from headrace import App, Batch, HeadraceError
+from headrace.apps.papers.command import write_results
 from headrace.apps.papers.job import register
 from headrace.apps.papers.orphans import find_orphans
-from headrace.apps.papers.report import build_report, write_report
+from headrace.apps.papers.report import build_report
 from headrace.apps.papers.run import Run, RunOptions, collect, open_run
 from headrace.testing.provider import ChatRequest, ScriptedProvider
 
@@ -168,7 +169,7 @@ async def _summary(
 ) -> dict[str, Any]:
     orphans = await find_orphans(app, run.batch)
     report = build_report(run, await collect(run), await run.batch.view(), orphans=orphans)
-    files = await asyncio.to_thread(write_report, report, run.out)
+    files = await asyncio.to_thread(write_results, app, report, run.out)
     summary = report.summary()
     repeated = sum(content["calls"] - 1 for content in provider.per_content())
     right, known = _agreement(report)

@@ -60,7 +60,7 @@ def read_back(sheet: Path, out: Path, *, reviewer: str = "", now: datetime | Non
         check.read(said)
         if check.mistakes:
             raise SheetError(str(sheet), check.mistakes)
-        changes = _changes(check.decided, decisions, lines, sheet=sheet.name, now=now or datetime.now(UTC))
+        changes = changes_of(check.decided, decisions, lines, sheet=sheet.name, now=now or datetime.now(UTC))
         if changes:
             log.add([change.to_json(extracted_json(lines[change.place])) for change in changes])
         after = decisions | {change.place: change.after for change in changes}
@@ -73,7 +73,7 @@ def read_back(sheet: Path, out: Path, *, reviewer: str = "", now: datetime | Non
     )
 
 
-def _changes(
+def changes_of(
     decided: Mapping[Place, Said],
     before: Mapping[Place, Decision],
     lines: Mapping[Place, ValueLine],
