@@ -1,0 +1,136 @@
+"""Carry measured costs to 10⁹ jobs a day: which layout needs how many servers, and what fills up first.
+
+    python -m benchmarks.capacity_simulation [COSTS.json] [--json FILE]
+    python -m benchmarks.capacity_simulation --jobs 1e8 --layout namespaces --servers 3 --outage 60
+
+Without options it writes what docs/explanation/capacity.md shows: for each number of jobs a day and each layout the
+fewest servers at which nothing is used to more than 60 % in the busiest minute, and how that day went, also with a burst; what one server
+takes; what an outage does; and how far such predictions were from what was measured. It needs no server and takes a
+few seconds. Equal input gives equal output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.capacity_check import check
+from benchmarks.capacity_costs import JobCosts
+from benchmarks.capacity_day import Day, Fleet, NamespaceDay, Outage, Server, Traffic, facts, simulate
+from benchmarks.capacity_layouts import LAYOUTS, Layout, ceiling, fewest, fit
+
+RESULTS = Path(__file__).parent / "results"
+MEASURED, SIMULATED = RESULTS / "capacity.json", RESULTS / "capacity_days.json"
+DAYS = (1e6, 1e7, 1e8, 1e9)
+CORES = (2, 4, 8, 16, 32)
+#: How jobs come: one by one, as a service with many callers does, and as lists.
+WAYS = {"one by one": ((1, 1.0),), "mixed": Traffic(1).calls, "lists": ((1_000, 1.0),)}
+
+
+def main() -> None:
+    """Simulate, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("costs", type=Path, nargs="?", default=MEASURED, help="what capacity.py wrote")
+    parser.add_argument("--json", type=Path, help="write everything there")
+    parser.add_argument("--jobs", type=float, help="one day of so many jobs, alone")
+    parser.add_argument("--layout", choices=LAYOUTS, default="namespaces")
+    parser.add_argument("--servers", type=int, default=1, help="with --jobs: how many (default: 1)")
+    parser.add_argument("--cores", type=int, default=16, help="with --jobs: cores of each (default: 16)")
+    parser.add_argument("--payload", type=float, default=300, help="with --jobs: bytes of arguments and result")
+    parser.add_argument("--outage", type=int, default=0, help="with --jobs: minutes for which the first is down at ten")
+    options = parser.parse_args()
+    measured = json.loads(options.costs.read_text("utf-8"))
+    if options.jobs is not None:
+        print(json.dumps(one_day(JobCosts.of(measured), options), indent=1))
+        return
+    report = everything(measured)
+    print(json.dumps(report, indent=1))
+    if options.json is not None:
+        options.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+
+
+def one_day(costs: JobCosts, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the day that the command line describes."""
+    layout, traffic = LAYOUTS[options.layout], Traffic(options.jobs, payload=options.payload)
+    server = replace(layout.server, cores=options.cores) if layout.server.cores > 1 else layout.server
+    fleet = fit(layout, costs, traffic, replace(layout, server=server).fleet(options.servers))
+    if options.outage:
+        fleet = replace(fleet, outage=Outage(0, 10 * 60, options.outage))
+    return row(layout, traffic, fleet, simulate(layout.costs(costs), traffic, fleet))
+
+
+def everything(measured: dict[str, Any]) -> dict[str, Any]:
+    """Return all that the page shows."""
+    costs = JobCosts.of(measured)
+    return {
+        "measured_at": measured["at"],
+        "check": check(measured, costs),
+        "one_server": [
+            {"cores": cores, **{way: round(ceiling(costs, calls, Server(cores=cores))[0]) for way, calls in WAYS.items()}}
+            for cores in CORES
+        ],
+        "binds": {way: ceiling(costs, calls, Server())[1] for way, calls in WAYS.items()},
+        "days": [one_row(costs, layout, jobs) for jobs in DAYS for layout in LAYOUTS.values()],
+        "outage": [outage_row(costs, minutes) for minutes in (5, 30)],
+        "skew": [skew_row(costs, skew) for skew in (0.0, 0.8, 1.0, 1.2)],
+    }
+
+
+def one_row(costs: JobCosts, layout: Layout, jobs: float) -> dict[str, Any]:
+    """Return the fewest servers of a layout for a day of jobs, and that day."""
+    traffic = Traffic(jobs)
+    found = fewest(layout, costs, traffic)
+    if found is None:
+        return {"layout": layout.name, "jobs": jobs, "servers": None}
+    fleet, smooth = found
+    burst = simulate(layout.costs(costs), traffic, fleet)
+    waits = {"burst_" + name: value for name, value in row(layout, traffic, fleet, burst).items() if "wait" in name}
+    return {**row(layout, traffic, fleet, smooth), **waits}
+
+
+def outage_row(costs: JobCosts, minutes: int) -> dict[str, Any]:
+    """Return what the outage of one of four servers does at the first peak of 10⁸ jobs, with workers for the peak."""
+    layout, traffic = LAYOUTS["namespaces"], Traffic(1e8)
+    fleet = replace(fit(layout, costs, traffic, layout.fleet(4)), outage=Outage(0, 10 * 60, minutes))
+    day = simulate(costs, traffic, fleet)
+    hit = day.namespaces[0]
+    return {
+        "minutes": minutes, "share_hit": round(hit.arrived / day.total("arrived"), 3),
+        "waited_longest_minutes": hit.waits.at(1), "p99_minutes_of_all": day.waits().at(0.99),
+        "most_waiting": round(hit.most_waiting),
+    }  # fmt: skip
+
+
+def skew_row(costs: JobCosts, skew: float) -> dict[str, Any]:
+    """Return how much busier the busiest of sixteen namespaces is than the mean."""
+    traffic = Traffic(1e9, skew=skew, burst=0.0)
+    layout = LAYOUTS["namespaces"]
+    day = simulate(costs, traffic, fit(layout, costs, traffic, layout.fleet(16)))
+    most = max(one.arrived for one in day.namespaces)
+    return {"skew": skew, "busiest_of_16": round(most * 16 / day.total("arrived"), 2)}
+
+
+def row(layout: Layout, traffic: Traffic, fleet: Fleet, day: Day) -> dict[str, Any]:
+    """Return the figures of a day."""
+    worst, waits = day.worst(), day.waits()
+    binds, share = facts({name: value for name, value in worst.items() if name != "workers"})
+    busiest: NamespaceDay = max(day.namespaces, key=lambda one: one.arrived)
+    return {
+        "layout": layout.name, "jobs": traffic.jobs, "servers": fleet.namespaces, "cores": fleet.server.cores,
+        "binds": binds, "used": round(share, 3), "worst": {name: round(value, 3) for name, value in worst.items()},
+        "workers": fleet.workers * fleet.namespaces,
+        "peak_cores": round(busiest.peak_load.server_us / 60e6, 2),
+        "peak_wal_mb": round(busiest.peak_load.wal_bytes / 60e6, 1),
+        "peak_commits": round(busiest.peak_load.commits / 60),
+        "numbers_millions": round(busiest.used.commits / 1e6, 1),
+        "disk_gb": round(busiest.disk_gb, 1), "memory_or_disk_gb_in_all": round(day.total("disk_gb")),
+        "wait_p50": waits.at(0.5), "wait_p99": waits.at(0.99), "wait_most": waits.at(1),
+        "left": round(day.total("waiting") + day.total("outside")),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
