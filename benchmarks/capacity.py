@@ -3,9 +3,9 @@
     python -m benchmarks.capacity [--rounds 5] [--short] [--json FILE]
 
 It starts a PostgreSQL of its own (fsync, synchronous_commit and full_page_writes on, other settings default) and takes
-about two minutes. First the verbs of the store by the number of jobs a call takes, on two connections whose counters are
-read before and after; then whole jobs through the client and the shipped worker. docs/explanation/capacity.md shows what
-it wrote last; `capacity_simulation.py` carries it further.
+about two minutes. First the verbs of the store by the number of jobs a call takes, on two connections whose counters
+are read before and after; then whole jobs through the client and the shipped worker. docs/explanation/capacity.md shows
+what it wrote last; `capacity_simulation.py` carries it further.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FSYNCS = 200
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of the verbs; whole jobs get three fifths as many")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds; whole jobs get three fifths as many")
     parser.add_argument("--short", action="store_true", help="a look within seconds; its figures say nothing")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()

@@ -37,12 +37,16 @@ def _costs(measured: Mapping[str, Any], costs: JobCosts) -> list[dict[str, Any]]
     for name in ("drain, 400 slots", "drain, 10 slots"):
         arm, size = whole[name], 1 / whole[name]["commits"]
         rows.append(_row(f"{name}: log, bytes a job", costs.work.at(size).wal_bytes, arm["wal_bytes"]))
-        rows.append(_row(f"{name}: server, µs a job", costs.work.at(size).server_us * costs.background, arm["server_us"]))
+        rows.append(
+            _row(f"{name}: server, µs a job", costs.work.at(size).server_us * costs.background, arm["server_us"])
+        )
     flood, brisk, idle = whole["64 callers and a worker"], whole["one by one, brisk"], whole["nothing, a second"]
     size = 2 / flood["commits"]
     both = costs.enqueue.at(size) + costs.work.at(size)
     rows.append(_row("64 callers and a worker: log, bytes a job", both.wal_bytes, flood["wal_bytes"]))
-    rows.append(_row("64 callers and a worker: server, µs a job", both.server_us * costs.background, flood["server_us"]))
+    rows.append(
+        _row("64 callers and a worker: server, µs a job", both.server_us * costs.background, flood["server_us"])
+    )
     lone = alone_costs(whole)
     alone = costs.enqueue.at(1) + costs.work.at(1)
     for figure, what in (("commits", "commits"), ("wal_bytes", "log, bytes"), ("server_us", "server, µs")):

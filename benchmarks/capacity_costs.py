@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 FIGURES = ("server_us", "wal_bytes", "commits")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Load:
-    """What some work asks of a server: processor, log, commits. Addable, and times a number."""
+    """What some work asks of a server: processor, log, commits. Addable, and times a number.
+
+    Never changed; not frozen, as millions are made.
+    """
 
     server_us: float = 0.0
     wal_bytes: float = 0.0
@@ -63,13 +66,14 @@ class Work:
     """The costs of one verb: a curve for each figure, and what each byte of the arguments adds."""
 
     curves: Mapping[str, Curve]
-    per_byte: Load = Load()
+    per_byte: Load = field(default_factory=Load)
     #: what is the same for every job
-    extra: Load = Load()
+    extra: Load = field(default_factory=Load)
 
     def at(self, size: float, payload: float = 0.0) -> Load:
         """Return what a job costs in a call of `size`, with so many bytes of arguments and result."""
-        return Load(**{name: curve.at(size) for name, curve in self.curves.items()}) + self.per_byte * payload + self.extra
+        job = Load(**{name: curve.at(size) for name, curve in self.curves.items()})
+        return job + self.per_byte * payload + self.extra
 
     def scaled(self, speed: float) -> Work:
         """Return it with another processor time."""
@@ -173,5 +177,5 @@ def _worker(whole: Mapping[str, Mapping[str, float]]) -> Curve:
 
 
 def _stored(storage: list[Mapping[str, float]], word: str) -> tuple[float, float]:
-    plain, large = ([row[f"{word}_heap"] + row[f"{word}_indexes"] for row in storage])
+    plain, large = [row[f"{word}_heap"] + row[f"{word}_indexes"] for row in storage]
     return plain, (large - plain) / (storage[1]["payload"] - storage[0]["payload"])

@@ -1,8 +1,8 @@
 """One simulated day of a fleet, minute by minute: what comes, what is taken in, run, pruned, and what waits.
 
-A namespace is one store: one schema on one server. Jobs go to the namespace that the hash of their tenant names. In each
-minute its server first takes in what comes, then prunes what is due, then claims and ends jobs with what is left of its
-processor, log and disk; workers bound it too. What arrives while a server is down waits outside, at the callers.
+A namespace is one store: one schema on one server. Jobs go to the namespace that the hash of their tenant names. In
+each minute its server first takes in what comes, then prunes what is due, then claims and ends jobs with what is left
+of its processor, log and disk; workers bound it too. What arrives while a server is down waits outside, at the callers.
 Nothing is random but the noise of arrivals, which a seed decides.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -131,8 +131,8 @@ class NamespaceDay:
     #: share of each resource in the busiest minute, and over the day
     peak: dict[str, float] = field(default_factory=dict)
     mean: dict[str, float] = field(default_factory=dict)
-    used: Load = Load()
-    peak_load: Load = Load()
+    used: Load = field(default_factory=Load)
+    peak_load: Load = field(default_factory=Load)
     disk_gb: float = 0.0
     waits: Waits = field(default_factory=Waits)
 
@@ -320,7 +320,7 @@ def _shares(used: Load, whole: Load) -> dict[str, float]:
     return dict(zip(_names(), (some / all_ for some, all_ in zip(used.all(), whole.all(), strict=True)), strict=False))
 
 
-def _count(cohorts: Sequence[tuple[int, float]] | deque[tuple[int, float]]) -> float:
+def _count(cohorts: deque[tuple[int, float]]) -> float:
     return math.fsum(count for _, count in cohorts)
 
 
@@ -337,9 +337,3 @@ def _take(cohorts: deque[tuple[int, float]], count: float) -> list[tuple[int, fl
         else:
             cohorts.popleft()
     return taken
-
-
-def facts(mapping: Mapping[str, float]) -> tuple[str, float]:
-    """Return the resource that is used most, and its share."""
-    name = max(mapping, key=lambda one: mapping[one])
-    return name, mapping[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from benchmarks.capacity_costs import Curve, JobCosts, Load, Work
 from benchmarks.capacity_day import Day, Fleet, Server, Traffic, simulate, tenant_shares
@@ -29,7 +29,7 @@ class Layout:
     says: str
     #: whether it can be had today
     ships: bool
-    server: Server = Server()
+    server: Server = field(default_factory=Server)
     most: int = MOST
     partitions: bool = False
     retention_days: float = 7

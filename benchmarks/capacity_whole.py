@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import asyncpg
@@ -177,7 +177,7 @@ class Whole:
 
 
 def _changed(order: Order, jobs: int) -> dict[str, Any]:
-    return {"contender": "headrace", "workload": "drain", "dsn": order.dsn, "jobs": jobs, "server_pid": order.server_pid}
+    return {**asdict(order), "workload": "drain", "jobs": jobs}
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,7 +23,9 @@ Report = Mapping[str, Any]
 
 def filled(text: str) -> str:
     """Return a page with all its tables made anew. Raises ValueError where a mark is missing."""
-    measured, days = (json.loads((RESULTS / f"{name}.json").read_text("utf-8")) for name in ("capacity", "capacity_days"))
+    measured, days = (
+        json.loads((RESULTS / name).read_text("utf-8")) for name in ("capacity.json", "capacity_days.json")
+    )
     if set(NAMED.findall(text)) != set(TABLES):
         raise ValueError(f"{PAGE.name} has lost the marks of a table")
     for name, make in TABLES.items():
@@ -48,13 +51,17 @@ def verbs(measured: Report, _days: Report) -> Iterator[str]:
 
 
 def _span(middle: float, spread: list[float]) -> str:
-    return f"{middle:,.3g} ({spread[0]:,.3g}–{spread[1]:,.3g})" if middle < 1000 else f"{middle:,.0f}"
+    return (
+        f"{middle:,.3g} ({spread[0]:,.3g}–{spread[1]:,.3g})"
+        if spread[1] < 1000
+        else f"{middle:,.0f} ({spread[0]:,.0f}–{spread[1]:,.0f})"
+    )
 
 
 def whole(measured: Report, _days: Report) -> Iterator[str]:
     """Yield what whole jobs cost."""
-    yield "| whole jobs | commits | log, bytes | server, µs | worker, µs |"
-    yield "|---|---|---|---|---|"
+    yield "| whole jobs | commits | log, bytes | server, µs | worker, µs | jobs a second here |"
+    yield "|---|---|---|---|---|---|"
     for name, arm in measured["whole"].items():
         if "worker_us" not in arm:
             continue
@@ -63,6 +70,7 @@ def whole(measured: Report, _days: Report) -> Iterator[str]:
             middle, least, most = arm[figure]
             cells.append(f"{middle:,.0f} ({least:,.0f}–{most:,.0f})")
         rate = f", {arm['rate'][0]:.0f} a second" if "rate" in arm else ""
+        cells.append("{:,.0f} ({:,.0f}–{:,.0f})".format(*arm["per_second"]) if "per_second" in arm else "")
         yield f"| {name}{rate} | {' | '.join(cells)} |"
 
 
@@ -81,10 +89,10 @@ def machine(measured: Report, _days: Report) -> Iterator[str]:
     busy = [look["load"] for look in measured["quiet"]]
     yield (
         f"{measured['at'][:10]}; PostgreSQL {server['server_version']} with `fsync`, `synchronous_commit` and "
-        f"`full_page_writes` {server['fsync']}, other settings default; {of['cpu']}, {of['cores']} cores, virtual disk, "
-        f"Python {of['python']}. Other programs used the machine too (load {min(busy):.0f} to {max(busy):.0f}): counts and "
-        "bytes do not feel it, processor time does. Medians, least and most of "
-        f"{measured['rounds']} rounds."
+        f"`full_page_writes` {server['fsync']}, other settings default; {of['cpu']}, {of['cores']} cores, virtual "
+        f"disk, Python {of['python']}.\nOther programs used the machine too (load {min(busy):.0f} to {max(busy):.0f}): "
+        "counts and bytes do not feel it, processor time\ndoes. Medians, least and most of "
+        f"{measured['rounds']} rounds, {math.ceil(measured['rounds'] * 0.6)} of whole jobs."
     )
 
 
@@ -107,11 +115,13 @@ def _rate(per_second: float) -> str:
 def fleets(_measured: Report, days: Report) -> Iterator[str]:
     """Yield the fewest servers by layout and jobs a day."""
     yield (
-        "| jobs a day | layout | servers | fullest, and how full | busiest server at the peak: cores, log | its commits a day "
-        "| its disk or memory | worker processes | with the burst: 99 of 100 wait, longest |"
+        "| jobs a day | layout | servers | fullest, and how full | busiest server at the peak: cores, log "
+        "| its commits a day | its disk or memory | worker processes | with the burst: 99 of 100 wait, longest |"
     )
     yield "|---" * 9 + "|"
     for row in days["days"]:
+        if row["layout"] == "namespaces" and row["servers"] == 1:
+            continue  # that is one server
         jobs = f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[len(str(int(row['jobs']))) - 1]}"
         if row["servers"] is None:
             yield f"| {jobs} | {row['layout']} | not enough | | | | | | |"
@@ -141,11 +151,20 @@ def _figure(value: float) -> str:
 
 def outage(_measured: Report, days: Report) -> Iterator[str]:
     """Yield what an outage does."""
-    yield "| one of four servers down for | jobs of the day that are its | they wait at most | of all jobs 99 of 100 wait |"
+    yield "| one of four servers down for | its share of the jobs | they wait at most | of all jobs 99 of 100 wait |"
     yield "|---|---|---|---|"
     for row in days["outage"]:
         longest, all_ = _minutes(row["waited_longest_minutes"]), _minutes(row["p99_minutes_of_all"])
         yield f"| {row['minutes']} min | {row['share_hit']:.0%} | {longest} | {all_} |"
+
+
+def numbers(_measured: Report, days: Report) -> Iterator[str]:
+    """Yield how many servers another rule for transaction numbers needs."""
+    yield "| transaction numbers a day | servers for 10⁹ jobs | fullest, and how full |"
+    yield "|---|---|---|"
+    for row in days["numbers"]:
+        binds = f"{WORDS.get(row['binds'], row['binds'])}, {row['used']:.0%}" if row["servers"] else ""
+        yield f"| {row['numbers'] / 1e6:,.0f} million | {row['servers'] or 'not enough'} | {binds} |"
 
 
 def skew(_measured: Report, days: Report) -> Iterator[str]:
@@ -158,5 +177,5 @@ def skew(_measured: Report, days: Report) -> Iterator[str]:
 
 TABLES: dict[str, Callable[[Report, Report], Iterator[str]]] = {
     "machine": machine, "verbs": verbs, "whole": whole, "storage": storage, "server": server, "fleets": fleets,
-    "skew": skew, "outage": outage, "check": check,
+    "numbers": numbers, "skew": skew, "outage": outage, "check": check,
 }  # fmt: skip

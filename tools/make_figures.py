@@ -1,4 +1,4 @@
-"""Write the table of figures in README.md, and those of docs/explanation/capacity.md, from the last published runs.
+"""Write the figures of README.md and of docs/explanation/capacity.md from the last published runs.
 
 usage: python tools/make_figures.py [--check]     (--check writes nothing: exit code 1 when a table is out of date)
 """
@@ -83,7 +83,10 @@ def missed(report: Mapping[str, Any]) -> Iterator[str]:
 def main() -> int:
     """Write the tables, or compare them; return the exit code."""
     report = json.loads(RESULTS.read_text(encoding="utf-8"))
-    pages: dict[Path, Callable[[str], str]] = {README: partial(with_figures, report=report), capacity_figures.PAGE: capacity_figures.filled}
+    pages: dict[Path, Callable[[str], str]] = {
+        README: partial(with_figures, report=report),
+        capacity_figures.PAGE: capacity_figures.filled,
+    }
     stale = 0
     for page, make in pages.items():
         text = page.read_text(encoding="utf-8")
