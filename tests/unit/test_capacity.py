@@ -146,7 +146,7 @@ def test_more_cores_take_more_jobs_until_something_else_binds() -> None:
 
 
 def test_the_published_days_are_those_of_the_published_costs() -> None:
-    """benchmarks/results/capacity_days.json is what the simulation says of capacity.json; a part of it is made again."""
+    """results/capacity_days.json is what the simulation says of results/capacity.json; a part of it is made again."""
     published = json.loads(SIMULATED.read_text("utf-8"))
 
     assert check(measured(), costs()) == published["check"]
