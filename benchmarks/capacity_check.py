@@ -36,20 +36,20 @@ def _costs(measured: Mapping[str, Any], costs: JobCosts) -> list[dict[str, Any]]
     rows = []
     for name in ("drain, 400 slots", "drain, 10 slots"):
         arm, size = whole[name], 1 / whole[name]["commits"]
-        rows.append(_row(f"{name}: log, bytes a job", costs.work.at(size).wal_bytes, arm["wal_bytes"]))
-        rows.append(
-            _row(f"{name}: server, µs a job", costs.work.at(size).server_us * costs.background, arm["server_us"])
-        )
+        rows.append(_row(f"{name}: log, bytes a job", costs.exchanges.at(size).wal_bytes, arm["wal_bytes"]))
+    # Of the drain before it the factor `background` is made.
+    server_us = costs.exchanges.at(size).server_us * costs.background
+    rows.append(_row(f"{name}: server, µs a job", server_us, arm["server_us"]))
     flood, brisk, idle = whole["64 callers and a worker"], whole["one by one, brisk"], whole["nothing, a second"]
     size = 2 / flood["commits"]
-    both = costs.enqueue.at(size) + costs.work.at(size)
+    both = costs.enqueue.at(size) + costs.exchanges.at(size)
     rows.append(_row("64 callers and a worker: log, bytes a job", both.wal_bytes, flood["wal_bytes"]))
     rows.append(
         _row("64 callers and a worker: server, µs a job", both.server_us * costs.background, flood["server_us"])
     )
     lone = alone_costs(whole)
     alone = costs.enqueue.at(1) + costs.work.at(1)
-    for figure, what in (("commits", "commits"), ("wal_bytes", "log, bytes"), ("server_us", "server, µs")):
+    for figure, what in (("wal_bytes", "log, bytes"), ("server_us", "server, µs")):
         rows.append(_row(f"one by one, 50 a second: {what} a job", getattr(alone, figure), getattr(lone, figure)))
     met = exchange_size(brisk["rate"], Server(fsyncs=1000 / measured["disk"]["commit_ms"]), rtt_ms=0)
     some = costs.enqueue.at(1) + costs.work.at(met)
@@ -83,7 +83,7 @@ def _speeds(
 def drain_rate(costs: JobCosts, server: Server, slots: int) -> float:
     """Return how many jobs a second one worker beside its server ends in the simulation, of more than it can."""
     fleet = Fleet(1, server, workers=1, slots=slots, handler_seconds=0.0, rtt_ms=0.0, beside=True)
-    stored = replace(costs, enqueue=Work({}), prune=Load())
+    stored = replace(costs, enqueue=Work({}), work=costs.exchanges, prune=Load())
     traffic = Traffic(FLOOD, payload=0, curve=FLAT, burst=0.0, tenants=1)
     return simulate(stored, traffic, fleet).total("ended") / MINUTES / 60
 

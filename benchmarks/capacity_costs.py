@@ -87,7 +87,9 @@ class JobCosts:
     """All of it."""
 
     enqueue: Work
-    #: claim and end: in calls of their own where jobs come one by one, else in one exchange
+    #: claim and end with a backlog: always one exchange
+    exchanges: Work
+    #: the same without one: calls of their own where jobs come one by one, with the hints between, else an exchange
     work: Work
     prune: Load
     model_call: Load
@@ -107,7 +109,8 @@ class JobCosts:
         """Return them on a machine that takes `speed` times the processor time for everything."""
         worker = Curve(tuple((size, us * speed) for size, us in self.worker_us.points))
         return replace(
-            self, enqueue=self.enqueue.scaled(speed), work=self.work.scaled(speed), prune=self.prune.scaled(speed),
+            self, enqueue=self.enqueue.scaled(speed), exchanges=self.exchanges.scaled(speed),
+            work=self.work.scaled(speed), prune=self.prune.scaled(speed),
             model_call=self.model_call.scaled(speed), idle_worker=self.idle_worker.scaled(speed), worker_us=worker,
         )  # fmt: skip
 
@@ -117,7 +120,9 @@ class JobCosts:
         verbs = {(row["verb"], row["size"], row["payload"]): _least(row) for row in report["verbs"]}
         whole = {name: whole_costs(arm) for name, arm in report["whole"].items()}
         exchange, enqueue = _work(verbs, "exchange"), _work(verbs, "enqueue")
-        alone = _load(verbs["claim", 1, 0]) + _load(verbs["end", 1, 0])
+        calls = _load(verbs["claim", 1, 0]) + _load(verbs["end", 1, 0])
+        hints = max(whole["one by one"]["commits"] - enqueue.at(1).commits - calls.commits, 0.0)
+        alone = calls + Load(commits=hints)
         work = Work(
             {
                 name: Curve(((1, getattr(alone, name)), *curve.points[1:]))
@@ -128,12 +133,13 @@ class JobCosts:
         wide, idle = whole["drain, 400 slots"], whole["nothing, a second"]
         return cls(
             enqueue=enqueue,
+            exchanges=exchange,
             work=work,
             prune=_load(verbs["prune", 1_000, 0]),
             model_call=_load(verbs["model call", 10, 0]),
             worker_us=_worker(whole),
             exchange=1 / wide["commits"],
-            background=max(wide["server_us"] / work.at(1 / wide["commits"]).server_us, 1.0),
+            background=max(wide["server_us"] / exchange.at(1 / wide["commits"]).server_us, 1.0),
             idle_worker=Load(idle["server_us"], idle["wal_bytes"], idle["commits"]),
             waiting_bytes=_stored(report["storage"], "waiting"),
             ended_bytes=_stored(report["storage"], "ended"),

@@ -33,6 +33,8 @@ class Layout:
     most: int = MOST
     partitions: bool = False
     retention_days: float = 7
+    #: slots of a worker process
+    slots: int = 400
     changes: Callable[[JobCosts], JobCosts] | None = None
 
     def costs(self, costs: JobCosts) -> JobCosts:
@@ -42,7 +44,8 @@ class Layout:
     def fleet(self, servers: int) -> Fleet:
         """Return so many servers; workers are to be fitted."""
         return Fleet(
-            servers, self.server, workers=1, partitions=self.partitions, retention_days=self.retention_days
+            servers, self.server, workers=1, slots=self.slots, partitions=self.partitions,
+            retention_days=self.retention_days,
         )  # fmt: skip
 
 
@@ -105,8 +108,8 @@ def fit(layout: Layout, costs: JobCosts, traffic: Traffic, fleet: Fleet) -> Flee
     return replace(fleet, workers=max(math.ceil(max(processor, slots)), 2))
 
 
-def ceiling(costs: JobCosts, calls: tuple[tuple[int, float], ...], server: Server) -> tuple[float, str]:
-    """Return how many jobs a second one server takes all the time at 60 %, and what of it is used up first.
+def ceilings(costs: JobCosts, calls: tuple[tuple[int, float], ...], server: Server) -> dict[str, float]:
+    """Return how many jobs a second each resource of a server allows at 60 %, all the time.
 
     A worker's exchange takes as many jobs as a call that enqueues, up to a hundred.
     """
@@ -118,7 +121,13 @@ def ceiling(costs: JobCosts, calls: tuple[tuple[int, float], ...], server: Serve
         "processor": server.cores * server.usable * 1e6 / (need.server_us * costs.background),
         "log": server.wal_mb * 1e6 / need.wal_bytes,
         "disk": server.fsyncs * server.group / need.commits,
-        "transaction numbers": server.numbers / 86_400 / need.commits,
+        "numbers": server.numbers / 86_400 / need.commits,
     }
+    return {name: limit * WELL for name, limit in limits.items()}
+
+
+def ceiling(costs: JobCosts, calls: tuple[tuple[int, float], ...], server: Server) -> tuple[float, str]:
+    """Return how many jobs a second one server takes all the time at 60 %, and what of it is used up first."""
+    limits = ceilings(costs, calls, server)
     name = min(limits, key=lambda one: limits[one])
-    return limits[name] * WELL, name
+    return limits[name], name

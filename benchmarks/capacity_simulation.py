@@ -20,12 +20,19 @@ from typing import Any
 from benchmarks.capacity_check import check
 from benchmarks.capacity_costs import JobCosts
 from benchmarks.capacity_day import Day, Fleet, NamespaceDay, Outage, Server, Traffic, simulate, tenant_shares
-from benchmarks.capacity_layouts import LAYOUTS, Layout, ceiling, fewest, fit
+from benchmarks.capacity_layouts import LAYOUTS, Layout, ceiling, ceilings, fewest, fit
 
 RESULTS = Path(__file__).parent / "results"
 MEASURED, SIMULATED = RESULTS / "capacity.json", RESULTS / "capacity_days.json"
 DAYS = (1e6, 1e7, 1e8, 1e9)
-CORES = (2, 4, 8, 16, 32)
+CORES = (2, 8, 32)
+#: Figures of servers, and the resource that each is of.
+LIMITS = (
+    *((f"{cores} cores", "processor", Server(cores=cores)) for cores in CORES),
+    *((f"{fsyncs:,} flushes a second", "disk", Server(fsyncs=fsyncs)) for fsyncs in (500, 5_000, 20_000)),
+    *((f"{wal_mb:,} MB/s for the log", "log", Server(wal_mb=wal_mb)) for wal_mb in (50, 200, 1_000)),
+    *((f"{numbers / 1e6:,.0f} million numbers a day", "numbers", Server(numbers=numbers)) for numbers in (5e8, 2e9)),
+)
 #: How jobs come: one by one, as a service with many callers does, and as lists.
 WAYS = {"one by one": ((1, 1.0),), "mixed": Traffic(1).calls, "lists": ((1_000, 1.0),)}
 
@@ -68,21 +75,29 @@ def everything(measured: dict[str, Any]) -> dict[str, Any]:
     return {
         "measured_at": measured["at"],
         "check": check(measured, costs),
-        "one_server": [server_row(costs, cores) for cores in CORES],
-        "binds": {way: ceiling(costs, calls, Server())[1] for way, calls in WAYS.items()},
+        "limits": [limit_row(costs, *one) for one in LIMITS],
+        "least": [least_row(costs, cores) for cores in CORES],
         "days": [one_row(costs, layout, jobs) for jobs in DAYS for layout in LAYOUTS.values()],
-        "numbers": [numbers_row(costs, numbers) for numbers in (2.5e8, 5e8, 1e9, 2e9)],
+        "numbers": [numbers_row(costs, numbers, slots) for numbers in (5e8, 1e9, 2e9) for slots in (400, 2_000)],
         "outage": [outage_row(costs, minutes) for minutes in (5, 30)],
         "skew": [skew_row(skew) for skew in (0.0, 0.8, 1.0, 1.2)],
     }
 
 
-def server_row(costs: JobCosts, cores: int) -> dict[str, Any]:
-    """Return how many jobs a second a server of so many cores takes, by how they come."""
-    return {
-        "cores": cores,
-        **{way: round(ceiling(costs, calls, Server(cores=cores))[0]) for way, calls in WAYS.items()},
-    }
+def limit_row(costs: JobCosts, says: str, resource: str, server: Server) -> dict[str, Any]:
+    """Return how many jobs a second one resource allows, by how they come."""
+    allowed = {way: round(ceilings(costs, calls, server)[resource]) for way, calls in WAYS.items()}
+    return {"says": says, "resource": resource, **allowed}
+
+
+def least_row(costs: JobCosts, cores: int) -> dict[str, Any]:
+    """Return how many jobs a second a server of so many cores takes, and what is used up first, by how they come."""
+    return {"cores": cores, **{way: _least(costs, calls, Server(cores=cores)) for way, calls in WAYS.items()}}
+
+
+def _least(costs: JobCosts, calls: tuple[tuple[int, float], ...], server: Server) -> list[Any]:
+    rate, name = ceiling(costs, calls, server)
+    return [round(rate), name]
 
 
 def one_row(costs: JobCosts, layout: Layout, jobs: float) -> dict[str, Any]:
@@ -97,15 +112,18 @@ def one_row(costs: JobCosts, layout: Layout, jobs: float) -> dict[str, Any]:
     return {**row(layout, traffic, fleet, smooth), **waits}
 
 
-def numbers_row(costs: JobCosts, numbers: float) -> dict[str, Any]:
-    """Return how many namespaces 10⁹ jobs a day need under another rule for transaction numbers."""
+def numbers_row(costs: JobCosts, numbers: float, slots: int) -> dict[str, Any]:
+    """Return how many namespaces 10⁹ jobs need under a rule for transaction numbers, with workers of some slots."""
     layout = LAYOUTS["namespaces"]
-    found = fewest(replace(layout, server=replace(layout.server, numbers=numbers)), costs, Traffic(1e9))
+    other = replace(layout, server=replace(layout.server, numbers=numbers), slots=slots)
+    row = {"numbers": numbers, "slots": slots}
+    found = fewest(other, costs, Traffic(1e9))
     if found is None:
-        return {"numbers": numbers, "servers": None}
+        return {**row, "servers": None}
     fleet, day = found
     binds, share = binding(day)
-    return {"numbers": numbers, "servers": fleet.namespaces, "binds": binds, "used": round(share, 3)}
+    workers = fleet.workers * fleet.namespaces
+    return {**row, "servers": fleet.namespaces, "workers": workers, "binds": binds, "used": round(share, 3)}
 
 
 def binding(day: Day) -> tuple[str, float]:

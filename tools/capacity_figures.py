@@ -96,20 +96,16 @@ def machine(measured: Report, _days: Report) -> Iterator[str]:
     )
 
 
-def server(_measured: Report, days: Report) -> Iterator[str]:
-    """Yield what one server takes."""
-    ways = list(days["binds"])
-    yield f"| cores | {' | '.join(ways)} |"
+def limits(_measured: Report, days: Report) -> Iterator[str]:
+    """Yield what each resource of a server allows, then what the least of them is."""
+    ways = [name for name in days["least"][0] if name != "cores"]
+    yield f"| what a server has | {' | '.join(f'{way}: jobs a second' for way in ways)} |"
     yield "|---" * (len(ways) + 1) + "|"
-    for row in days["one_server"]:
-        yield f"| {row['cores']} | " + " | ".join(_rate(row[way]) for way in ways) + " |"
-    bound = "; ".join(f"{way}: {name}" for way, name in days["binds"].items())
-    yield ""
-    yield f"Used up first with 16 cores: {bound}."
-
-
-def _rate(per_second: float) -> str:
-    return f"{per_second:,} /s, {per_second * 86_400 / 1e6:,.0f} million a day"
+    for row in days["limits"]:
+        yield f"| {row['says']} | " + " | ".join(f"{row[way]:,}" for way in ways) + " |"
+    for row in days["least"]:
+        cells = [f"**{row[way][0]:,}**: {WORDS.get(row[way][1], row[way][1])}" for way in ways]
+        yield f"| **least, with {row['cores']} cores** | " + " | ".join(cells) + " |"
 
 
 def fleets(_measured: Report, days: Report) -> Iterator[str]:
@@ -160,11 +156,15 @@ def outage(_measured: Report, days: Report) -> Iterator[str]:
 
 def numbers(_measured: Report, days: Report) -> Iterator[str]:
     """Yield how many servers another rule for transaction numbers needs."""
-    yield "| transaction numbers a day | servers for 10⁹ jobs | fullest, and how full |"
-    yield "|---|---|---|"
+    yield "| transaction numbers a day | slots of a worker | servers | workers | fullest, and how full |"
+    yield "|---|---|---|---|---|"
     for row in days["numbers"]:
-        binds = f"{WORDS.get(row['binds'], row['binds'])}, {row['used']:.0%}" if row["servers"] else ""
-        yield f"| {row['numbers'] / 1e6:,.0f} million | {row['servers'] or 'not enough'} | {binds} |"
+        rule = f"{row['numbers'] / 1e6:,.0f} million | {row['slots']:,}"
+        if row["servers"] is None:
+            yield f"| {rule} | not enough | | |"
+            continue
+        binds = f"{WORDS.get(row['binds'], row['binds'])}, {row['used']:.0%}"
+        yield f"| {rule} | {row['servers']} | {row['workers']} | {binds} |"
 
 
 def skew(_measured: Report, days: Report) -> Iterator[str]:
@@ -176,6 +176,6 @@ def skew(_measured: Report, days: Report) -> Iterator[str]:
 
 
 TABLES: dict[str, Callable[[Report, Report], Iterator[str]]] = {
-    "machine": machine, "verbs": verbs, "whole": whole, "storage": storage, "server": server, "fleets": fleets,
+    "machine": machine, "verbs": verbs, "whole": whole, "storage": storage, "limits": limits, "fleets": fleets,
     "numbers": numbers, "skew": skew, "outage": outage, "check": check,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from benchmarks.capacity_check import check
 from benchmarks.capacity_costs import Curve, JobCosts, Load
 from benchmarks.capacity_day import MINUTES, Day, Fleet, Outage, Server, Traffic, simulate, tenant_shares
 from benchmarks.capacity_layouts import LAYOUTS, ceiling, fewest
-from benchmarks.capacity_simulation import CORES, MEASURED, SIMULATED, one_row, outage_row, server_row
+from benchmarks.capacity_simulation import CORES, LIMITS, MEASURED, SIMULATED, least_row, limit_row, one_row, outage_row
 from tools import capacity_figures
 
 
@@ -150,7 +150,8 @@ def test_the_published_days_are_those_of_the_published_costs() -> None:
     published = json.loads(SIMULATED.read_text("utf-8"))
 
     assert check(measured(), costs()) == published["check"]
-    assert [server_row(costs(), cores) for cores in CORES] == published["one_server"]
+    assert [limit_row(costs(), *one) for one in LIMITS] == published["limits"]
+    assert [least_row(costs(), cores) for cores in CORES] == published["least"]
     assert one_row(costs(), LAYOUTS["namespaces"], 1e9) in published["days"]
     assert outage_row(costs(), 30) in published["outage"]
 
