@@ -49,6 +49,12 @@ def main() -> None:
     parser.add_argument("--payload", type=float, default=300, help="with --jobs: bytes of arguments and result")
     parser.add_argument("--outage", type=int, default=0, help="with --jobs: minutes for which the first is down at ten")
     options = parser.parse_args()
+    for name, least in (("jobs", 1), ("servers", 1), ("cores", 1), ("payload", 0), ("outage", 0)):
+        value = getattr(options, name)
+        if value is not None and not least <= value < 1e15:
+            parser.error(f"--{name} must be at least {least}, got {value:g}")
+    if not options.costs.is_file():
+        parser.error(f"COSTS must be a file that capacity.py wrote, got {options.costs}")
     measured = json.loads(options.costs.read_text("utf-8"))
     if options.jobs is not None:
         print(json.dumps(one_day(JobCosts.of(measured), options), indent=1))
