@@ -1,19 +1,24 @@
-"""Write the table of figures in README.md from the last published run.
+"""Write the figures of README.md and of docs/explanation/capacity.md from the last published runs.
 
-usage: python tools/make_figures.py [--check]     (--check writes nothing: exit code 1 when the table is out of date)
+usage: python tools/make_figures.py [--check]     (--check writes nothing: exit code 1 when a table is out of date)
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headrace.bench.validity import speed_of_machine
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools import capacity_figures  # noqa: E402 - the folder it lies in is not on the path of a script
+
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results" / "all.json"
 BEGIN = "<!-- Figures: written by `make reference` from benchmarks/results/all.json. -->\n"
@@ -76,15 +81,24 @@ def missed(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Write the table, or compare it; return the exit code."""
-    text = README.read_text(encoding="utf-8")
-    made = with_figures(text, json.loads(RESULTS.read_text(encoding="utf-8")))
-    if made != text and "--check" in sys.argv:
-        print("the figures in README.md are out of date; run `make reference`")
-        return 1
-    if made != text:
-        README.write_text(made, encoding="utf-8")
-    return 0
+    """Write the tables, or compare them; return the exit code."""
+    report = json.loads(RESULTS.read_text(encoding="utf-8"))
+    pages: dict[Path, Callable[[str], str]] = {
+        README: partial(with_figures, report=report),
+        capacity_figures.PAGE: capacity_figures.filled,
+    }
+    stale = 0
+    for page, make in pages.items():
+        text = page.read_text(encoding="utf-8")
+        made = make(text)
+        if made == text:
+            continue
+        if "--check" in sys.argv:
+            print(f"the figures in {page.relative_to(ROOT)} are out of date; run `make reference`")
+            stale = 1
+        else:
+            page.write_text(made, encoding="utf-8")
+    return stale
 
 
 if __name__ == "__main__":
