@@ -96,7 +96,7 @@ def _check(here: Place) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "stages", [pytest.param(STAGES[1::2], id="some"), pytest.param(STAGES, id="all", marks=pytest.mark.slow)]
+    "stages", [pytest.param(STAGES[3::2], id="some"), pytest.param(STAGES, id="all", marks=pytest.mark.slow)]
 )
 def test_killed_in_every_stage_the_same_command_ends_with_the_same_report_and_pays_once(
     here: Place, stages: tuple[tuple[str, int, str], ...]

@@ -40,6 +40,10 @@ ON_EVERY_STORE_SLOWLY = pytest.mark.parametrize(
 )
 #: The same for those that crash their server: `@CRASHING_EVERY_STORE`.
 CRASHING_EVERY_STORE = pytest.mark.parametrize("fragile_site", ["postgres", "redis"], indirect=True)
+#: The same where it takes long, and says little of a store that PostgreSQL does not say too.
+CRASHING_EVERY_STORE_SLOWLY = pytest.mark.parametrize(
+    "fragile_site", ["postgres", pytest.param("redis", marks=pytest.mark.slow)], indirect=True
+)
 #: The same with each setting of when a Redis server writes its file to disk, of which everysec is the default.
 CRASHING_EVERY_SETTING = pytest.mark.parametrize(
     "fragile_site", ["postgres", pytest.param("redis-everysec", marks=pytest.mark.slow), "redis-always"], indirect=True

@@ -21,7 +21,7 @@ from tests.backends.server import PostgresServer
 from tests.backends.valkey import ValkeyServer
 from tests.faults.campaign import Campaign, campaign
 from tests.faults.campaign_proxy import proxy_to
-from tests.faults.conftest import CRASHING_EVERY_STORE, crashable_valkey
+from tests.faults.conftest import CRASHING_EVERY_STORE, CRASHING_EVERY_STORE_SLOWLY, crashable_valkey
 from tests.faults.links import PostgresLinks, links_to, watched
 from tests.faults.site import RECOVERY, Site
 from tests.waiting import wait_until
@@ -59,7 +59,7 @@ async def test_five_hundred_answers_cut_off_after_the_commit(fragile_site: Site)
     await cut_answers(fragile_site, 500)
 
 
-@CRASHING_EVERY_STORE
+@CRASHING_EVERY_STORE_SLOWLY
 async def test_a_worker_behind_a_half_open_link_stops_in_time(fragile_site: Site) -> None:
     """A worker that hears nothing more stops its handlers before its lease ends; later it goes on, with a new one."""
     async with proxy_to(fragile_site, SEED) as proxy, campaign(fragile_site, SEED) as run:

@@ -83,6 +83,7 @@ async def test_a_killed_process_costs_no_step(site: RaySite, cluster: RayCluster
     assert (site.counts("paid"), site.counts("done")) == ({1: 1}, {1: 1})
 
 
+@pytest.mark.slow
 async def test_a_killed_node_costs_no_step(site: RaySite, cluster: RayCluster) -> None:
     """kill -9 of the raylet: what ran there runs again on another node, and nothing is charged."""
     site.start_worker()

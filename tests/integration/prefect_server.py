@@ -11,7 +11,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,10 @@ class PrefectServer:
     folder: Path
     port: int
     environment: dict[str, str]
+    #: Kept, but not its connections: to make one takes as long as twenty looks at a server.
+    client: httpx2.Client = field(
+        default_factory=lambda: httpx2.Client(timeout=20, limits=httpx2.Limits(max_keepalive_connections=0))
+    )
 
     @property
     def api_url(self) -> str:
@@ -48,7 +52,7 @@ class PrefectServer:
 
         def ask() -> httpx2.Response | None:
             with contextlib.suppress(httpx2.TransportError):
-                answer = httpx2.request("GET" if body is None else "POST", self.api_url + path, json=body, timeout=20)
+                answer = self.client.request("GET" if body is None else "POST", self.api_url + path, json=body)
                 return answer if answer.status_code < 500 else None
             return None
 
@@ -111,7 +115,10 @@ def prefect_server(folder: Path, **environment: str) -> Iterator[PrefectServer]:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
     server = PrefectServer(folder, port, {**_environment(folder, port), **environment})
-    with server.running("-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"):
+    with (
+        server.client,
+        server.running("-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"),
+    ):
         wait_until_sync(lambda: server.ask("/health") is True, PATIENCE, message="Prefect's server")
         yield server
 

@@ -69,24 +69,29 @@ def whats(server: PrefectServer, command: str) -> list[str]:
     return [effect["what"] for effect in server.effects(command)]
 
 
-async def test_suspended_flow_runs_are_resumed_by_their_events(prefect: tuple[PrefectServer, Place]) -> None:
-    """They go on in another process, with the events; what they did before is not done again."""
+@pytest.mark.parametrize(
+    ("flow", "command", "given", "parts"),
+    [
+        pytest.param("collect", "coroutine", {"parts": 2}, [0, 1], id="coroutine"),
+        pytest.param("collect-plainly", "plain", {}, [0], id="plain", marks=pytest.mark.slow),
+    ],
+)
+async def test_a_suspended_flow_run_is_resumed_by_its_events(
+    prefect: tuple[PrefectServer, Place], flow: str, command: str, given: dict[str, int], parts: list[int]
+) -> None:
+    """It goes on in another process, with the events; what it did before is not done again."""
     server, _ = prefect
-    runs = {"coroutine": server.begin("collect", command="coroutine", parts=2)}
-    runs["plain"] = server.begin("collect-plainly", command="plain")
-    for command, run in runs.items():
-        assert server.until(run, "Suspended")["state_details"]["pause_key"] == f"headrace:{command}:1"
+    run = server.begin(flow, command=command, **given)
+    assert server.until(run, "Suspended")["state_details"]["pause_key"] == f"headrace:{command}:1"
     async with working(prefect) as app:
-        await send(app, "coroutine", 0, 1)
-        await send(app, "plain", 0)
-        assert [(await told(server.until, run))["type"] for run in runs.values()] == ["COMPLETED"] * 2
-        handle = (await app.handles.show("coroutine")).view
+        await send(app, command, *parts)
+        assert (await told(server.until, run))["type"] == "COMPLETED"
+        handle = (await app.handles.show(command)).view
         assert (handle.state, handle.wake_due) == (HandleState.RESOLVED, False)
-    for command, parts in (("coroutine", [0, 1]), ("plain", [0])):
-        assert whats(server, command) == ["began", "submitted", "began", "went on"]
-        first, *_, last = server.effects(command)
-        assert last["value"] == parts
-        assert first["pid"] != last["pid"]
+    assert whats(server, command) == ["began", "submitted", "began", "went on"]
+    first, *_, last = server.effects(command)
+    assert last["value"] == parts
+    assert first["pid"] != last["pid"]
 
 
 @pytest.mark.slow
@@ -117,6 +122,7 @@ async def test_runs_that_suspend_themselves_while_their_events_come_are_all_resu
         assert server.count(command, "submitted") == server.count(command, "went on") == 1
 
 
+@pytest.mark.slow
 async def test_events_that_came_before_are_not_waited_for(prefect: tuple[PrefectServer, Place]) -> None:
     """The run goes on without a suspension, and sees to it that nobody looks for it any more."""
     server, here = prefect
