@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -10,7 +11,7 @@ import pytest
 
 from headrace.model.batch import BatchItem, ItemPage, Progress
 from headrace.model.errors import InvalidInputError, NotFoundError
-from headrace.model.job import Completion, JobError, JobState, NewJob
+from headrace.model.job import Completion, JobError, JobState, JobView, NewJob
 from headrace.model.stats import Retention
 from tests.conformance.scenario import ALL, ARGS, DAY, MINUTE, SECOND, SPEC, Scenario, item, part
 
@@ -129,6 +130,35 @@ async def test_jobs_are_listed_by_state_queue_and_batch(on: Scenario) -> None:
     assert {view.batch_id for view in await listed(batch_id=batch_id)} == {batch_id}
     assert len(await listed(state=F, queue="default", batch_id=batch_id)) == 1
     assert await listed(state=F, queue="mail") == []
+
+
+async def test_a_brief_list_lacks_only_what_may_be_large(on: Scenario) -> None:
+    """It has no arguments, results, usage and traces, and all else as the whole list has it."""
+    session = await on.worker()
+    batch_id = await on.batch(4)
+    first, second, third, fourth = await on.claim(session)
+    await on.end(session, first, result='{"pages":[1,2]}', usage='{"calls":1}')
+    await on.end(session, second, state=F, error=JobError("E", "bad", "Traceback"), usage='{"calls":2}')
+    await on.stores.control.cancel_job(third.id)
+    await on.end(session, fourth, state=JobState.SCHEDULED, delay=MINUTE, error=JobError("E", "once", "Traceback"))
+    _, single = await on.start(session)
+    await on.end(session, single, state=F, error=JobError("E", "alone", "Traceback"))
+    await on.stores.control.retry_job(single.id)
+    listed = on.stores.inspect.list_jobs
+
+    for wanted, count in (({}, 6), ({"batch_id": batch_id}, 4), ({"state": F}, 2), ({"queue": "default"}, 6)):
+        whole, brief = await listed(**wanted), await listed(**wanted, brief=True)
+        assert brief == [without_values(view) for view in whole] and len(brief) == count
+    whole = await listed()
+    assert all(view.args for view in whole) and [view.result for view in whole if view.result] == [{"pages": [1, 2]}]
+    assert {view.error.trace for view in whole if view.error} == {"Traceback"}
+    assert {view.usage["calls"] for view in whole if view.usage} == {1, 2}
+
+
+def without_values(view: JobView) -> JobView:
+    """Return a job as a brief list has it."""
+    error = None if view.error is None else replace(view.error, trace="")
+    return replace(view, args=None, result=None, usage=None, error=error)
 
 
 # Queues

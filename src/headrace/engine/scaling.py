@@ -109,7 +109,7 @@ async def seconds_per_job(inspect: Inspect, queue: str) -> float | None:
     Of jobs that succeeded; where none has, of those that failed.
     """
     for state in (JobState.SUCCEEDED, JobState.FAILED):
-        jobs = await inspect.list_jobs(state=state, queue=queue, limit=TIMED)
+        jobs = await inspect.list_jobs(state=state, queue=queue, limit=TIMED, brief=True)
         times = [
             (job.finished_at - job.started_at).total_seconds() for job in jobs if job.started_at and job.finished_at
         ]

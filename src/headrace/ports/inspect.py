@@ -54,11 +54,15 @@ class Inspect(InspectBatches, Protocol):
         batch_id: UUID | None = None,
         before: Made | None = None,
         limit: int = 50,
+        brief: bool = False,
     ) -> list[JobView]:
         """Return jobs, newest first, from those made before `before`.
 
         A big store looks for those of a state, a queue or a task within bounds: what waits, runs or did not succeed is
         found, old successes that others outnumber may not be.
+
+        `brief` reads them without arguments, result and usage, which may be 256 KiB each: they are None, whatever the
+        job has, and the trace of its error is empty. For lists that show none of these.
         """
         ...
 

@@ -88,7 +88,7 @@ async def list_jobs(app: Served, page: Annotated[JobQuery, Query()]) -> dict[str
     # One more tells whether another page follows.
     found = await app.runtime.stores.inspect.list_jobs(
         state=page.state, queue=page.queue, task=page.task, batch_id=page.batch,
-        before=None if page.cursor is None else decode_place(page.cursor), limit=page.limit + 1,
+        before=None if page.cursor is None else decode_place(page.cursor), limit=page.limit + 1, brief=True,
     )  # fmt: skip
     shown = found[: page.limit]
     last = encode_place((shown[-1].created_at, shown[-1].id)) if len(found) > len(shown) else None

@@ -83,7 +83,7 @@ async def _candidates(app: App) -> set[UUID]:
     """Return the batches of which a job was cancelled, or failed for good."""
     inspect, found = app.runtime.stores.inspect, set[UUID]()
     for state in STATUS:
-        found |= {job.id for job in await inspect.list_jobs(task=INTAKE_TASK, state=state, limit=MOST)}
+        found |= {job.id for job in await inspect.list_jobs(task=INTAKE_TASK, state=state, limit=MOST, brief=True)}
         flows = await inspect.list_jobs(task=FLOW_TASK, state=state, limit=MOST)
         found |= {UUID(kwargs_of(job)["batch_id"]) for job in flows}
     return found

@@ -101,7 +101,8 @@ async def memory_figures(app: App, tables: Counting | None = None) -> Figures:
 
 async def _seen(inspect: Inspect, queue: str) -> list[JobView]:
     """Return the newest jobs of a queue that have ended an attempt."""
-    return [job for state in _LOOKED_AT for job in await inspect.list_jobs(queue=queue, state=state, limit=MOST_JOBS)]
+    pages = [await inspect.list_jobs(queue=queue, state=state, limit=MOST_JOBS, brief=True) for state in _LOOKED_AT]
+    return [job for page in pages for job in page]
 
 
 async def _unread(app: App) -> int:

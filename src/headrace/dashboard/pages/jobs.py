@@ -37,7 +37,7 @@ async def jobs(view: View) -> Context:
         "batch_id": id_of(view, "batch"),
     }  # fmt: skip
     inspect = view.app.runtime.stores.inspect
-    found = await inspect.list_jobs(before=place(view), limit=ROWS + 1, **wanted)  # type: ignore[arg-type]
+    found = await inspect.list_jobs(before=place(view), limit=ROWS + 1, brief=True, **wanted)  # type: ignore[arg-type]
     return {"list": rows_of(view, found), "wanted": wanted, "states": list(JobState)}
 
 

@@ -59,7 +59,7 @@ async def _letters(stores: Stores) -> Sequence[DeadLetter]:
 
 
 async def _sample(stores: Stores) -> Sequence[JobView]:
-    return await stores.inspect.list_jobs(state=JobState.SUCCEEDED, limit=SAMPLE)
+    return await stores.inspect.list_jobs(state=JobState.SUCCEEDED, limit=SAMPLE, brief=True)
 
 
 async def _limits(stores: Stores) -> Facts:

@@ -86,7 +86,8 @@ async def _job_of(view: View, tree: RunTree, found: TreeNode) -> UUID | None:
     """
     if found.job_id is not None or found.state is not NodeState.FAILED or found.task is None:
         return found.job_id
-    failed = await view.app.runtime.stores.inspect.list_jobs(state=JobState.FAILED, task=found.task, limit=MOST)
+    inspect = view.app.runtime.stores.inspect
+    failed = await inspect.list_jobs(state=JobState.FAILED, task=found.task, limit=MOST, brief=True)
     return next((job.id for job in failed if (job.run_id, job.node) == (tree.run.id, found.path)), None)
 
 

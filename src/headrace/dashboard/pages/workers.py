@@ -31,7 +31,7 @@ async def worker(view: View) -> Context:
     found = next((one for one in await inspect.list_sessions() if one.id == session_id), None)
     if found is None:
         raise NotFoundError(f"there is no session {session_id}: it ended and was forgotten, or never was")
-    running = await inspect.list_jobs(state=JobState.RUNNING, limit=LOOKED_AT)
+    running = await inspect.list_jobs(state=JobState.RUNNING, limit=LOOKED_AT, brief=True)
     return {
         "now": now, "session": found, "heartbeat": heartbeat_age(found, now), "slots": slots_of(found),
         "running": [job for job in running if job.session == session_id], "figures": _figures(found),

@@ -90,6 +90,7 @@ class MemoryInspect:
         batch_id: UUID | None = None,
         before: Made | None = None,
         limit: int = 50,
+        brief: bool = False,
     ) -> list[JobView]:
         """Return jobs, newest first, from those made before `before`."""
         rows: Iterator[Job | Finished] = chain(self._state.jobs.values(), self._state.finished.values())
@@ -102,7 +103,8 @@ class MemoryInspect:
             and (batch_id is None or _job(row).batch_id == batch_id)
             and (before is None or (_job(row).created_at, _job(row).id) < before)
         )
-        return [job_view(row) for row in nlargest(limit, chosen, key=lambda row: (_job(row).created_at, _job(row).id))]
+        newest = nlargest(limit, chosen, key=lambda row: (_job(row).created_at, _job(row).id))
+        return [job_view(row, brief=brief) for row in newest]
 
     @atomic
     async def dead_letters(

@@ -15,9 +15,12 @@ from headrace.stores.memory.rows import Batch, Finished, Job, Session
 from headrace.stores.memory.runs import Run
 
 
-def job_view(row: Job | Finished) -> JobView:
-    """Return everything known of a job."""
+def job_view(row: Job | Finished, *, brief: bool = False) -> JobView:
+    """Return everything known of a job; `brief`: without arguments, result, usage and the trace of its error."""
     job = row.job if isinstance(row, Finished) else row
+    ended = row if isinstance(row, Finished) else None
+    told = None if brief else ended
+    error = None if ended is None else ended.error
     return JobView(
         id=job.id,
         task=job.spec.task,
@@ -31,16 +34,16 @@ def job_view(row: Job | Finished) -> JobView:
         created_at=job.created_at,
         run_at=job.run_at,
         started_at=job.started_at,
-        finished_at=row.finished_at if isinstance(row, Finished) else None,
+        finished_at=None if ended is None else ended.finished_at,
         session=job.session,
-        args=json.loads(job.args),
-        result=_parsed(row.result) if isinstance(row, Finished) else None,
-        error=row.error if isinstance(row, Finished) else None,
+        args=None if brief else json.loads(job.args),
+        result=None if told is None else _parsed(told.result),
+        error=replace(error, trace="") if brief and error else error,
         batch_id=job.batch_id,
         ordinal=job.ordinal,
         retry_of=job.retry_of,
         cancel_requested=job.cancel_requested,
-        usage=_parsed(row.usage) if isinstance(row, Finished) else None,
+        usage=None if told is None else _parsed(told.usage),
         run_id=job.run_id,
         node=job.node,
     )

@@ -65,14 +65,15 @@ class PostgresInspect:
         batch_id: UUID | None = None,
         before: Made | None = None,
         limit: int = 50,
+        brief: bool = False,
     ) -> list[JobView]:
         """Return jobs, newest first, from those made before `before`."""
-        wanted = {"state": state, "queue": queue, "task": task, "limit": limit, **_before(before)}
+        wanted = {"state": state, "queue": queue, "task": task, "limit": limit, "brief": brief, **_before(before)}
         if batch_id is None:
             rows = await self._database.fetch("list_jobs", walk=WALK, **wanted)
         else:
             rows = await self._database.fetch("list_batch_jobs", batch_id=batch_id, **wanted)
-        return [job_view(row) for row in rows]
+        return [job_view(row, brief=brief) for row in rows]
 
     async def dead_letters(
         self,

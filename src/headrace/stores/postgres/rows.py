@@ -96,16 +96,17 @@ def decode_json(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def job_view(row: Any) -> JobView:
-    """Return everything known of a job."""
+def job_view(row: Any, *, brief: bool = False) -> JobView:
+    """Return everything known of a job; `brief`: without the trace of its error."""
     values = dict(row)
+    error = decode_error(values["error"])
     return JobView(
         **{
             **values,
             "state": JobState(values["state"]),
             "args": decode_json(values["args"]),
             "result": decode_json(values["result"]),
-            "error": decode_error(values["error"]),
+            "error": replace(error, trace="") if brief and error else error,
             "usage": decode_json(values["usage"]),
         }
     )

@@ -73,16 +73,17 @@ class RedisInspect:
 
     async def final_jobs(self, job_ids: Sequence[UUID]) -> dict[UUID, JobView]:
         """Return those of `job_ids` that are final."""
-        jobs = await self._read_jobs([job_id.hex for job_id in job_ids], final=True)
+        jobs = await self._read_jobs([job_id.hex for job_id in job_ids], "final")
         return {job.id: job for job in jobs}
 
-    async def _read_jobs(self, ids: Sequence[str], *, final: bool = False) -> list[JobView]:
+    async def _read_jobs(self, ids: Sequence[str], how: str = "") -> list[JobView]:
+        """Return those of `ids` that exist; `how`: "final" for final ones only, "brief" without what may be large."""
         jobs: list[JobView] = []
         place = 0
         while place < len(ids):
             page = ids[place : place + TEXTS]
-            seen, rows = await self._namespace.run("read_jobs", "1" if final else "", *page)
-            jobs += [job_view(job_id, fields(row)) for job_id, row in rows]
+            seen, rows = await self._namespace.run("read_jobs", how, *page)
+            jobs += [job_view(job_id, fields(row), brief=how == "brief") for job_id, row in rows]
             place += seen
         return jobs
 
@@ -102,13 +103,14 @@ class RedisInspect:
         batch_id: UUID | None = None,
         before: Made | None = None,
         limit: int = 50,
+        brief: bool = False,
     ) -> list[JobView]:
         """Return jobs, newest first, from those made before `before`."""
         ids = await find_jobs(self._namespace, Wanted(state, queue, task, batch_id, before), limit=limit)
         # Between finding and reading a job may have moved on.
         return [
             job
-            for job in await self._read_jobs(ids)
+            for job in await self._read_jobs(ids, "brief" if brief else "")
             if state in (None, job.state) and queue in (None, job.queue) and batch_id in (None, job.batch_id)
             if task in (None, job.task)
         ]

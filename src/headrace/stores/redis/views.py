@@ -20,8 +20,9 @@ def fields(pairs: Sequence[str]) -> dict[str, str]:
     return dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
-def job_view(job_id: str, row: Mapping[str, str]) -> JobView:
-    """Return everything known of a job."""
+def job_view(job_id: str, row: Mapping[str, str], *, brief: bool = False) -> JobView:
+    """Return everything known of a job; `brief`: of a row without arguments, without the trace of its error."""
+    error = decode_error(row.get("error"))
     return JobView(
         id=parse_id(job_id),
         task=row["task"],
@@ -37,9 +38,9 @@ def job_view(job_id: str, row: Mapping[str, str]) -> JobView:
         started_at=_optional(row, "started_at", instant),
         finished_at=_optional(row, "finished_at", instant),
         session=_optional(row, "session", parse_id),
-        args=json.loads(row["args"]),
+        args=None if brief else json.loads(row["args"]),
         result=_optional(row, "result", json.loads),
-        error=decode_error(row.get("error")),
+        error=replace(error, trace="") if brief and error else error,
         batch_id=_optional(row, "batch", parse_id),
         ordinal=_optional(row, "ordinal", int),
         retry_of=_optional(row, "retry_of", parse_id),

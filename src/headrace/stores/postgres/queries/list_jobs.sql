@@ -1,7 +1,8 @@
 -- Jobs that match, newest first, from those made before a place, at a bounded cost: what matches among the newest of each
 -- table by id, among the oldest that are not final (those that run), and what indexes know of a queue (ready, failed,
 -- cancelled). Others that match are not seen: an old success of a rare queue, say. Ids are time-ordered to the
--- millisecond, hence some more than asked; `top` is the last id that can be as old as the place.
+-- millisecond, hence some more than asked; `top` is the last id that can be as old as the place. `brief` leaves values out
+-- that are stored beside the rows when they are large, so that they are not read at all.
 -- Locks: none. Index: both primary keys, jobs_claim, jobs_waiting, finished_jobs_failed.
 WITH RECURSIVE asked AS MATERIALIZED (
   SELECT %(state)s::text AS state, %(queue)s::text AS queue, %(task)s::text AS task, %(limit)s::int + 100 AS few,
@@ -58,11 +59,13 @@ WITH RECURSIVE asked AS MATERIALIZED (
   ORDER BY n.id DESC LIMIT (SELECT few FROM asked)
 )
 SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
-  NULL::timestamptz AS finished_at, session, args, NULL::json AS result, NULL::json AS error, batch_id, ordinal,
-  retry_of, cancel_requested, NULL::json AS usage, run_id, node
+  NULL::timestamptz AS finished_at, session, CASE WHEN %(brief)s::bool THEN NULL ELSE args END AS args, NULL::json AS result,
+  NULL::json AS error, batch_id, ordinal, retry_of, cancel_requested, NULL::json AS usage, run_id, node
 FROM {schema}.jobs WHERE id = ANY(ARRAY(SELECT id FROM chosen))
 UNION ALL
 SELECT id, task, queue, state, priority, attempt, failures, crashes, max_attempts, created_at, run_at, started_at,
-  finished_at, session, args, result, error, batch_id, ordinal, retry_of, cancel_requested, usage, run_id, node
+  finished_at, session, CASE WHEN %(brief)s::bool THEN NULL ELSE args END AS args,
+  CASE WHEN %(brief)s::bool THEN NULL ELSE result END AS result, error, batch_id, ordinal, retry_of, cancel_requested,
+  CASE WHEN %(brief)s::bool THEN NULL ELSE usage END AS usage, run_id, node
 FROM {schema}.finished_jobs WHERE id = ANY(ARRAY(SELECT id FROM chosen))
 ORDER BY created_at DESC, id DESC LIMIT %(limit)s::int
