@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, aclosing
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from headrace.dashboard.memory import MOST_KEPT, Memory
 from headrace.dashboard.page import Look, View
 from headrace.dashboard.rendering import link_maker, render_other
 from headrace.model.errors import StoreUnavailableError
+from headrace.model.job import JobView
 from headrace.service.pages import MOST_QUERY
 from tests.unit.dashboard_calls import check_page, pages
 from tests.unit.engine_app import until_final
@@ -148,6 +150,24 @@ async def test_a_page_says_when_to_come_again(
         answer = await client.get("/jobs")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert "text/html" in answer.headers["content-type"] and "the store is away" in caplog.text
+
+
+async def test_lists_of_jobs_read_nothing_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the pages nor the API's list asks the store for arguments and results that it does not show."""
+    app = shop()
+    async with pages(app, worker=True) as client:
+        inspect = app.runtime.stores.inspect
+        read, [session] = inspect.list_jobs, await inspect.list_sessions()
+        asked: list[object] = []
+
+        async def noted(**wanted: Any) -> list[JobView]:
+            asked.append(wanted.get("brief"))
+            return await read(**wanted)
+
+        monkeypatch.setattr(inspect, "list_jobs", noted)
+        for count, path in enumerate(("/", "/jobs", f"/workers/{session.id}", "/api/v1/jobs"), 1):
+            assert (await client.get(path)).status_code == 200
+            assert asked == count * [True], path
 
 
 def test_figures_beyond_measure() -> None:
