@@ -39,7 +39,6 @@ ELSEWHERE = {
         "tests/integration/test_postgres_connections.py",
     ),
     "audit": ("rows that nothing else reads, newest first", "tests/conformance/test_audit_store.py"),
-    "attempt_logs": ("lines that nothing else reads", "tests/conformance/test_attempt_logs.py"),
     "own_tables": (
         "connections to the database for tables that are not the store's",
         "tests/integration/test_own_tables.py",
@@ -123,6 +122,8 @@ def test_every_rule_is_part_of_the_machine() -> None:
 
 #: Reads of one job by its fence, and of steps by their names, for executors elsewhere: `test_job_store_steps.py`.
 FOR_FARMS = ("running_job", "read_steps")
+#: Reads of one job or item that nothing else depends on: `test_attempt_logs.py`, `test_item_states.py`.
+READS = ("attempt_logs", "item_jobs")
 #: A count with freedoms, such as jobs of a batch that is being cancelled: `test_admission_eligible.py`.
 ESTIMATES = ("eligible_jobs",)
 
@@ -137,14 +138,14 @@ def test_the_rules_use_every_verb(port: type) -> None:
     """A verb that a port gains needs a rule, or a reason to have none."""
     verbs = [name for name, member in vars(port).items() if callable(member) and not name.startswith("_")]
     assert [
-        verb for verb in verbs if f".{verb}(" not in RULES and verb not in {*ELSEWHERE, *FOR_FARMS, *ESTIMATES}
+        verb for verb in verbs if f".{verb}(" not in RULES and verb not in {*ELSEWHERE, *FOR_FARMS, *READS, *ESTIMATES}
     ] == []
 
 
 def test_every_port_is_in_the_machine_or_proven_elsewhere() -> None:
     """A port that the stores gain needs rules, or a reason and a place where it is tested."""
     fields = {field.name for field in dataclasses.fields(Stores)}
-    assert fields == {*PORTS, *ELSEWHERE} - {"store_info", "attempt_logs"}
+    assert fields == {*PORTS, *ELSEWHERE} - {"store_info"}
     assert all((ROOT / place).exists() for _, place in ELSEWHERE.values())
 
 
