@@ -91,7 +91,8 @@ async def stats_of(app: App, worker: WorkerProcess) -> dict[str, Any]:
     total: dict[str, Any] = {}
     for session in await app.runtime.stores.inspect.list_sessions():
         if session.process.pid == worker.pid:
-            total |= {key: max(value, total.get(key, 0)) for key, value in session.stats.items()}
+            told = ((key, value) for key, value in session.stats.items() if not isinstance(value, str))
+            total |= {key: max(value, total.get(key, 0)) for key, value in told}
     return total
 
 
