@@ -8,7 +8,7 @@ from typing import Any
 from headrace.model.batch import HELD_LATE, NewBatch
 from headrace.stores.postgres.queries import load_query
 from headrace.testing.clock import FakeClock
-from tests.backends.postgres import empty_schema, stores_on
+from tests.backends.postgres import fresh_schema, stores_on
 from tests.conformance.scenario import ALL, MINUTE, SPEC, Scenario, items
 from tests.integration.postgres_setup import connection
 
@@ -32,7 +32,7 @@ async def claimed(opened: Any, schema: str, session: Any) -> tuple[int, int]:
 
 async def test_a_claim_reads_no_more_beside_a_paused_batch() -> None:
     """Of 3,000 held jobs at the head of a queue a claim meets none, once the table was vacuumed."""
-    async with empty_schema() as schema, stores_on(schema, None) as stores, connection() as opened:
+    async with fresh_schema() as schema, stores_on(schema, None) as stores, connection() as opened:
         on = Scenario(stores, FakeClock())
         session = await on.worker(lease=timedelta(hours=1))
         batch_id = await stores.batches.create_batch(NewBatch(SPEC), items(3_000))
@@ -47,7 +47,7 @@ async def test_a_claim_reads_no_more_beside_a_paused_batch() -> None:
 async def test_the_sweep_finds_what_a_statement_missed_that_began_before() -> None:
     """A job made ready behind a pause is held; one held behind a resume is let go, and is looked for long enough."""
     clock = FakeClock()
-    async with empty_schema() as schema, stores_on(schema, clock) as stores, connection() as opened:
+    async with fresh_schema() as schema, stores_on(schema, clock) as stores, connection() as opened:
         on = Scenario(stores, clock)
         session, term = await on.worker(lease=timedelta(hours=1)), await on.term()
 
