@@ -105,6 +105,16 @@ def test_secrets_come_from_the_environment_and_from_nowhere_else() -> None:
         assert "s3cret" not in seen, f"{name}: a command line or a label is seen by everybody"
 
 
+def test_no_read_only_container_has_a_secret_of_the_environment(services: dict[str, Any]) -> None:
+    """Compose copies such a secret into the container, and would refuse to start one whose root is read-only."""
+    secrets = compose(FILLED)["secrets"]
+    refused = [
+        name for name, service in services.items()
+        if service.get("read_only") and any("file" not in secrets[one] for one in service.get("secrets", ()))
+    ]  # fmt: skip
+    assert refused == []
+
+
 def test_containers_can_do_little(services: dict[str, Any]) -> None:
     """Ours have no capability, a read-only root and bounds; so has every server a bound of memory."""
     for name in OURS:

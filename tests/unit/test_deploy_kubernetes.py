@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,10 +13,12 @@ import jsonschema
 import pytest
 import yaml
 
+from headrace.apps.flows.worker import app as flows_app
+from headrace.celery_settings import ENGINE_QUEUES
 from headrace.cli.working import CLOSING_SECONDS
 from headrace.service.serving import GRACE_SECONDS
 from headrace.settings import load_settings
-from tests.unit.deploy_files import DEPLOY, KUBERNETES, documents, manifests, pods
+from tests.unit.deploy_files import DEPLOY, KUBERNETES, ROOT, documents, manifests, pods
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "schemas" / "kubernetes.json").read_text(encoding="utf-8"))
 FOLDERS = ("base", "keda", "hpa")
@@ -171,17 +174,33 @@ def test_keda_scales_by_what_is_wanted(file: str) -> None:
     assert set(spec) <= SCALED_KEYS
     assert spec["scaleTargetRef"] == {"name": "headrace-worker"}
     assert 1 <= spec["minReplicaCount"] <= spec["maxReplicaCount"]
-    [trigger] = spec["triggers"]
-    assert set(trigger["metadata"]) <= SCALERS[trigger["type"]]
-    assert all(isinstance(value, str) for value in trigger["metadata"].values())
-    assert trigger["metricType"] == "AverageValue"
-    if trigger["type"] == "prometheus":
-        assert (trigger["metadata"]["threshold"], trigger["metadata"]["ignoreNullValues"]) == ("1", "false")
-        return
-    assert trigger["metadata"]["targetValue"] == "1"
-    assert trigger["metadata"]["url"].endswith("/api/v1/scale?queue=default")
-    [secret] = found["TriggerAuthentication"]["secretTargetRef"]
-    assert (secret["parameter"], trigger["metadata"]["authMode"]) == ("token", "bearer")
+    for trigger in spec["triggers"]:
+        given = trigger["metadata"]
+        assert set(given) <= SCALERS[trigger["type"]]
+        assert all(isinstance(value, str) for value in given.values())
+        assert trigger["metricType"] == "AverageValue"
+        if trigger["type"] == "prometheus":
+            assert (given["threshold"], given["ignoreNullValues"]) == ("1", "false")
+            continue
+        assert given["targetValue"] == "1"
+        [secret] = found["TriggerAuthentication"]["secretTargetRef"]
+        assert (secret["parameter"], given["authMode"]) == ("token", "bearer")
+
+
+def test_the_queues_of_the_application_that_is_shipped_are_worked_and_scaled() -> None:
+    """Those of JSON flows and of the engine: each has a unit, and counts for every autoscaler."""
+    queues = set(flows_app.registry.queues())
+    page = (ROOT / "docs" / "howto" / "deploy.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"headrace-worker@(\w+)", page)) >= queues | ENGINE_QUEUES
+    [keda] = [one["spec"] for one in documents(KUBERNETES / "keda" / "scaled.yaml")]
+    assert set(re.findall(r"[a-z]+(?=[|\"])", keda["triggers"][0]["metadata"]["query"])) >= queues | ENGINE_QUEUES
+    [hpa] = [one["spec"] for one in of_kubernetes("hpa") if one["kind"] == "HorizontalPodAutoscaler"]
+    [chosen] = hpa["metrics"][0]["external"]["metric"]["selector"]["matchExpressions"]
+    assert set(chosen["values"]) >= queues | ENGINE_QUEUES
+    asked = [one for one in documents(KUBERNETES / "keda" / "scaled-by-api.yaml") if one["kind"] == "ScaledObject"]
+    named = {trigger["metadata"]["url"].partition("queue=")[2] for trigger in asked[0]["spec"]["triggers"]}
+    # Nobody is told of a queue that has no job: that of webhooks where none is set.
+    assert named == queues | ENGINE_QUEUES - {"webhooks"}
 
 
 def test_the_autoscaler_and_its_adapter_mean_the_same_figure() -> None:

@@ -70,6 +70,13 @@ async def test_every_route_refuses_tokens_of_each_other_scope() -> None:
                     assert method == "HEAD" or f"scope {permit.needed.scope};" in answer.json()["detail"]
 
 
+def test_open_to_everybody_is_only_the_way_in() -> None:
+    """What needs no token shows nothing of the system."""
+    permits = Permits.of(make_service(flows_app())).all
+    open_to_all = {permit.path for permit in permits if permit.needed is not None and permit.needed.everybody}
+    assert open_to_all == {"/static/{version}/{path:path}", "/login", "/logout"}
+
+
 @pytest.mark.parametrize(
     ("method", "path", "raw", "public"),
     [

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from headrace.celery_settings import ENGINE_QUEUES
 from headrace.cli.loading import load_app
 from headrace.cli.long_running import run_long, settle
 from headrace.cli.output import print_json
 from headrace.cli.signals import StopSignals, exit_now, exit_within, follow_lifeline
 from headrace.daemon_threads import busy_threads
 from headrace.model.durations import format_duration
-from headrace.model.run import NODES_QUEUE, WORKFLOWS_QUEUE
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -98,7 +98,7 @@ async def _work_until(stopping: asyncio.Event, app: App, options: WorkOptions, g
 def _slots(app: App, options: WorkOptions) -> dict[str, int] | None:
     if not options.queues:
         return None
-    known = [*app.registry.queues(), WORKFLOWS_QUEUE, NODES_QUEUE]
+    known = [*app.registry.queues(), *sorted(ENGINE_QUEUES)]
     for queue in options.queues:
         if queue not in known:
             LOG.warning("no task of %s has the queue %r by default; they have: %s", options.app, queue, known)
