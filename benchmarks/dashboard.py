@@ -2,8 +2,9 @@
 
 Run ``python benchmarks/dashboard.py [--ended N] [--waiting N] [--pictures FOLDER] [--json]`` (about five minutes). It
 starts a PostgreSQL of its own (fsync and synchronous_commit on), a worker and a service, brings work of every kind, and
-drives a browser through every page: milliseconds until the first byte as the browser counts them, bytes of a page with
-all that it asks for, and what it complains of. ``TEST_AXE`` names another axe-core than that of the package.
+drives a browser through every page and every action that they offer: milliseconds until the first byte as the browser
+counts them, bytes of a page with all that it asks for, what it complains of, and what came of each action.
+``TEST_AXE`` names another axe-core than that of the package.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from growth import HISTORY, LOAD, SESSIONS  # noqa: E402
 from spike_hot_path import postgres  # noqa: E402
 
 from headrace.dashboard.table import PAGES  # noqa: E402
+from tests.acceptance.dashboard_actions import do_all  # noqa: E402
 from tests.acceptance.dashboard_fill import fill, model  # noqa: E402
 from tests.acceptance.dashboard_walk import Walk  # noqa: E402
 from tests.unit.browser import browser, installed  # noqa: E402
@@ -100,13 +102,15 @@ def measure(options: argparse.Namespace, dsn: str) -> dict[str, Any]:
         overview = time_overview(client)
         walk = Walk(tab, served["url"], PAGES, pictures=options.pictures)
         visits = walk.run()
+        actions = do_all(tab, served["url"], PAGES, [visit.path for visit in visits])
     return {
         "overview_ms": {"median": statistics.median(overview), "worst": max(overview), "of": TURNS},
         "pages": [
             {"page": visit.page, "path": visit.path, "first_byte_ms": round(visit.first_byte, 1), "bytes": visit.weight}
             for visit in visits
         ],
-        "faults": [fault for visit in visits for fault in visit.faults],
+        "actions": [[one.page, one.verb, one.target, one.status, one.said] for one in actions],
+        "faults": [fault for one in (*visits, *actions) for fault in one.faults],
         "unseen": sorted(walk.unseen),
     }
 
@@ -130,6 +134,8 @@ def main() -> None:
     print(f"overview: median {timing['median']:.1f} ms, worst {timing['worst']:.1f} ms of {timing['of']}")
     for one in found["pages"]:
         print(f"{one['page']:16} {one['first_byte_ms']:8.1f} ms {one['bytes']:9,} bytes  {one['path']}")
+    for page, verb, target, status, said in found["actions"]:
+        print(f"{page:16} {status:8} {verb} {target}  {said if status >= 400 else ''}")
     print(f"pages that no link led to: {', '.join(found['unseen']) or 'none'}")
     print("\n".join(found["faults"]) or "no faults")
 

@@ -242,10 +242,12 @@ def probes(here: Machine, client: httpx2.Client) -> None:
 
 
 def wanted(client: httpx2.Client) -> int:
-    """Ask what KEDA asks, and look where it looks."""
+    """Ask what KEDA asks, of the queue of this app, and look where KEDA looks."""
     scaled = [one for one in documents(KUBERNETES / "keda" / "scaled-by-api.yaml") if one["kind"] == "ScaledObject"]
     asks = scaled[0]["spec"]["triggers"][0]["metadata"]
-    found = client.get(asks["url"].partition("headrace.headrace")[2]).json()
+    path, _, queue = asks["url"].partition("headrace.headrace")[2].partition("?queue=")
+    assert queue
+    found = client.get(path, params={"queue": "default"}).json()
     for step in asks["valueLocation"].split("."):
         found = found[int(step) if step.isdigit() else step]
     return int(found)
