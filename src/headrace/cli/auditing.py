@@ -26,9 +26,13 @@ LOG = logging.getLogger("headrace.cli")
 #: Commands that operate, and what each does; where the HTTP service does the same, it has the same name there.
 OPERATING: Mapping[str, str] = {
     "batch cancel": "cancel_batch",
+    "batch pause": "pause_batch",
+    "batch resume": "resume_batch",
     "batch retry": "retry_batch",
     "dlq redrive": "redrive_dead_letters",
+    "events dead-letters redrive": "redrive_events",
     "events drop": "drop_events",
+    "events groups forget": "forget_group",
     "events handles cancel": "cancel_handle",
     "events release": "release_events",
     "job cancel": "cancel_job",
