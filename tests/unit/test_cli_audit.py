@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from headrace import App, Backoff
+from headrace.cli import auditing
 from headrace.cli.auditing import OPERATING, user
 from headrace.cli.root import cli
 from headrace.model.api_token import Scope
@@ -149,6 +150,19 @@ def test_batches_that_are_held_are_noted(headrace: CommandLine) -> None:
     assert [(one["operation"], one["subject"]) for one in reversed(actions(headrace))] == [
         ("pause_batch", {"batch_id": batch}), ("resume_batch", {"batch_id": batch}),
     ]  # fmt: skip
+
+
+def test_an_audit_that_fails_is_no_end_of_a_command(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails of it: the command tells what it did."""
+
+    def fail() -> str:
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr(auditing, "user", fail)
+    paused = headrace("queue", "pause", "llm", "--force")
+    assert (paused.exit_code, paused.stdout) == (0, "llm is paused\n")
+    assert "the audit lacks this command" in paused.stderr
+    assert headrace.refusal("job", "cancel", uuid4())[0] == 5
 
 
 def test_nothing_is_noted_where_the_audit_is_off(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
