@@ -13,7 +13,7 @@ import click
 
 from headrace.app import App
 from headrace.cli.opening import with_app
-from headrace.cli.output import json_option, print_json, print_table, print_text
+from headrace.cli.output import json_option, one_line, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, WholeType
 from headrace.engine.events.redriving import GROUP, Found, Letter, Patience, Redriving
@@ -129,8 +129,7 @@ def _print(found: Found, topic: str, *, as_json: bool, done: int | None) -> None
 
 def _row(letter: Letter) -> tuple[object, ...]:
     place = f"{letter.partition}/{letter.offset}"
-    error = " ".join(letter.error.split())
     return (
         place, letter.key, letter.type, letter.event_id, letter.agent, letter.kind, letter.attempts, letter.redrives,
-        error if len(error) <= 200 else f"{error[:199]}…",
+        one_line(letter.error, 200),
     )  # fmt: skip
