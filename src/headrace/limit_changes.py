@@ -19,7 +19,8 @@ from headrace.model.limits import Rate, queue_cap
 #: Kinds of limits, as they are listed.
 KINDS = ("caps", "rates", "breakers", "shares")
 _CAPS = "task:NAME, queue:NAME or key:QUEUE:KEY"
-_CAP_KINDS = ("task:", "queue:", "key:")
+_OF_A_QUEUE = ("queue:", "key:")
+_CAP_KINDS = ("task:", *_OF_A_QUEUE)
 
 
 async def read_limits(
@@ -64,24 +65,24 @@ async def set_cap(app: App, name: str, cap: int, *, force: bool, forcing: str) -
 
     Raises NotFoundError, InvalidInputError.
     """
-    caps = [known.key for known in (await app.limits.show()).caps if _is_named(name, known)]
+    caps = [known.key for known in (await app.limits.show(most_shares=0)).caps if _is_named(name, known)]
     if not force:
         queues = await _queue_limits(app)
         keyed = name.startswith("key:") and queue_cap(name.split(":")[1]) in queues
         hint = _only("concurrency", name) + (forcing if name.startswith(_CAP_KINDS) else f"; a cap is named {_CAPS}")
         _check_known("cap", name, [*caps, *queues, *([name] if keyed else [])], hint=hint)
     await app.limits.set_cap(name, cap, force=force)
-    await _hint_all(app)
+    await _hint_all(app, name)
     return "" if name in caps else _only("concurrency", name)
 
 
 async def set_rate(app: App, name: str, rate: Rate, *, force: bool, forcing: str) -> str:
     """Set a rate limit; return as `set_cap` does. Raises NotFoundError, InvalidInputError, StoreUnavailableError."""
-    rates = [known.name for known in (await app.limits.show()).rates if _is_named(name, known)]
+    rates = [known.name for known in (await app.limits.show(most_shares=0)).rates if _is_named(name, known)]
     if not force:
         _check_known("rate limit", name, [*rates, *await _queue_limits(app)], hint=_only("rate_limit", name) + forcing)
     await app.limits.set_rate(name, rate, force=force)
-    await _hint_all(app)
+    await _hint_all(app, name)
     return "" if name in rates else _only("rate_limit", name)
 
 
@@ -90,14 +91,13 @@ async def set_weight(app: App, queue: str, fair_key: str, weight: float, *, forc
     if not force:
         await find_queue(app.runtime.stores.inspect, queue)
     await app.limits.set_weight(queue, fair_key, weight)
-    await _hint_all(app)
 
 
 async def set_breaker(app: App, name: str, state: BreakerState) -> None:
     """Open a breaker for its cooldown, or close it. Raises NotFoundError naming those there are."""
-    _check_known("breaker", name, [one.key for one in (await app.limits.show()).breakers])
+    _check_known("breaker", name, [one.key for one in (await app.limits.show(most_shares=0)).breakers])
     await app.limits.set_breaker(name, state)
-    await _hint_all(app)
+    await _hint_all(app, name)
 
 
 async def reset(app: App, name: str, *, closing: str) -> dict[str, int | Rate | None]:
@@ -105,7 +105,7 @@ async def reset(app: App, name: str, *, closing: str) -> dict[str, int | Rate | 
 
     `closing`: how a breaker is closed, for the error. Raises NotFoundError.
     """
-    view = await app.limits.show()
+    view = await app.limits.show(most_shares=0)
     caps, rates = {cap.key: cap for cap in view.caps}, {rate.name: rate for rate in view.rates}
     broken = any(one.key == name for one in view.breakers)
     hint = f"; {closing} closes the breaker of that name" if broken else ""
@@ -117,14 +117,14 @@ async def reset(app: App, name: str, *, closing: str) -> dict[str, int | Rate | 
     if name in rates:
         await app.limits.set_rate(name, None)
         declared["rate"] = rates[name].declared
-    await _hint_all(app)
+    await _hint_all(app, name)
     return declared
 
 
 async def forget(app: App, name: str) -> list[str]:
     """Remove the cap, the rate limit and the breaker of a name; return which it was. Raises NotFoundError."""
     found = await app.limits.forget(name)
-    await _hint_all(app)
+    await _hint_all(app, name)
     return [kind for kind in ("cap", "rate", "breaker") if kind in found]
 
 
@@ -149,7 +149,9 @@ def _check_known(what: str, name: str, known: Iterable[str], *, hint: str = "") 
         raise NotFoundError(f"no {what} {name!r}; there are: {', '.join(sorted(names)) or 'none'}{hint}")
 
 
-async def _hint_all(app: App) -> None:
-    """Let workers of every queue look at once."""
+async def _hint_all(app: App, name: str) -> None:
+    """Let workers of every queue look at once that a limit may concern: those of one queue are told with the change."""
+    if name.startswith(_OF_A_QUEUE):
+        return
     for queue in await app.runtime.stores.inspect.queue_stats():
         app.runtime.stores.notifier.hint(f"queue:{queue.name}")

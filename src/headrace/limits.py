@@ -124,7 +124,7 @@ class Limits:
         task = self._registry.get(task_name)
         if kind != "task" or (task is not None and name in _declared(task.declares, option)):
             return
-        view = await self._admission.list_limits()
+        view = await self._admission.list_limits(most_shares=0)
         known = {cap.key for cap in view.caps if cap.declared is not None}
         if option == "rate_limit":
             known = {rate.name for rate in view.rates if rate.declared is not None}
@@ -173,9 +173,9 @@ class Limits:
                     # A worker may have declared it there again, in between.
                     await soon(self._limiter.forget(name))
         finally:
-            self._hint(name if name.startswith("queue:") else "")
+            self._hint(name if name.startswith(("queue:", "key:")) else "")
         if not found:
-            view = await self._admission.list_limits()
+            view = await self._admission.list_limits(most_shares=0)
             names = {*(cap.key for cap in view.caps), *(rate.name for rate in view.rates)}
             known = ", ".join(sorted(names | {one.key for one in view.breakers}))
             raise NotFoundError(f"no cap, rate limit or breaker {name!r}; there are: {known or 'none'}")

@@ -12,8 +12,12 @@ import httpx2
 import pytest
 
 from headrace import App, Backoff
+from headrace.cli import auditing
 from headrace.cli.auditing import OPERATING, user
 from headrace.cli.root import cli
+from headrace.model.api_token import Scope
+from headrace.service.application import PREFIX, make_service
+from headrace.service.operations import operations_of
 from headrace.service.serving import Address, serve
 from tests.unit.cli_runner import CommandLine, as_client, command_line
 from tests.waiting import wait_until
@@ -30,6 +34,17 @@ def actions(headrace: CommandLine, *options: object) -> list[dict[str, Any]]:
     """Return what was noted, the newest first."""
     found: list[dict[str, Any]] = headrace.json("audit", "list", *options)
     return found
+
+
+def test_what_operates_over_http_is_noted_of_commands_too() -> None:
+    """Under the same name, so that none is forgotten; but for what looks, and for what there is no command for."""
+    service = make_service(App("memory://"))
+    operate = {
+        operation.name
+        for permit, operation in operations_of(service, service.state.gate.permits).items()
+        if permit.path.startswith(f"{PREFIX}/") and permit.needed is not None and permit.needed.scope is Scope.OPERATE
+    }
+    assert operate - set(OPERATING.values()) == {"list_actions", "seal_batch"}
 
 
 @pytest.mark.parametrize("words", OPERATING)
@@ -112,6 +127,42 @@ def test_a_look_before_a_change_is_none(headrace: CommandLine) -> None:
     """Dead letters that are only looked for are not noted."""
     headrace.text("dlq", "redrive", "--dry-run")
     assert actions(headrace) == []
+
+
+def test_dead_letters_of_events_that_are_put_back_are_noted(headrace: CommandLine) -> None:
+    """Not those that are looked at; and a group of readers that is forgotten is, also where there is none."""
+    redrive = ("events", "dead-letters", "redrive", "outbox.event.ShopOrder", "--wait", "10ms")
+    headrace.text("events", "dead-letters", "list", "outbox.event.ShopOrder", "--wait", "10ms")
+    headrace.text(*redrive, "--dry-run")
+    headrace.text(*redrive)
+    assert headrace("events", "groups", "forget", "nobody", "--yes").exit_code == 5
+
+    assert [(one["operation"], one["subject"], one["status"]) for one in reversed(actions(headrace))] == [
+        ("redrive_events", {"topic": "outbox.event.ShopOrder"}, 0), ("forget_group", {"group": "nobody"}, 5),
+    ]  # fmt: skip
+
+
+def test_batches_that_are_held_are_noted(headrace: CommandLine) -> None:
+    """When they are paused, and when they go on; also one that there is not."""
+    batch = str(uuid4())
+    for change in ("pause", "resume"):
+        assert headrace.refusal("batch", change, batch)[0] == 5
+    assert [(one["operation"], one["subject"]) for one in reversed(actions(headrace))] == [
+        ("pause_batch", {"batch_id": batch}), ("resume_batch", {"batch_id": batch}),
+    ]  # fmt: skip
+
+
+def test_an_audit_that_fails_is_no_end_of_a_command(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails of it: the command tells what it did."""
+
+    def fail() -> str:
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr(auditing, "user", fail)
+    paused = headrace("queue", "pause", "llm", "--force")
+    assert (paused.exit_code, paused.stdout) == (0, "llm is paused\n")
+    assert "the audit lacks this command" in paused.stderr
+    assert headrace.refusal("job", "cancel", uuid4())[0] == 5
 
 
 def test_nothing_is_noted_where_the_audit_is_off(headrace: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

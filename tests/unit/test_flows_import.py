@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 
+from headrace.apps.flows.importing import import_flows
 from headrace.apps.flows.reading import FlowError
-from headrace.apps.flows.sources import beside, documents_in, read_flow, read_sources
+from headrace.apps.flows.sources import Sources, beside, documents_in, read_flow, read_sources, sources_in
+from headrace.apps.flows.storing import stored_flows
+from headrace.model.run import StoredWorkflow
+from headrace.stores.memory.workflow_store import MemoryWorkflowStore
 from tests.unit.cli_runner import CommandLine, command_line
 from tests.unit.flow_making import flow, node
+from tests.unit.flow_serving import flows_app
+from tests.unit.service_calls import served
 
 GO = node("Go", "manual")
 
@@ -115,6 +121,30 @@ def test_import_stores_what_can_run_and_tells_of_the_rest(headrace: CommandLine,
     text = headrace("flows", "import", tmp_path).stdout
     assert "2 of 4 flows can run: 2 unchanged" in text
     assert "node 'Mail' (n8n-nodes-base.gmail at (0, 0))" in text
+
+
+@pytest.mark.parametrize("dry", [False, True])
+async def test_all_flows_are_judged_before_one_is_stored(dry: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against what the store had then, which is asked once; where one cannot run none is stored, if all are meant."""
+    app, looks, look = flows_app(), list[None](), MemoryWorkflowStore.list_workflows
+
+    async def looked(store: MemoryWorkflowStore) -> list[StoredWorkflow]:
+        looks.append(None)
+        return await look(store)
+
+    monkeypatch.setattr(MemoryWorkflowStore, "list_workflows", looked)
+    bad = small("Bad", node("Odd", "noSuchType"))
+    async with served(app, worker=False) as client:
+        sources = Sources(tuple(sources_in([small("A"), bad, small("B")], "flow")))
+        found = await import_flows(app, sources, dry=dry, whole=True)
+        assert [one.state for one in found] == ["would be imported", "cannot run", "would be imported"]
+        assert await stored_flows(app) == {}
+        looks.clear()
+        flows = [small("A"), small("B")]
+        answer = await client.post("/api/v1/workflows", json={"flow": flows, "dry_run": dry})
+        assert answer.status_code == (200 if dry else 201)
+        assert len(looks) == 1
+        assert len(await stored_flows(app)) == (0 if dry else 2)
 
 
 def test_an_equal_flow_is_stored_once_and_a_dry_run_stores_nothing(headrace: CommandLine, tmp_path: Path) -> None:

@@ -150,6 +150,23 @@ async def test_no_answer_of_a_flow_is_a_page_of_the_service() -> None:
     assert found.text == "<p>" and found.headers["content-security-policy"].startswith("default-src 'none'; frame")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("A", "headrace_token=hra_a; Path=/"), ("B", "\theadrace_token =hra_a"), ("C", " =headrace_token=hra_a")],
+)
+async def test_no_flow_logs_people_in(name: str, value: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Its other headers are sent, its other cookies too; that is told once of each webhook."""
+    entries = [{"name": "Set-Cookie", "value": value}, {"name": "x-kind", "value": "tea"}]
+    async with listening(hooked(name, options={"responseHeaders": {"entries": entries}})) as client:
+        for _ in range(2):
+            found = await client.post("/webhook/orders", json={})
+            assert found.headers["x-kind"] == "tea" and "set-cookie" not in found.headers
+    assert caplog.text.count("may not set the cookie headrace_token") == 1
+    entries[0]["value"] = "headrace_tokens=1"
+    async with listening(hooked(options={"responseHeaders": {"entries": entries}})) as client:
+        assert (await client.post("/webhook/orders", json={})).headers["set-cookie"] == "headrace_tokens=1"
+
+
 async def test_a_flow_that_fails_or_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer names the run and says nothing of what is inside."""
     failing = hooked("Bad", "bad", **LAST)

@@ -16,7 +16,9 @@ from headrace.model.errors import ConfigError
 from headrace.model.job import Claim, Completion, JobSpec, JobState, NewJob
 from headrace.model.scale_values import ScaleReason, ScalingRule
 from headrace.model.session import NewSession, ProcessId
+from headrace.model.stats import QueueStats
 from headrace.settings import load_settings
+from headrace.stores.memory.inspect import MemoryInspect
 from headrace.testing.provider import ScriptedProvider
 from headrace.wiring import gateway
 from headrace.wiring.scaling import scale_signals
@@ -54,6 +56,23 @@ async def test_the_service_tells_of_one_queue_and_of_all() -> None:
         assert 'headrace_wanted_workers{queue="default"} 5\n' in text
         assert 'headrace_eligible_jobs{queue="default"} 45\n' in text
         assert 'headrace_scale_held{queue="default"} 0\n' in text
+
+
+async def test_a_scrape_counts_queues_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For their figures and for the signals."""
+    counts, count = list[None](), MemoryInspect.queue_stats
+
+    async def counted(inspect: MemoryInspect) -> list[QueueStats]:
+        counts.append(None)
+        return await count(inspect)
+
+    app = shop()
+    async with served(app, worker=False) as client:
+        await app.runtime.stores.jobs.insert_jobs([NewJob(JobSpec("double"), ARGS)])
+        monkeypatch.setattr(MemoryInspect, "queue_stats", counted)
+        text = (await client.get("/metrics")).text
+    assert 'headrace_wanted_workers{queue="default"} 1\n' in text and "headrace_queue_jobs" in text
+    assert len(counts) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -14,12 +15,16 @@ import pytest
 from fastapi import FastAPI
 
 from headrace import App
+from headrace.apps.papers import job
 from headrace.engine.tokens import make_token, revoke_token
 from headrace.model.api_token import Scope
 from headrace.model.audit import Action
+from headrace.papers_settings import PaperSettings
+from headrace.service import auth
 from headrace.service.access import Access
 from headrace.service.audit_log import AuditLog
-from headrace.service.gate import csrf_of
+from headrace.service.auth import csrf_of
+from headrace.service.permits import Permit, Permits
 from headrace.service_settings import ServiceSettings
 from tests.unit.engine_app import QUICK
 from tests.unit.flow_serving import flows_app, put
@@ -174,6 +179,69 @@ async def test_a_webhook_is_noted_for_its_own_credential() -> None:
     assert (action.who, action.operation, action.subject, action.detail) == (
         "own credential", "webhook", {"path": "own"}, "{}",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("noting", "count"), [("all", 2), ("operate", 0)])
+async def test_a_webhook_that_is_merely_asked_is_noted(noting: str, count: int) -> None:
+    """It begins a run by GET too, and pages of the service do not."""
+    app = flows_app()
+    app.settings = replace(app.settings, service=ServiceSettings(audit=noting))
+    async with world(app) as at:
+        header, _ = await at.token(Scope.SUBMIT, Scope.READ)
+        for method in ("GET", "HEAD"):
+            await put(app, hooked(method, f"by-{method}", httpMethod=method))
+        for method in ("GET", "HEAD"):
+            assert (await at.client.request(method, f"/webhook/by-{method}", headers=header)).status_code == 200
+        assert (await at.client.get("/api/v1/jobs", headers=header)).status_code == 200
+        found = await at.noted()
+
+    assert [(action.who, action.operation, action.subject) for action in found] == [
+        ("shop", "webhook", {"path": "by-GET"}), ("shop", "webhook", {"path": "by-HEAD"}),
+    ][:count]  # fmt: skip
+
+
+async def test_what_people_decide_of_papers_is_noted_without_the_value(tmp_path: Path) -> None:
+    """Of which value of which document it was, whatever they put in its place."""
+    app = shop(replace(QUICK, directory=tmp_path, papers=PaperSettings(tmp_path, tmp_path)))
+    job.register(app)
+    async with world(app) as at:
+        header, _ = await at.token(Scope.OPERATE)
+        path = f"/api/v1/papers/{JOB}/values/{JOB}/arm.2.dose"
+        answer = await at.client.put(path, json={"accept": "no", "edited_value": 41.5}, headers=header)
+        assert answer.status_code == 404
+        [action] = await at.noted()
+
+    assert action.operation == "decide_papers_value"
+    assert action.subject == {"task_id": JOB, "job": JOB, "name": "arm.2.dose"}
+    assert action.detail == "{}"
+
+
+async def test_what_no_token_can_be_is_a_stranger(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever it is made of: nothing of it is in the log."""
+    async with world() as at:
+        sent = b'{"token": "\\ud800"}'
+        assert (await at.client.post("/login", content=sent, headers=JSON)).status_code == 400
+        assert await at.noted() == []
+    assert caplog.text == ""
+
+
+async def test_a_route_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all that stand before it; and what only pages have to bring is made for those that ask for it."""
+    asked, find = list[str](), Permits.find
+
+    def counted(permits: Permits, method: str, path: str) -> Permit | None:
+        asked.append(path)
+        return find(permits, method, path)
+
+    def never(secret: str) -> str:
+        raise AssertionError(secret)
+
+    monkeypatch.setattr(Permits, "find", counted)
+    monkeypatch.setattr(auth, "csrf_of", never)
+    async with world() as at:
+        header, _ = await at.token(Scope.OPERATE)
+        assert (await at.client.post(PAUSE, json={"force": True}, headers=header)).status_code == 200
+        assert asked == [PAUSE]
 
 
 async def test_pages_of_the_audit_follow_one_another() -> None:

@@ -10,8 +10,13 @@ import httpx2
 import pytest
 
 from headrace import App, Limit
+from headrace.model.admission import LimitsView
 from headrace.model.breaker import BreakerRule
+from headrace.model.job import JobSpec, NewJob
 from headrace.model.limits import Declared, Rate
+from headrace.stores.memory.admission import MemoryAdmission
+from headrace.stores.memory.notifier import MemoryNotifier
+from tests.conformance.scenario import ARGS
 from tests.unit.service_calls import JSON, code_of, served
 
 LIMITS = "/api/v1/limits"
@@ -75,6 +80,53 @@ async def test_a_fair_key_has_a_weight() -> None:
         answer = await client.put(f"{LIMITS}/weights/llm/tenant%2F7", json={"weight": 2.5})
         assert answer.json() == {"queue": "llm", "fair_key": "tenant/7", "weight": 2.5}
         assert [(one["fair_key"], one["weight"]) for one in (await listed(client))["shares"]] == [("tenant/7", 2.5)]
+
+
+async def test_shares_are_told_in_bounds() -> None:
+    """As many as are asked for, of what may be asked."""
+    async with limited() as client:
+        for number in range(60):
+            await client.put(f"{LIMITS}/weights/llm/tenant-{number:02}", json={"weight": 2})
+        assert [one["fair_key"] for one in (await listed(client))["shares"]] == [f"tenant-{n:02}" for n in range(50)]
+        few = (await client.get(LIMITS, params={"shares": 2})).json()["shares"]
+        assert [one["fair_key"] for one in few] == ["tenant-00", "tenant-01"]
+        for wrong in ("shares=201", "shares=-1", "share=2"):
+            assert (await client.get(f"{LIMITS}?{wrong}")).status_code == 422
+
+
+async def test_a_change_reads_no_shares_and_tells_only_queues_that_it_concerns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of a queue or of a key of it is told to that; one that any queue may come under to all."""
+    app, hints, shares = App("memory://"), list[str](), list[int | None]()
+    list_limits = MemoryAdmission.list_limits
+
+    async def listed(admission: MemoryAdmission, *, most_shares: int | None = None) -> LimitsView:
+        shares.append(most_shares)
+        return await list_limits(admission, most_shares=most_shares)
+
+    def hinted() -> set[str]:
+        found = {topic for topic in hints if topic.startswith("queue:")}
+        hints.clear()
+        return found
+
+    monkeypatch.setattr(MemoryAdmission, "list_limits", listed)
+    monkeypatch.setattr(MemoryNotifier, "hint", lambda _, topic: hints.append(topic))
+    one, every = {"queue:llm"}, {"queue:llm", "queue:other"}
+    async with served(app, worker=False) as client:
+        stores = app.runtime.stores
+        for queue in ("llm", "other"):
+            await stores.jobs.insert_jobs([NewJob(JobSpec("work", queue), ARGS)])
+        hints.clear()
+        for path, body, expected in (
+            ("caps/queue:llm", {"cap": 1}, one), ("rates/queue:llm", {"rate": "5/s"}, one),
+            ("caps/key:llm:7", {"cap": 1, "force": True}, one), ("weights/llm/7", {"weight": 2}, one),
+            ("rates/api", {"rate": "5/s", "force": True}, every),
+        ):  # fmt: skip
+            assert (await client.put(f"{LIMITS}/{path}", json=body)).status_code == 200
+            assert hinted() == expected, path
+        for name, expected in (("key:llm:7", one), ("api", every)):
+            assert (await client.delete(f"{LIMITS}/{name}", headers=JSON)).status_code == 200
+            assert hinted() == expected, name
+        assert set(shares) == {0}
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx2
 import pytest
 
 from headrace.model.errors import ConfigError
 from headrace.service import serving
+from headrace.service.audit_log import AuditLog
+from headrace.service.gate import Gate
 from headrace.service.serving import Address, serve
 from tests.unit.service_calls import code_of, shop
 from tests.waiting import wait_until
@@ -34,6 +38,30 @@ async def test_it_answers_until_it_is_asked_to_stop(host: str) -> None:
         with pytest.raises(httpx2.ConnectError):
             await client.get("/healthz")
     assert not app.is_open
+
+
+async def test_a_service_that_cannot_go_on_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it was: what waits for the audit is written, and no task goes on."""
+    closed: list[object] = []
+    monkeypatch.setattr(AuditLog, "close", _noted(AuditLog.close, closed))
+    monkeypatch.setattr(Gate, "close", _noted(Gate.close, closed))
+
+    def announce(_: str) -> None:
+        raise BrokenPipeError(32, "nobody reads that")
+
+    before = asyncio.all_tasks()
+    with pytest.raises(BrokenPipeError):
+        await serve(shop(), Address("127.0.0.1", 0), worker=False, stopping=asyncio.Event(), announce=announce)
+    assert [type(one) for one in closed] == [Gate, AuditLog]
+    await wait_until(lambda: asyncio.all_tasks() == before)
+
+
+def _noted(close: Callable[[Any], Awaitable[None]], closed: list[object]) -> Callable[[Any], Awaitable[None]]:
+    async def noted(one: Any) -> None:
+        closed.append(one)
+        await close(one)
+
+    return noted
 
 
 async def test_a_port_that_is_in_use_is_told() -> None:

@@ -16,6 +16,7 @@ from headrace import App
 from headrace.engine.tokens import list_tokens, make_token, revoke_token
 from headrace.model.api_token import ApiToken, Scope, new_token
 from headrace.model.errors import InvalidInputError, StoreUnavailableError
+from headrace.model.stats import QueueStats
 from headrace.service.access import Access
 from headrace.service.application import make_service
 from headrace.service.attempts import MOST, MOST_ADDRESSES, SECONDS, Attempts
@@ -23,9 +24,10 @@ from headrace.service.auth import Caller
 from headrace.service.known_tokens import FRESH_SECONDS, MOST_KNOWN, NOTE_SECONDS, KnownTokens
 from headrace.service.problems import RequestError
 from headrace.stores.memory import open_memory_stores
+from headrace.stores.memory.inspect import MemoryInspect
 from tests.unit.flow_serving import flows_app, put
 from tests.unit.gate_calls import bearer, gate_of, gated, login
-from tests.unit.service_calls import JSON, code_of, shop
+from tests.unit.service_calls import JSON, code_of, served, shop
 from tests.unit.test_flows_webhooks import hooked
 from tests.waiting import wait_until
 
@@ -172,6 +174,20 @@ async def test_a_token_in_an_address_is_refused(query: str) -> None:
         answer = await client.get(f"{RUNS}?{query.replace('UNKNOWN', new_token())}", headers=await login(app))
         assert (answer.status_code, "Authorization: Bearer" in answer.text) == (400, True)
         assert "hra_" not in answer.text.replace("hra_…", "")
+
+
+async def test_a_token_in_the_address_of_a_page_is_not_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the page fails, and people are told why it does."""
+
+    async def away(_: MemoryInspect) -> list[QueueStats]:
+        raise StoreUnavailableError("the store is away")
+
+    async with served(shop(), worker=False) as client:
+        monkeypatch.setattr(MemoryInspect, "queue_stats", away)
+        assert (await client.get("/queues/hra_secret")).status_code == 503
+    assert "GET /queues/…: the store is away" in caplog.text
 
 
 async def test_wrong_tokens_are_slowed_down_by_address() -> None:

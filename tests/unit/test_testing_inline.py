@@ -10,6 +10,7 @@ import pytest
 from headrace import App, Backoff, Context, Fail, JobFailedError, ResultTimeoutError
 from headrace.model.job import JobState
 from headrace.testing import drain, in_memory, inline
+from tests.effort import bounded_work
 
 
 @pytest.fixture
@@ -44,6 +45,18 @@ async def test_a_job_has_run_when_enqueue_returns(app: App) -> None:
         assert await handle.result() == 16
         many = await plainly.enqueue_many([1, 2])
         assert [await one.status() for one in many] == [JobState.SUCCEEDED] * 2
+
+
+async def test_many_jobs_are_waited_for_as_one(app: App) -> None:
+    """None is looked for among all the others."""
+
+    @app.task
+    async def double(number: int) -> int:
+        return 2 * number
+
+    async with inline(app):
+        with bounded_work(9):
+            assert len(await double.enqueue_many(range(15_000))) == 15_000
 
 
 async def test_errors_are_raised_where_the_job_is_enqueued(app: App) -> None:

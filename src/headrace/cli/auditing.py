@@ -26,9 +26,13 @@ LOG = logging.getLogger("headrace.cli")
 #: Commands that operate, and what each does; where the HTTP service does the same, it has the same name there.
 OPERATING: Mapping[str, str] = {
     "batch cancel": "cancel_batch",
+    "batch pause": "pause_batch",
+    "batch resume": "resume_batch",
     "batch retry": "retry_batch",
     "dlq redrive": "redrive_dead_letters",
+    "events dead-letters redrive": "redrive_events",
     "events drop": "drop_events",
+    "events groups forget": "forget_group",
     "events handles cancel": "cancel_handle",
     "events release": "release_events",
     "job cancel": "cancel_job",
@@ -81,15 +85,19 @@ async def noted(app: App) -> AsyncIterator[None]:
         code = Exit.INTERRUPTED if isinstance(error, asyncio.CancelledError) else exit_code(error)
         raise
     finally:
-        await _note(app, _action(context, operation, code))
+        await _note(app, context, operation, code)
 
 
-async def _note(app: App, action: NewAction) -> None:
+async def _note(app: App, context: click.Context, operation: str, code: Exit) -> None:
     try:
+        action = _action(context, operation, code)
         async with asyncio.timeout(_WAIT.total_seconds()):
             await app.runtime.stores.audit.note_actions([(action, timedelta())])
     except (HeadraceError, TimeoutError) as error:
         LOG.warning("the audit lacks this command: %s", error or "the store does not answer")
+    except Exception:
+        # A mistake of ours: it must not stand in the place of what became of the command.
+        LOG.exception("the audit lacks this command")
 
 
 def _action(context: click.Context, operation: str, code: Exit) -> NewAction:

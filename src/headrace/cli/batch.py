@@ -14,7 +14,7 @@ from headrace.app import App
 from headrace.batch import Batch
 from headrace.cli.exits import Exit
 from headrace.cli.opening import with_app, with_stores
-from headrace.cli.output import json_option, print_facts, print_json, print_table, print_text
+from headrace.cli.output import json_option, one_line, print_facts, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, IdType, WholeType
 from headrace.engine.batch_faults import BatchFault, batch_faults, faults_document
@@ -27,7 +27,6 @@ COLUMNS = ("BATCH", "TASK", "QUEUE", "STATE", "TOTAL", "ROUND", "CREATED", "CLOS
 _GIVE = Give(first=("CLOSED", "ROUND", "CREATED", "KEY", "QUEUE", "TOTAL"))
 FAULT_COLUMNS = ("FINGERPRINT", "COUNT", "KIND", "FIRST", "LAST", "NEWEST JOB", "MESSAGE")
 _GIVE_FAULTS = Give(first=("FIRST", "LAST", "KIND"), prose=("MESSAGE",))
-_MESSAGE = 80
 _ID = click.argument("batch_id", metavar="ID", type=IdType())
 #: Outcomes with which `watch` ends as failed; `partial` is for whoever submitted the batch to judge.
 FAILED = (BatchOutcome.FAILED, BatchOutcome.CANCELLED)
@@ -204,9 +203,8 @@ def faults(batch_id: UUID, limit: int, look: int, as_json: bool) -> None:
 
 
 def _fault_row(fault: BatchFault) -> tuple[object, ...]:
-    message = " ".join(fault.message.split())
-    cut = message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
-    return fault.fingerprint, fault.count, fault.kind, fault.first_at, fault.last_at, str(fault.examples[0]), cut
+    message = one_line(fault.message)
+    return fault.fingerprint, fault.count, fault.kind, fault.first_at, fault.last_at, str(fault.examples[0]), message
 
 
 @batch.command()

@@ -13,7 +13,16 @@ from typing import Any
 import click
 
 from headrace.cli.opening import with_stores
-from headrace.cli.output import console, json_option, print_facts, print_json, print_table, print_text, shorten
+from headrace.cli.output import (
+    console,
+    json_option,
+    one_line,
+    print_facts,
+    print_json,
+    print_table,
+    print_text,
+    shorten,
+)
 from headrace.cli.plain import plain
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, JsonType, NameType, WholeType, parse_json
@@ -30,7 +39,6 @@ from headrace.ports.stores import Stores
 COLUMNS = ("FINGERPRINT", "COUNT", "TASK", "KIND", "QUEUES", "FIRST", "LAST", "MESSAGE")
 _GIVE = Give(first=("FIRST", "QUEUES", "LAST", "KIND"), prose=("MESSAGE",), lists=("QUEUES",))
 _GROUPS = 20
-_MESSAGE = 80
 _FILTERS = (
     click.option("--queue", metavar="NAME", type=NameType(), show_default=False, help="Only jobs of this queue."),
     click.option("--task", metavar="NAME", show_default=False, help="Only jobs of this task."),
@@ -93,10 +101,9 @@ def _find(
 
 
 def _row(group: DeadLetterGroup) -> tuple[object, ...]:
-    message = " ".join(group.message.split())
-    cut = message if len(message) <= _MESSAGE else message[: _MESSAGE - 1] + "…"
     queues = ", ".join(sorted(group.queues))
-    return group.fingerprint, group.count, group.task, group.kind, queues, group.first_at, group.last_at, cut
+    message = one_line(group.message)
+    return group.fingerprint, group.count, group.task, group.kind, queues, group.first_at, group.last_at, message
 
 
 def _print_bound(looked: Looked) -> None:

@@ -63,11 +63,11 @@ def forget(group: str, yes: bool, as_json: bool) -> None:
     if not yes:
         raise click.UsageError("how far the group is gets lost: add --yes")
 
-    async def settle(app: App) -> bool:
-        return await _log(app).forget_group(group)
+    async def settle(app: App) -> None:
+        if not await _log(app).forget_group(group):
+            raise NotFoundError(f"there is no group {group}; `headrace events groups list` shows those that are known")
 
-    if not with_app(settle):
-        raise NotFoundError(f"there is no group {group}; `headrace events groups list` shows those that are known")
+    with_app(settle)
     if as_json:
         print_json({"forgotten": group})
     else:

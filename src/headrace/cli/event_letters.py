@@ -13,7 +13,7 @@ import click
 
 from headrace.app import App
 from headrace.cli.opening import with_app
-from headrace.cli.output import json_option, print_json, print_table, print_text
+from headrace.cli.output import json_option, one_line, print_json, print_table, print_text
 from headrace.cli.tables import Give
 from headrace.cli.values import DurationType, WholeType
 from headrace.engine.events.redriving import GROUP, Found, Letter, Patience, Redriving
@@ -56,7 +56,7 @@ def list_(topic: str, limit: int, wait: timedelta | None, as_json: bool) -> None
       headrace events dead-letters list outbox.event.ShopOrder
       headrace events dead-letters list outbox.event.ShopOrder --limit 500 --json
     """
-    found = _with_redriving(lambda redriving: redriving.look(topic, limit=limit), wait)
+    found = _with_redriving(lambda redriving: redriving.look(topic, limit=limit), wait, looks=True)
     _print(found, topic, as_json=as_json, done=None)
 
 
@@ -78,13 +78,15 @@ def redrive(topic: str, dry_run: bool, limit: int, wait: timedelta | None, as_js
       headrace events dead-letters redrive outbox.event.ShopOrder --limit 100
     """
     if dry_run:
-        found = _with_redriving(lambda redriving: redriving.look(topic, limit=limit), wait)
+        found = _with_redriving(lambda redriving: redriving.look(topic, limit=limit), wait, looks=True)
     else:
         found = _with_redriving(lambda redriving: redriving.redrive(topic, limit=limit), wait)
     _print(found, topic, as_json=as_json, done=0 if dry_run else len(found.letters))
 
 
-def _with_redriving(work: Callable[[Redriving], Awaitable[Found]], wait: timedelta | None) -> Found:
+def _with_redriving(
+    work: Callable[[Redriving], Awaitable[Found]], wait: timedelta | None, *, looks: bool = False
+) -> Found:  # fmt: skip
     async def run(app: App) -> Found:
         events, stores = app.settings.events, app.event_stores
         async with AsyncExitStack() as stack:
@@ -104,7 +106,7 @@ def _with_redriving(work: Callable[[Redriving], Awaitable[Found]], wait: timedel
                 patience = replace(patience, first=wait.total_seconds())
             return await work(Redriving(bus, stores.outbox, events.dead_letter_suffix, patience, backlog))
 
-    return with_app(run)
+    return with_app(run, looks=looks)
 
 
 def _print(found: Found, topic: str, *, as_json: bool, done: int | None) -> None:
@@ -127,8 +129,7 @@ def _print(found: Found, topic: str, *, as_json: bool, done: int | None) -> None
 
 def _row(letter: Letter) -> tuple[object, ...]:
     place = f"{letter.partition}/{letter.offset}"
-    error = " ".join(letter.error.split())
     return (
         place, letter.key, letter.type, letter.event_id, letter.agent, letter.kind, letter.attempts, letter.redrives,
-        error if len(error) <= 200 else f"{error[:199]}…",
+        one_line(letter.error, 200),
     )  # fmt: skip

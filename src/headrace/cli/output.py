@@ -180,6 +180,16 @@ def age(duration: timedelta | None) -> str:
     return "".join(parts)
 
 
+def one_line(text: str, limit: int = 80) -> str:
+    """Return a text as one line of at most `limit` characters.
+
+    >>> one_line("no such\\n  page"), one_line("abcdef", 3)
+    ('no such page', 'ab…')
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
 def shorten(text: str, limit: int = 400) -> str:
     """Return at most `limit` characters, and how many more there are.
 

@@ -38,7 +38,10 @@ def dashboard_beside(target: str, port: int | None, *, as_json: bool) -> Iterato
         LOG.info("no dashboard: %s", error)
         yield None
         return
-    address = serving.address_of(load_app(target), HOST, port)
+    # The names and the address that people find a service by are those of the one beyond this machine, not of this.
+    written = load_app(target).settings.service
+    at = written.port if port is None else port
+    address = serving.Address(HOST, at, written.require_token, read_only=written.read_only)
     try:
         listener = serving.listen(address)
     except ConfigError:
@@ -59,8 +62,10 @@ def dashboard_beside(target: str, port: int | None, *, as_json: bool) -> Iterato
 
 
 async def _told(serving: Coroutine[Any, Any, None]) -> None:
-    """Serve, and say at once why that cannot be: the worker works on."""
+    """Serve, and say at once why that cannot be, or no longer: the worker works on."""
     try:
         await serving
     except HeadraceError as error:
         LOG.error("no dashboard: %s", error)
+    except Exception:
+        LOG.exception("no dashboard")

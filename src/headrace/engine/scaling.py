@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,13 +41,15 @@ class ScaleOptions:
 
 
 async def scale_signals(
-    stores: Stores, limiter: Limiter, options: ScaleOptions, *, queue: str | None = None
-) -> list[ScaleSignal]:
+    stores: Stores, limiter: Limiter, options: ScaleOptions, *, queue: str | None = None,
+    stats: Sequence[QueueStats] | None = None,
+) -> list[ScaleSignal]:  # fmt: skip
     """Return how many workers each queue wants, by name, or one. Raises NotFoundError, StoreUnavailableError.
 
-    Costs the figures of queues, and for each queue a count of at most `COUNTED` jobs and a look at `TIMED` jobs.
+    Costs the figures of queues, unless `stats` has them, and for each queue a count of at most `COUNTED` jobs and a
+    look at `TIMED` jobs.
     """
-    found = {stats.name: stats for stats in await stores.inspect.queue_stats()}
+    found = {one.name: one for one in (await stores.inspect.queue_stats() if stats is None else stats)}
     names = sorted({*found, *options.known}) if queue is None else [queue]
     if queue is not None and queue not in {*found, *options.known}:
         await find_queue(stores.inspect, queue)

@@ -31,8 +31,8 @@ TEXTS = frozenset({
 })  # fmt: skip
 #: Of these not even numbers are: users wrote them.
 _NEVER = frozenset({
-    "args", "arguments", "content", "data", "input", "items", "kwargs", "metadata", "password", "patch", "payload",
-    "secret", "text", "token", "value",
+    "args", "arguments", "content", "data", "edited_value", "input", "items", "kwargs", "metadata", "password", "patch",
+    "payload", "secret", "text", "token", "value",
 })  # fmt: skip
 #: A text that is longer is cut; facts that together are larger are left out, the last first.
 MOST_TEXT, MOST_BYTES, MOST_LISTED = 200, 2 << 10, 20

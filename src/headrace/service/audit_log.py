@@ -85,7 +85,8 @@ class AuditLog:
     async def _pause(self, seconds: float) -> None:
         """Wait, but for the end."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._ending.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
 
     def _tell_dropped(self) -> None:
         if self.dropped > self._told:
@@ -97,7 +98,8 @@ class AuditLog:
         self._ending.set()
         if self._writing is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._writing, END_SECONDS)
+                async with asyncio.timeout(END_SECONDS):
+                    await self._writing
         self.dropped += len(self._waiting)
         self._waiting.clear()
         self._tell_dropped()

@@ -23,7 +23,7 @@ from headrace.model.ids import uuid7
 from headrace.service.audit_log import AuditLog
 from headrace.service.auth import CALLER, Caller
 from headrace.service.gate import WEBHOOKS, Gate, cookie_of, token_of
-from headrace.service.guard import OPEN_PATHS
+from headrace.service.guard import OPEN_PATHS, may_change
 from headrace.service.operations import Operation, operations_of
 from headrace.service.permits import Permit
 from headrace.service.problems import RequestError
@@ -31,8 +31,6 @@ from headrace.service_settings import ALL, OFF
 
 LOG = logging.getLogger("headrace.service")
 
-#: Methods that change nothing.
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Of a larger body nothing is kept.
 MOST_BODY = 64 << 10
 #: A header that pages of the service send with what they change.
@@ -80,9 +78,9 @@ class Audited:
 
     def _permit(self, scope: Scope) -> Permit | None:
         """Return what the route of a request asks for; None: it is not noted in any case."""
-        if scope["type"] != "http" or scope["method"] in _READING or self._noting == OFF:
+        if scope["type"] != "http" or self._noting == OFF or not may_change(scope):
             return None
-        return self._gate.permits.find(scope["method"], scope["path"])
+        return self._gate.permits.of_request(scope)
 
     def _note(self, scope: Scope, permit: Permit, status: int, body: _Body) -> None:
         operation, headers = self._operations[permit], Headers(scope=scope)

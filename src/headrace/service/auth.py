@@ -10,8 +10,9 @@ others say it, or no token opens them:
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Depends, Request
@@ -73,8 +74,13 @@ class Caller:
     digest: str = ""
     #: Whether a browser sent the token by itself, as a cookie.
     by_cookie: bool = False
-    #: What requests that write have to bring, where a page makes them.
-    csrf: str = ""
+    #: What pages prove themselves with: its token, or what this process alone knows. Empty: nothing is asked of them.
+    secret: str = field(default="", repr=False)
+
+    @property
+    def csrf(self) -> str:
+        """What requests that write have to bring, where a page makes them."""
+        return csrf_of(self.secret) if self.secret else ""
 
     def check(self, needed: Needs | None) -> None:
         """Refuse what this caller may not do; None: what no route says who may do it. Raises RequestError: 401, 403."""
@@ -98,6 +104,14 @@ class Caller:
         if not self.admitted:
             self.attempts.note(self.address, about)
         return unauthorized(detail, headers)
+
+
+def csrf_of(secret: str) -> str:
+    """Return what a page brings with each request that writes: only who knows the token, or this process, makes it.
+
+    Source: the double-submit pattern of OWASP's cross-site request forgery prevention, without a second cookie.
+    """
+    return hmac.digest(secret.encode(), b"headrace dashboard", "sha256").hex()
 
 
 def caller_of(request: Request) -> Caller:

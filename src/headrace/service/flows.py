@@ -60,12 +60,10 @@ async def import_workflows(app: Served, body: ImportFlows, response: Response) -
     if not 1 <= len(sources.flows) <= MOST_FLOWS:
         rule = f"must be a flow, with nodes and connections, or up to {MOST_FLOWS} of them"
         raise InvalidInputError("flow", rule, f"{len(sources.flows)} flows")
-    found = await import_flows(app, sources, activate=body.activate, dry=True)
+    found = await import_flows(app, sources, activate=body.activate, dry=body.dry_run, whole=True)
     faults = _faults(found)
     if faults:
         raise InvalidFlowsError(faults[:MOST_FAULTS])
-    if not body.dry_run:
-        found = await import_flows(app, sources, activate=body.activate)
     response.status_code = 201 if any(one.state == "imported" for one in found) else 200
     return {"workflows": [_told(one) for one in found]}
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import re
 import secrets
 import time
@@ -58,7 +56,7 @@ class Gate:
         if is_public(scope):
             return Caller(None, True, self.attempts, address)
         _check_query(scope)
-        permit = self.permits.find(scope["method"], scope["path"])
+        permit = self.permits.of_request(scope)
         needed = None if permit is None else permit.needed
         if needed is not None and needed.everybody:
             return Caller(None, not self.access.required, self.attempts, address)
@@ -74,7 +72,7 @@ class Gate:
         caller = Caller(
             token, token is not None or not self.access.required, self.attempts, address,
             digest="" if text is None else digest_of(text), by_cookie=token is not None and cookie is not None,
-            csrf=csrf_of(text or self._secret),
+            secret=text or self._secret,
         )  # fmt: skip
         # Whoever has a token is told of addresses that there are not; all others are asked for one there too.
         if permit is not None or token is None:
@@ -95,7 +93,7 @@ class Gate:
                 live, sure_at = await self.tokens.is_live(caller.digest), time.monotonic()
 
     async def _checked(self, text: str, address: str) -> ApiToken:
-        if not (is_token(text) or self.tokens.was_known(text)):
+        if not is_token(text):
             check_attempts(self.attempts, address)
         # Of what has the form of a token nobody guesses one: an address that is blocked asks for one after another.
         waits = self.attempts.wait(address) > 0 and not self.tokens.was_known(text)
@@ -156,14 +154,6 @@ def cookie_of(headers: Headers) -> str | None:
             if name == COOKIE and value:
                 return value
     return None
-
-
-def csrf_of(secret: str) -> str:
-    """Return what a page brings with each request that writes: only who knows the token, or this process, makes it.
-
-    Source: the double-submit pattern of OWASP's cross-site request forgery prevention, without a second cookie.
-    """
-    return hmac.new(secret.encode(), b"headrace dashboard", hashlib.sha256).hexdigest()
 
 
 def _check_query(scope: Scope) -> None:

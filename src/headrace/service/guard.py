@@ -33,6 +33,7 @@ UPLOAD_TYPE = "application/octet-stream"
 JSON = "application/json"
 #: The header of routes that answer with a page, which has no origin: it reaches nothing of the service.
 POLICY, SANDBOX = "content-security-policy", "sandbox allow-scripts allow-downloads"
+CACHE = "cache-control"
 #: The policy of the pages of the dashboard: files of this service alone, and nothing within the page.
 PAGES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; "
@@ -87,7 +88,7 @@ class Guard:
         _check_csrf(scope, headers, caller)
         _check_read_only(scope, self._gate.access)
         # A method that is not for the address is told so, whatever came with it.
-        known = self._gate.permits.find(scope["method"], scope["path"]) is not None
+        known = self._gate.permits.of_request(scope) is not None
         if known:
             _check_type(scope, headers)
         # Nothing large is read for an address that there is not.
@@ -128,13 +129,22 @@ class Uploads:
             self._open -= 1
 
 
+def may_change(scope: Scope) -> bool:
+    """Whether a request may change something: a webhook may start a run by a mere GET.
+
+    >>> may_change({"method": "GET", "path": "/api/v1/jobs"}), may_change({"method": "GET", "path": "/webhook/orders"})
+    (False, True)
+    """
+    return scope["method"] not in SAFE_METHODS or scope["path"].startswith(WEBHOOKS)
+
+
 def is_upload(scope: Scope) -> bool:
     """Whether a request sends a file."""
     return bool(scope["method"] == "PUT" and scope["path"].startswith(UPLOADS))
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:
-    kept = {"cache-control"} if scope["path"].startswith(STATIC) else set()
+    is_file = scope["path"].startswith(STATIC)
     # What a flow answers is no page of ours, whatever headers it has.
     policies = () if scope["path"].startswith(WEBHOOKS) else (PAGES,)
 
@@ -143,9 +153,9 @@ def _with_headers(scope: Scope, send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             policy = headers.get(POLICY, "")
             # A page of ours says which script of its own may run; what it says forbids more than it allows.
-            own = {POLICY} if policy in policies or policy.partition(";")[0] == SANDBOX else set()
+            is_own = policy in policies or policy.partition(";")[0] == SANDBOX
             for name, value in HEADERS.items():
-                if name not in own | (kept & set(headers)):
+                if not (is_own if name == POLICY else is_file and name == CACHE and name in headers):
                     headers[name] = value
         await send(message)
 
@@ -183,8 +193,8 @@ def host_of(authority: str) -> str:
 
 
 def _check_origin(scope: Scope, headers: Mapping[str, str], access: Access) -> None:
-    """Refuse what a page of another site made a browser send: a webhook may start a run by a mere GET."""
-    if scope["method"] in SAFE_METHODS and not scope["path"].startswith(WEBHOOKS):
+    """Refuse what a page of another site made a browser send."""
+    if not may_change(scope):
         return
     if access.required and headers.get("authorization", "").lower().startswith("bearer "):
         return  # no page can make a browser send that
@@ -197,7 +207,7 @@ def _check_origin(scope: Scope, headers: Mapping[str, str], access: Access) -> N
 
 def _check_csrf(scope: Scope, headers: Headers, caller: Caller) -> None:
     """Ask pages for what only a page of this service knows: their browser sends cookies whoever makes it do so."""
-    if scope["method"] in SAFE_METHODS or scope["path"] in OPEN_PATHS or not caller.csrf:
+    if scope["method"] in SAFE_METHODS or scope["path"] in OPEN_PATHS or not caller.secret:
         return
     from_page = "origin" in headers or headers.get("sec-fetch-site", "none").lower() == "same-origin"
     if not (caller.by_cookie or (from_page and caller.token is None)):
@@ -210,9 +220,8 @@ def _check_csrf(scope: Scope, headers: Headers, caller: Caller) -> None:
 
 
 def _check_read_only(scope: Scope, access: Access) -> None:
-    """Refuse what changes something where nothing may be changed; a webhook may start a run by a mere GET."""
-    writes = scope["method"] not in SAFE_METHODS or scope["path"].startswith(WEBHOOKS)
-    if access.read_only and writes and scope["path"] not in OPEN_PATHS:
+    """Refuse what changes something where nothing may be changed."""
+    if access.read_only and may_change(scope) and scope["path"] not in OPEN_PATHS:
         fix = "ask one that is not, or set service.read_only = false"
         raise RequestError(403, "read_only", f"this service is read-only, so nothing is changed here: {fix}")
 

@@ -51,11 +51,11 @@ class KnownTokens:
 
     def was_known(self, token: str) -> bool:
         """Whether a text was found to be a token before, so that it is no guess."""
-        return digest_of(token) in self._known
+        return is_token(token) and digest_of(token) in self._known
 
     def remembered(self, token: str) -> ApiToken | None:
         """Return what the store said of a text when it was asked last, without asking; None: it is no token."""
-        known = self._known.get(digest_of(token))
+        known = self._known.get(digest_of(token)) if is_token(token) else None
         return None if known is None else known.token
 
     async def find(self, token: str) -> ApiToken | None:

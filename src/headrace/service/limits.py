@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 from headrace import limit_changes
@@ -13,11 +13,21 @@ from headrace.model.api_token import Scope
 from headrace.model.breaker import BreakerState
 from headrace.model.limits import Rate
 from headrace.service.auth import needs
+from headrace.service.paging import MOST, USUAL
 from headrace.service.served import Served
 
 router = APIRouter(prefix="/limits", tags=["limits"])
 _OPERATES = [needs(Scope.OPERATE)]
 _FORCING = "; `force` sets it all the same"
+
+
+class LimitsQuery(BaseModel):
+    """What of limits is told; other names are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    internal: bool = Field(default=False, description="also the buckets that count calls of models")
+    shares: int = Field(default=USUAL, ge=0, le=MOST, description="how many weights of fair keys, by queue and key")
 
 
 class Forced(BaseModel):
@@ -50,12 +60,9 @@ class NewWeight(Forced):
 
 
 @router.get("", operation_id="list_limits")
-async def list_limits(app: Served, internal: bool = False) -> dict[str, Any]:
-    """Return caps with what runs, rates with what is left, breakers, and weights of fair keys.
-
-    With `internal` also the buckets that count calls of models.
-    """
-    view, now = await limit_changes.read_limits(app, internal=internal)
+async def list_limits(app: Served, asked: Annotated[LimitsQuery, Query()]) -> dict[str, Any]:
+    """Return caps with what runs, rates with what is left, breakers, and weights of fair keys."""
+    view, now = await limit_changes.read_limits(app, internal=asked.internal, most_shares=asked.shares)
     document: dict[str, Any] = to_json(limit_changes.limits_document(view, now))
     return document
 

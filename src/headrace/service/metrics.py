@@ -38,11 +38,9 @@ async def metrics(app: Served, request: Request) -> PlainTextResponse:
 
 
 async def _queues(app: App) -> str:
-    return expose(await app.runtime.stores.inspect.queue_stats())
-
-
-async def _scale(app: App) -> str:
-    return expose_scale(await scale_signals(app))
+    # They are counted once: of large queues that is the most of what a scrape costs.
+    stats = await app.runtime.stores.inspect.queue_stats()
+    return expose(stats) + expose_scale(await scale_signals(app, stats=stats))
 
 
 async def _outbox(app: App) -> str:
@@ -75,5 +73,5 @@ async def _ray(app: App) -> str:
 
 #: What is written, in this order; each is asked for its text when somebody reads.
 PARTS: tuple[Callable[[App], Awaitable[str]], ...] = (
-    _queues, _scale, _outbox, _workers, _models, _details, _memory, _ray,
+    _queues, _outbox, _workers, _models, _details, _memory, _ray,
 )  # fmt: skip

@@ -33,7 +33,7 @@ from headrace.service.faults import UNKNOWN
 from headrace.service.gate import COOKIE, Gate
 from headrace.service.guard import PAGES as POLICY
 from headrace.service.permits import Permits
-from headrace.service.problems import LOG, RequestError, headers_of, problem_of, status_of
+from headrace.service.problems import LOG, RequestError, headers_of, problem_of, shown_path, status_of
 from headrace.service.sse import EventStream, check_own_site
 from headrace.service.streams import Streams
 
@@ -80,7 +80,7 @@ class Pages:
             "live_url": link_maker(look.base)("live", *filter(None, named)) + query,
         }
 
-    def refuse(self, permits: Permits, scope: Scope, error: HeadraceError) -> ASGIApp:
+    def refuse(self, permits: Permits, scope: Scope, error: HeadraceError) -> Response:
         """Return the answer to a request that may not pass, or that failed: a page to whoever asked for one."""
         headers = Headers(scope=scope)
         permit = permits.find("GET", scope["path"])
@@ -137,9 +137,9 @@ def _shower(pages: Pages, page: Page) -> Handler:
             context = await page.make(view)
         except HeadraceError as error:
             if status_of(error) >= 500:
-                LOG.error("%s %s: %s", request.method, request.url.path, error)
+                LOG.error("%s %s: %s", request.method, shown_path(request), error)
             gate: Gate = request.app.state.gate
-            return pages.refuse(gate.permits, request.scope, error)  # type: ignore[return-value]
+            return pages.refuse(gate.permits, request.scope, error)
         frame = pages.frame(page, request, view.look)
         return HTMLResponse(render_page(page, view, context, frame), headers=HEADERS)
 

@@ -44,8 +44,8 @@ class DecideValue(BaseModel):
     comment: StrictStr = Field("", max_length=MAX_COMMENT_CHARS, description="what others should know")
 
 
-async def _place(task_id: str, job: str, value: str) -> tuple[str, str, str]:
-    return task_id, job, value
+async def _place(task_id: str, job: str, name: str) -> tuple[str, str, str]:
+    return task_id, job, name
 
 
 ValuePlace = Annotated[tuple[str, str, str], Depends(_place)]
@@ -94,7 +94,7 @@ async def values(app: Served, task_id: str, job: str) -> dict[str, Any]:
 
 
 @router.put(
-    "/{task_id}/values/{job}/{value}", dependencies=[needs(Scope.OPERATE)], response_model=ValueDocument,
+    "/{task_id}/values/{job}/{name}", dependencies=[needs(Scope.OPERATE)], response_model=ValueDocument,
     operation_id="decide_papers_value", response_description="the value, with what is decided of it now",
 )  # fmt: skip
 async def decide(app: Served, request: Request, place: ValuePlace, body: DecideValue) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from headrace.service.auth import Needs
 PUBLIC = frozenset({"/healthz", "/readyz"})
 _READING = frozenset({"GET", "HEAD"})
 _READ = Needs(Scope.READ)
+#: Where a request has its permit, once that was looked for.
+_PERMIT = "headrace.permit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,13 @@ class Permits:
     def of(cls, service: FastAPI) -> Permits:
         """Return those of a service that has all its routes."""
         return cls(_permit(context) for context in iter_route_contexts(service.routes))
+
+    def of_request(self, scope: MutableMapping[str, Any]) -> Permit | None:
+        """Return that of the route which a request goes to, which is looked for once; None: to none."""
+        if _PERMIT not in scope:
+            scope[_PERMIT] = self.find(scope["method"], scope["path"])
+        found: Permit | None = scope[_PERMIT]
+        return found
 
     def find(self, method: str, path: str) -> Permit | None:
         """Return that of the route which a request goes to; None: to none."""

@@ -101,16 +101,25 @@ async def serve_open(
     watching = asyncio.create_task(connections.watch(), name="headrace-connections")
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="headrace-service")
     asked = asyncio.create_task(stopping.wait())
-    announce(_url_of(listener) + access.base)
-    await asyncio.wait([serving, asked], return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
-    watching.cancel()
-    service.state.streams.stop()
-    server.should_exit = True
-    await serving
+    try:
+        announce(_url_of(listener) + access.base)
+        await asyncio.wait([serving, asked], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        asked.cancel()
+        watching.cancel()
+        service.state.streams.stop()
+        server.should_exit = True
+        await _end(service, serving)
+
+
+async def _end(service: FastAPI, serving: asyncio.Task[None]) -> None:
+    """Wait until a service has ended, however it does, and for what goes on in its background."""
     gate: Gate = service.state.gate
-    await gate.close()
-    await service.state.audit.close()
+    try:
+        await serving
+    finally:
+        await gate.close()
+        await service.state.audit.close()
 
 
 async def _check_tokens(app: App, access: Access, address: Address) -> None:

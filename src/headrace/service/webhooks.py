@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -22,10 +23,10 @@ from headrace.model.errors import (
     WorkflowNotActiveError,
 )
 from headrace.model.names import check_key
-from headrace.nodes.webhook import Hook
 from headrace.nodes.webhook_answers import BODILESS
 from headrace.runs import Run
 from headrace.service.auth import Caller, caller_of, needs, unauthorized
+from headrace.service.gate import COOKIE
 from headrace.service.problems import RequestError, problem
 from headrace.service.served import Served
 from headrace.service.webhook_bodies import body_of, fields_of
@@ -135,7 +136,7 @@ async def _answer(listener: webhooks.Listener, run: Run) -> Response:
     hook = listener.hook
     if hook.answers == "onReceived":
         started = {"message": "Workflow was started", "run": str(run.id)}
-        return _made(hook, started if hook.body is None else hook.body)
+        return _made(listener, started if hook.body is None else hook.body)
     try:
         items: Any = await run.result(WAIT)
     except ResultTimeoutError:
@@ -143,15 +144,38 @@ async def _answer(listener: webhooks.Listener, run: Run) -> Response:
         return problem(504, ResultTimeoutError.code, detail, run=str(run.id))
     except RunFailedError as error:
         return problem(500, error.code, "the flow did not succeed: see its run", run=str(run.id))
-    return _made(hook, "" if hook.data == "noData" else webhooks.answer_of(hook, items or []))
+    return _made(listener, "" if hook.data == "noData" else webhooks.answer_of(hook, items or []))
 
 
-def _made(hook: Hook, content: Any) -> Response:
+def _made(listener: webhooks.Listener, content: Any) -> Response:
     """Return the answer with the status and the headers of the webhook: text as it is, the rest as JSON."""
+    hook = listener.hook
     if hook.status in BODILESS:
         answer = Response(status_code=hook.status)
     else:
         answer = (PlainTextResponse if isinstance(content, str) else JSONResponse)(content, hook.status)
     for name, value in hook.headers:
-        answer.headers[name] = value
+        if logs_in(name, value):
+            _tell_left_out(listener.workflow, listener.node)
+        else:
+            answer.headers[name] = value
     return answer
+
+
+def logs_in(name: str, value: str) -> bool:
+    """Whether a header of an answer sets the cookie of the pages: a flow would choose by whose token people act there.
+
+    Browsers send a cookie without a name as its value alone, so that one may stand for the other.
+
+    >>> logs_in("Set-Cookie", "headrace_token=hra_a; Path=/"), logs_in("set-cookie", "=headrace_token=hra_a")
+    (True, True)
+    >>> logs_in("Set-Cookie", "theme=dark")
+    False
+    """
+    return name.lower() == "set-cookie" and value.lstrip(" \t=").partition("=")[0].rstrip() == COOKIE
+
+
+@lru_cache(maxsize=1_000)
+def _tell_left_out(workflow: str, node: str) -> None:
+    """Tell of a webhook once, not with each of its answers."""
+    LOG.error("node %r of %s may not set the cookie %s, which logs people in: it is left out", node, workflow, COOKIE)

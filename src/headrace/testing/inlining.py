@@ -110,7 +110,8 @@ class _Ends:
 
     async def of_jobs(self, ids: Sequence[UUID]) -> None:
         """Wait until jobs have ended or wait for a signal; raise the error of the first that failed."""
-        await self._wait(lambda job: job.id in ids)
+        meant = frozenset(ids)
+        await self._wait(lambda job: job.id in meant)
         ended = await self._app.runtime.stores.inspect.final_jobs(ids)
         for job_id in ids:
             if job_id in ended and ended[job_id].state is not JobState.SUCCEEDED:

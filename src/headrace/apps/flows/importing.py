@@ -73,21 +73,25 @@ class Reason:
         return {"what": self.what, "flows": self.flows, **more}
 
 
-async def import_flows(app: App, sources: Sources, *, activate: bool = False, dry: bool = False) -> list[Imported]:
+async def import_flows(
+    app: App, sources: Sources, *, activate: bool = False, dry: bool = False, whole: bool = False
+) -> list[Imported]:  # fmt: skip
     """Store the flows that can run, unless `dry`, and return what became of each.
 
     Flows that others run are looked for among them, then in the store. `activate`: schedules and webhooks start them.
+    `whole`: store none unless all can be.
     """
     known = await stored_flows(app)
     given = [_switched_on(source) if activate else source for source in sources.flows]
     clashes = _clashes(given)
     find = either(finder({one.flow.name: one.flow for one in given if one.flow is not None}), finder(known))
-    found = []
-    for number, source in enumerate(given):
-        done = _judged(source, find, [*clashes.get(number, ()), *_taken(source, known)])
-        if done.stored:
-            await _store(app, done, find, dry=dry)
-        found.append(done)
+    found = [
+        _judged(source, find, [*clashes.get(number, ()), *_taken(source, known)]) for number, source in enumerate(given)
+    ]
+    able = [done for done in found if done.stored]
+    kept_out = whole and len(able) < len(found)
+    for done in able:
+        await _store(app, done, find, dry=dry or kept_out)
     return found
 
 
