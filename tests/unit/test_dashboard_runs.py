@@ -230,7 +230,7 @@ def page_named(name: str) -> Page:
 
 
 async def test_looks_at_what_is_live_share_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many nodes there are: texts and parts, and the pages of nodes. A page that is asked for is new."""
+    """However many nodes there are: the pages of a run and of its nodes. A page that is asked for is new."""
     app, reads = mill(), list[str]()
 
     async def counted(means: Any, view: Any) -> Any:
@@ -244,9 +244,7 @@ async def test_looks_at_what_is_live_share_what_was_read(monkeypatch: pytest.Mon
         params = {"run_id": str(run.id), "path": "echo"}
         for live in (True, True, False):
             for name in ("run", "run_node"):
-                view, page = View(app, Look(), params, memory=memory, live=live), page_named(name)
-                await page.texts["graph"](view)
-                await page.make(view)
+                await page_named(name).make(View(app, Look(), params, memory=memory, live=live))
     assert len(reads) == 1 + 2
 
 
@@ -258,7 +256,7 @@ async def test_what_is_live_is_small() -> None:
         page, params = page_named("run"), {"run_id": str(run.id)}
 
         async def look() -> str:
-            return await page.texts["graph"](View(app, Look(), params))
+            return page.texts["graph"](await page.make(View(app, Look(), params)))
 
         async def parked() -> bool:
             return "w!" in await look()

@@ -42,9 +42,8 @@ async def states_of(view: View, batch: BatchView, first: int) -> BatchStates:
     async def ask() -> BatchStates:
         return await view.app.runtime.stores.inspect.batch_states(batch.id, first=first, limit=MOST_STATES)
 
-    return await view.memory.answer(
-        ("states", first, *_stage(batch)), ask, seconds=3.0 if is_over(batch) else 0.2
-    )  # fmt: skip
+    seconds = 3.0 if is_over(batch) else 0.2
+    return await view.answer(("states", first, *_stage(batch)), ask, seconds=seconds, dear=True)
 
 
 def counts_of(states: BatchStates) -> dict[JobState, int]:
@@ -71,7 +70,7 @@ async def asked_progress(view: View, batch: BatchView) -> Progress:
     async def ask() -> Progress:
         return await view.app.runtime.stores.inspect.batch_progress(batch.id)
 
-    return await view.memory.answer(progress_key(batch), ask, seconds=60.0 if is_over(batch) else 0.4)
+    return await view.answer(progress_key(batch), ask, seconds=60.0 if is_over(batch) else 0.4, dear=True)
 
 
 def progress_key(batch: BatchView) -> tuple[Any, ...]:
@@ -121,7 +120,7 @@ async def faults_of(view: View, batch: BatchView, failed: int) -> BatchFaults | 
     async def ask() -> BatchFaults:
         return await batch_faults(view.app.runtime.stores.inspect, batch.id, limit=FAULTS, look=FAILURES)
 
-    return await view.memory.answer(("faults", *_stage(batch)), ask, seconds=2.0)
+    return await view.answer(("faults", *_stage(batch)), ask, seconds=2.0, dear=True)
 
 
 async def spend_of(view: View, batch: BatchView) -> BudgetView | None:
@@ -131,7 +130,7 @@ async def spend_of(view: View, batch: BatchView) -> BudgetView | None:
         [found] = await view.app.runtime.stores.budgets.list_budgets([f"batch:{batch.id}"])
         return found
 
-    found = await view.memory.answer(("spend", *_stage(batch)), ask, seconds=1.0)
+    found = await view.answer(("spend", *_stage(batch)), ask, seconds=1.0, dear=True)
     used = found.cost_nano or found.tokens or found.unpriced or found.reserved_nano or found.reserved_tokens
     return found if used or found.budget is not None else None
 
@@ -153,7 +152,7 @@ async def results_of(view: View, batch: BatchView, cursor: str) -> Results:
         full = len(page.items) == RESULTS
         return Results([_row(item) for item in page.items], page.cursor if full else "")
 
-    return await view.memory.answer(("results", cursor, *_stage(batch)), ask, seconds=1.0)
+    return await view.answer(("results", cursor, *_stage(batch)), ask, seconds=1.0, dear=True)
 
 
 def _row(item: BatchItem) -> dict[str, Any]:

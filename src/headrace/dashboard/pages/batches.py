@@ -117,12 +117,6 @@ async def batch(view: View) -> Context:
     }  # fmt: skip
 
 
-async def _grid(view: View) -> str:
-    """Return what the items of the grid are, a letter each."""
-    states = await batch_look.states_of(view, await _find(view), _first(view))
-    return states.letters
-
-
 async def item(view: View) -> Context:
     """Return one item of a batch with its tries, the newest first."""
     found, ordinal = await _find(view), _whole("item", view.params["ordinal"])
@@ -136,7 +130,8 @@ async def item(view: View) -> Context:
 PAGES = (
     Page("batches", "/batches", batches, title="Batches", query=frozenset({"id", "cursor"}), every=2.0),
     Page(
-        "batch", "/batches/{batch_id}", batch, query=frozenset({"first", "cursor"}), every=0.5, texts={"grid": _grid}
+        "batch", "/batches/{batch_id}", batch, query=frozenset({"first", "cursor"}), every=0.5,
+        texts={"grid": lambda context: context["states"].letters},
     ),
     Page("batch_item", "/batches/{batch_id}/items/{ordinal}", item),
 )  # fmt: skip
