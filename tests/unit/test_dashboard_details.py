@@ -5,6 +5,12 @@ from __future__ import annotations
 import html
 import re
 
+import pytest
+
+from headrace.apps.details.mode import NORMAL
+from headrace.apps.details.request import MOST_STYLE
+from headrace.dashboard.page import View
+from headrace.dashboard.pages.details import details
 from headrace.testing.provider import Answers
 from tests.unit.dashboard_calls import PAGE, check_page, pages
 from tests.unit.test_dashboard_jobs import shop
@@ -37,7 +43,15 @@ async def test_items_are_asked_for_and_shown_as_text() -> None:
         assert len(names) == 3 and all(html.escape(name, quote=False) in page for name in names)
         page = (await client.get("/details", headers=PAGE)).text
         check_page(page)
-        assert batch in page and "completed" in page
+        assert batch in page and "completed" in page and f'maxlength="{MOST_STYLE}"' in page
+
+
+async def test_how_batches_are_made_is_read_for_the_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is live."""
+    async with details_served(worker=False) as (_, desk):
+        assert (await details(View(desk.app)))["mode"] == NORMAL
+        monkeypatch.delattr("headrace.apps.details.desk.read_mode")
+        assert (await details(View(desk.app, live=True)))["list"].rows == []
 
 
 async def test_an_app_without_details_has_no_such_page() -> None:

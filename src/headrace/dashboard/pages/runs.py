@@ -40,7 +40,9 @@ async def run(view: View) -> Context:
     """Return a run with its graph and its nodes."""
     tree = await _tree(view)
     layout = await _layout(view, tree)
-    given, output = await asyncio.gather(shown(view, tree.run.input), shown(view, tree.run.output))
+    given, output = await asyncio.gather(
+        shown(view, None if view.live else tree.run.input), shown(view, tree.run.output)
+    )
     done = sum(node.state.final for node in tree.nodes)
     return {
         "run": tree.run, "flows": place_of(view.app), "input": given, "output": output,
