@@ -13,6 +13,8 @@ from headrace import App
 from headrace.dashboard.memory import Memory
 from headrace.model.api_token import Scope
 from headrace.model.budget import Budget
+from headrace.model.money import NANO
+from headrace.model.usage import Usage, current_meter
 from headrace.service.access import Access
 from tests.unit.dashboard_calls import check_page, csrf_in, pages, token_for
 from tests.unit.test_dashboard_jobs import EVIL, GATED, LONG, shop
@@ -182,6 +184,26 @@ async def test_what_a_batch_may_spend_is_shown() -> None:
         page = (await client.get(f"/batches/{other}")).text
         check_page(page)
         assert "of $5.00" in page and "of 1,000" in page and "<meter" in page
+
+
+async def test_what_items_cost_is_shown_as_far_as_it_is_known() -> None:
+    """What has no price is called unknown beside what has one; small amounts keep their digits."""
+    app, used = App("memory://"), [Usage(calls=1, cost_nano=37_500), Usage(7, 5, 2, cost_nano=2 * NANO, unpriced=1)]
+
+    @app.task
+    async def ask(number: int) -> int:
+        if number < len(used):
+            meter = current_meter.get()
+            assert meter is not None
+            meter.add(used[number])
+        return number
+
+    async with pages(app, worker=True) as client:
+        batch = await submit(client, "ask", [0, 1, 2])
+        await until_closed(client, batch)
+        page = (await client.get(f"/batches/{batch}")).text
+        costs = sorted(re.findall(r'<td class="num">([$–][^/]*)<', page))
+        assert costs == ["$0.000038", "$2.00 + unknown<br><small>12 tokens", "–"]
 
 
 async def test_actions_by_rights() -> None:

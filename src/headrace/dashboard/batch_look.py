@@ -16,7 +16,7 @@ from headrace.model.batch import BatchItem, BatchState, BatchView, Progress
 from headrace.model.budget import BudgetView
 from headrace.model.item_states import LETTERS, MOST_STATES, BatchStates
 from headrace.model.job import JobError, JobState
-from headrace.model.money import NANO
+from headrace.model.usage import Usage
 
 #: Failures of a batch that are grouped, and groups that are shown.
 FAILURES, FAULTS = 1_000, 20
@@ -159,7 +159,7 @@ def _row(item: BatchItem) -> dict[str, Any]:
     """Return what a row shows: of a large result its beginning alone is kept."""
     return {
         "index": item.index, "status": item.status, "job_id": item.job_id, "retried": item.retried,
-        "line": ending(item.status, item.result, item.error), "cost": cost_of(item.cost),
+        "line": ending(item.status, item.result, item.error), "used": used_by(item.cost),
     }  # fmt: skip
 
 
@@ -174,13 +174,6 @@ def ending(state: JobState, result: Any, error: JobError | None) -> str:
     return "" if error is None else line(f"{error.kind}: {error.message}")
 
 
-def cost_of(usage: Any) -> tuple[float | None, int]:
-    """Return what the model calls of an item cost in dollars, as far as prices are known, and their tokens.
-
-    >>> cost_of({"cost_nano": 1_200_000_000, "input_tokens": 7}), cost_of({"input_tokens": 12, "output_tokens": 5})
-    ((1.2, 7), (None, 17))
-    """
-    if not isinstance(usage, dict):
-        return None, 0
-    nano, sent, written = (usage.get(name) or 0 for name in ("cost_nano", "input_tokens", "output_tokens"))
-    return nano / NANO if nano else None, sent + written
+def used_by(stored: Any) -> Usage:
+    """Return what the model calls of a job used, as it is stored; nothing of one that made none."""
+    return Usage.from_json(stored if isinstance(stored, dict) else {})

@@ -17,7 +17,7 @@ from headrace.engine.llm_queries import BudgetStanding, PoolView, budgets_now, p
 from headrace.model.budget import BudgetState
 from headrace.model.calls import CallState
 from headrace.model.durations import parse_duration
-from headrace.model.money import show_money
+from headrace.model.money import to_dollars
 from headrace.model.quota import Dimension
 from headrace.model.spend import SpendGroup
 
@@ -77,7 +77,7 @@ async def models(view: View) -> Context:
         "given": {standing.view.scope: _given(standing) for standing in budgets[:MOST]},
         "by": by, "since": since, "groups": GROUPS, "times": _times(since),
         "spend": spend[:MOST], "more_spend": len(spend) > MOST,
-        "orphans": orphans, "dollars": show_money,
+        "orphans": orphans,
     }  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def _given(standing: BudgetStanding) -> dict[str, object]:
     budget = standing.view.budget
     if budget is None:
         return {"scope": standing.view.scope}
-    dollars = "" if budget.cost_nano is None else f"{budget.cost_nano / 1e9:g}"
+    dollars = "" if budget.cost_nano is None else f"{to_dollars(budget.cost_nano):f}"
     return {"scope": standing.view.scope, "dollars": dollars, "tokens": "" if budget.tokens is None else budget.tokens}
 
 
