@@ -39,6 +39,7 @@ async def test_items_are_asked_for_and_shown_as_text() -> None:
         page = (await client.get(html.unescape(form[2]).replace("{id}", batch), headers=PAGE)).text
         check_page(page)
         assert EVIL not in page and html.escape(EVIL) in page
+        assert "data-live" not in page, "what has ended is not followed"
         names = [data["name"] for _, kind, data in events if kind == "item"]
         assert len(names) == 3 and all(html.escape(name, quote=False) in page for name in names)
         page = (await client.get("/details", headers=PAGE)).text

@@ -31,6 +31,7 @@ async def test_a_report_is_made_from_the_page_and_opened(tmp_path: Path) -> None
         page = (await client.get(html.unescape(form[2]).replace("{id}", job), headers=PAGE)).text
         check_page(page)
         assert "<b>Orders" not in page and "&lt;b&gt;Orders" in page and "s-ok" in page
+        assert "data-live" not in page, "what has ended is not followed"
         links = re.findall(rf'href="({REPORTS}/[^"]*)"', page)
         assert len(links) == 3
         for link in links:
@@ -50,5 +51,5 @@ async def test_a_report_that_nobody_works_on(tmp_path: Path, monkeypatch: pytest
         job = (await client.post(REPORTS, json={"file_ref": "file:cases.csv"})).json()["job_id"]
         page = (await client.get(f"/reports/{job}", headers=PAGE)).text
         check_page(page)
-        assert "s-running" in page and "/files/" not in page
+        assert "s-running" in page and "data-live" in page and "/files/" not in page
         assert (await client.get(f"/reports/{'0' * 32}", headers=PAGE)).status_code == 404

@@ -102,14 +102,16 @@ async def test_a_run_that_waits_is_signalled_cancelled_and_repeated() -> None:
         page = await page_of(client, f"/runs/{run}")
         assert f'href="/runs/{run}/nodes/ask"' in page and "waits for signal" in page
         assert f'hx-post="/api/v1/runs/{run}/cancel"' in page and "/rerun" not in page
+        assert f'data-live="/live/runs/{run}"' in page
         page = await page_of(client, f"/runs/{run}/nodes/ask")
         form = re.search(r'<form class="fields" hx-post="([^"]*)"[^>]* data-whole="payload"', page)
-        assert form is not None
+        assert form is not None and f'data-live="/live/runs/{run}/nodes/ask"' in page
         answer = await client.post(html.unescape(form[1]), json={"by": "ann"}, headers=browser_of(page))
         assert answer.json() == {"key": "publish/1", "sent": True}
         assert (await ended(client, run))["output"] == {"by": "ann"}
         page = await page_of(client, f"/runs/{run}/nodes/end")
         assert "&#34;by&#34;: &#34;ann&#34;" in page and f'hx-post="/api/v1/runs/{run}/rerun"' in page
+        assert "data-live" not in page + await page_of(client, f"/runs/{run}"), "what has ended is not followed"
         body = {"from": "end"}
         again = await client.post(f"/api/v1/runs/{run}/rerun", json=body, headers=browser_of(page))
         await ended(client, again.json()["run"])
