@@ -57,11 +57,10 @@ async def models(view: View) -> Context:
     stores = view.app.runtime.stores
     by, since = choice(view, "by", SpendGroup) or SpendGroup.MODEL, view.query.get("since", "").strip() or "7d"
     lasts = None if since == ALL else parse_duration(since, field="since")
-    info, sessions, pools, budgets, spend, orphans = await asyncio.gather(
-        stores.inspect.store_info(),
-        stores.inspect.list_sessions(),
-        pools_now(stores, view.app.settings.pools()),
-        view.answer("budgets", lambda: budgets_now(stores), seconds=1),
+    info, sessions = await asyncio.gather(stores.inspect.store_info(), stores.inspect.list_sessions())
+    pools, budgets, spend, orphans = await asyncio.gather(
+        pools_now(stores, view.app.settings.pools(), sessions=sessions, now=info.now),
+        view.answer("budgets", lambda: budgets_now(stores, sessions=sessions), seconds=1),
         view.answer(f"spend {by} {since}", lambda: spend_now(stores, by, since=lasts, limit=MOST + 1), seconds=5),
         stores.budgets.list_calls(state=CallState.ORPHANED, limit=MOST),
     )
