@@ -221,10 +221,20 @@ async def test_actions_by_rights() -> None:
         assert 'hx-post="/api/v1/batches' not in seen["reader"] and 'data-opens="pause"' not in seen["reader"]
 
 
-async def test_read_only() -> None:
-    """Nothing is offered."""
-    async with pages(shop(), Access(read_only=True)) as client:
-        assert 'hx-post="/api/v1/batches' not in (await client.get("/batches")).text
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_read_only(read_only: bool) -> None:
+    """Nothing is offered of what is offered elsewhere."""
+    app = App("memory://")
+
+    @app.task
+    async def double(number: int) -> int:
+        return 2 * number
+
+    async with pages(app, Access(read_only=read_only)) as client:
+        batch = (await app.submit(double, [1])).id
+        page = (await client.get(f"/batches/{batch}")).text
+        assert ('hx-post="/api/v1/batches' in page) is not read_only
+        assert ('data-opens="pause"' in page) is not read_only
 
 
 async def test_an_answer_is_kept_as_long_as_it_cost() -> None:
