@@ -120,11 +120,11 @@ async def batch(view: View) -> Context:
 async def item(view: View) -> Context:
     """Return one item of a batch with its tries, the newest first."""
     found, ordinal = await _find(view), _whole("item", view.params["ordinal"])
-    tries = await view.app.runtime.stores.inspect.item_jobs(found.id, ordinal, limit=TRIES)
+    tries = await view.app.runtime.stores.inspect.item_jobs(found.id, ordinal, limit=TRIES + 1)
     if not tries:
         raise NotFoundError(f"batch {found.id} has no item {ordinal:,}, or not any more")
-    lines = [batch_look.ending(job.state, job.result, job.error) for job in tries]
-    return {"batch": found, "ordinal": ordinal, "tries": tries, "lines": lines}
+    lines = [batch_look.ending(job.state, job.result, job.error) for job in tries[:TRIES]]
+    return {"batch": found, "ordinal": ordinal, "tries": tries[:TRIES], "lines": lines, "more": len(tries) > TRIES}
 
 
 PAGES = (

@@ -114,7 +114,7 @@ async def memory_user(view: View) -> Context:
     )
     found, context = await _asked(view, query, budget)
     return {
-        "user": user, "reasons": REASONS, "profile": profile[:ENTRIES], "left_out": max(len(profile) - ENTRIES, 0),
+        "user": user, "reasons": REASONS, "profile": profile[:ENTRIES], "left_out": len(profile) - ENTRIES,
         "events": events[:EVENTS], "older": events[EVENTS - 1].created_at if len(events) > EVENTS else None,
         "later": before is not None, "buffer": buffer, "flushes": flushes,
         "failed": sum(flush.state == "failed" for flush in flushes),

@@ -62,21 +62,22 @@ async def models(view: View) -> Context:
         pools_now(stores, view.app.settings.pools(), sessions=sessions, now=info.now),
         view.answer("budgets", lambda: budgets_now(stores, sessions=sessions), seconds=1),
         view.answer(f"spend {by} {since}", lambda: spend_now(stores, by, since=lasts, limit=MOST + 1), seconds=5),
-        stores.budgets.list_calls(state=CallState.ORPHANED, limit=MOST),
+        stores.budgets.list_calls(state=CallState.ORPHANED, limit=MOST + 1),
     )
     now = info.now or view.now
     budgets = sorted(budgets, key=lambda standing: (list(STATES).index(standing.state), standing.view.scope))
     return {
         "now": now,
         "pools": [(pool, _uses(view, pool, now), _mean_wait(pool), _slowed(pool)) for pool in pools[:MOST]],
+        "more_pools": len(pools) - MOST,
         "saved": saved_by(sessions),
         "budgets": budgets[:MOST],
         "states": STATES,
-        "more_budgets": max(len(budgets) - MOST, 0),
+        "more_budgets": len(budgets) - MOST,
         "given": {standing.view.scope: _given(standing) for standing in budgets[:MOST]},
         "by": by, "since": since, "groups": GROUPS, "times": _times(since),
         "spend": spend[:MOST], "more_spend": len(spend) > MOST,
-        "orphans": orphans,
+        "orphans": orphans[:MOST], "more_orphans": len(orphans) > MOST,
     }  # fmt: skip
 
 

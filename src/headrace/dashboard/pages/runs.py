@@ -112,7 +112,7 @@ def _listed(view: View, nodes: Sequence[TreeNode]) -> dict[str, Any]:
     rows = [one for one in nodes if wanted is None or one.state is wanted]
     if len(rows) > MOST:
         rows = [one for one in rows if one.state in _URGENT] + [one for one in rows if one.state not in _URGENT]
-    return {"nodes": rows[:MOST], "left_out": max(len(rows) - MOST, 0), "wanted": wanted, "counts": counts_of(nodes)}
+    return {"nodes": rows[:MOST], "left_out": len(rows) - MOST, "wanted": wanted, "counts": counts_of(nodes)}
 
 
 def _walk(nodes: Sequence[TreeNode]) -> list[TreeNode]:
