@@ -47,6 +47,16 @@ async def test_items_are_asked_for_and_shown_as_text() -> None:
         assert batch in page and "completed" in page and f'maxlength="{MOST_STYLE}"' in page
 
 
+async def test_of_many_items_the_newest_are_shown() -> None:
+    """And how many came before them."""
+    async with details_served(rules=RULES) as (client, _):
+        answer = (await client.post("/api/v1/details", json={"type": "skill", "count": 105})).json()
+        events_of(await client.get(answer["links"]["events"]))
+        page = (await client.get(f"/details/{answer['batch_id']}", headers=PAGE)).text
+        numbers = [int(number) for number in re.findall(r'<td class="num">(\d+)</td>', page)]
+        assert numbers == list(range(6, 106)) and "5 more are not shown." in page
+
+
 async def test_how_batches_are_made_is_read_for_the_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is live."""
     async with details_served(worker=False) as (_, desk):
