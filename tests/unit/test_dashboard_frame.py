@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import html
 import re
+import tomllib
+from collections import Counter
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -273,6 +275,14 @@ def test_every_text_has_its_words() -> None:
     assert not texts - set(words), f"without Chinese words: {sorted(texts - set(words))}"
     for text in texts:
         assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", words[text])), text
+
+
+def test_each_text_is_put_into_words_once() -> None:
+    """One that stands in several files would be what the last of them says, on the pages of the others too."""
+    texts = [
+        text for path in (FOLDER / "locale" / "zh").glob("*.toml") for text in tomllib.loads(path.read_text("utf-8"))
+    ]
+    assert [text for text, count in Counter(texts).items() if count > 1] == []
 
 
 def test_scripts_of_others_are_what_they_say() -> None:
