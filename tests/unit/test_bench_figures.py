@@ -10,7 +10,7 @@ import pytest
 
 from headrace.bench.catalogue import CONTENDERS, WORKLOADS
 from headrace.bench.drain import CLOSEST, RAREST, Look, pause
-from headrace.bench.figures import Spread, percentile, ratio
+from headrace.bench.figures import Spread, ratio
 from headrace.bench.machine import Quiet, look
 from headrace.bench.markdown import to_markdown
 from headrace.bench.order import Answer, Order
@@ -51,12 +51,6 @@ def test_a_round_that_only_one_has_gives_no_ratio() -> None:
     """A failed round of one contender is left out of the ratio, not taken as zero."""
     assert ratio({1: 5.0, 3: 9.0}, {1: 10.0, 2: 10.0}) == Spread(0.5, 0.5, 0.5)
     assert ratio({1: 5.0}, {2: 10.0}) is None
-
-
-@pytest.mark.parametrize(("share", "expected"), [(0.5, 50.0), (0.99, 99.0), (1.0, 100.0), (0.001, 1.0)])
-def test_percentiles_are_values_that_were_measured(share: float, expected: float) -> None:
-    """The p-th percentile is the smallest value that so many do not exceed."""
-    assert percentile([float(value) for value in range(100, 0, -1)], share) == expected
 
 
 def test_targets_are_met_at_their_bound_and_not_beside_it() -> None:

@@ -13,6 +13,8 @@ from headrace import App
 from headrace.dashboard.memory import Memory
 from headrace.model.api_token import Scope
 from headrace.model.budget import Budget
+from headrace.model.money import NANO
+from headrace.model.usage import Usage, current_meter
 from headrace.service.access import Access
 from tests.unit.dashboard_calls import check_page, csrf_in, pages, token_for
 from tests.unit.test_dashboard_jobs import EVIL, GATED, LONG, shop
@@ -184,6 +186,26 @@ async def test_what_a_batch_may_spend_is_shown() -> None:
         assert "of $5.00" in page and "of 1,000" in page and "<meter" in page
 
 
+async def test_what_items_cost_is_shown_as_far_as_it_is_known() -> None:
+    """What has no price is called unknown beside what has one; small amounts keep their digits."""
+    app, used = App("memory://"), [Usage(calls=1, cost_nano=37_500), Usage(7, 5, 2, cost_nano=2 * NANO, unpriced=1)]
+
+    @app.task
+    async def ask(number: int) -> int:
+        if number < len(used):
+            meter = current_meter.get()
+            assert meter is not None
+            meter.add(used[number])
+        return number
+
+    async with pages(app, worker=True) as client:
+        batch = await submit(client, "ask", [0, 1, 2])
+        await until_closed(client, batch)
+        page = (await client.get(f"/batches/{batch}")).text
+        costs = sorted(re.findall(r'<td class="num">([$–][^/]*)<', page))
+        assert costs == ["$0.000038", "$2.00 + unknown<br><small>12 tokens", "–"]
+
+
 async def test_actions_by_rights() -> None:
     """Whoever may only look sees no button that does something."""
     app = shop()
@@ -199,10 +221,20 @@ async def test_actions_by_rights() -> None:
         assert 'hx-post="/api/v1/batches' not in seen["reader"] and 'data-opens="pause"' not in seen["reader"]
 
 
-async def test_read_only() -> None:
-    """Nothing is offered."""
-    async with pages(shop(), Access(read_only=True)) as client:
-        assert 'hx-post="/api/v1/batches' not in (await client.get("/batches")).text
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_read_only(read_only: bool) -> None:
+    """Nothing is offered of what is offered elsewhere."""
+    app = App("memory://")
+
+    @app.task
+    async def double(number: int) -> int:
+        return 2 * number
+
+    async with pages(app, Access(read_only=read_only)) as client:
+        batch = (await app.submit(double, [1])).id
+        page = (await client.get(f"/batches/{batch}")).text
+        assert ('hx-post="/api/v1/batches' in page) is not read_only
+        assert ('data-opens="pause"' in page) is not read_only
 
 
 async def test_an_answer_is_kept_as_long_as_it_cost() -> None:

@@ -170,6 +170,27 @@ async def test_lists_of_jobs_read_nothing_large(monkeypatch: pytest.MonkeyPatch)
             assert asked == count * [True], path
 
 
+@pytest.mark.parametrize("path", ["/", "/models?since=all"])
+async def test_a_look_reads_sessions_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many figures are made of them."""
+    app, reads = shop(), list[str]()
+
+    def noted(name: str) -> Any:
+        read = getattr(app.runtime.stores.inspect, name)
+
+        async def note() -> Any:
+            reads.append(name)
+            return await read()
+
+        return note
+
+    async with pages(app) as client:
+        for name in ("list_sessions", "store_info"):
+            monkeypatch.setattr(app.runtime.stores.inspect, name, noted(name))
+        assert (await client.get(path)).status_code == 200
+    assert sorted(reads) == ["list_sessions", "store_info"]
+
+
 def test_figures_beyond_measure() -> None:
     """Each is shown somehow."""
     assert number(10**400) == f"{10**400:,}" and number(2**63 - 1) == "9,223,372,036,854,775,807"

@@ -7,8 +7,11 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from headrace import App
 from headrace.model.job import JobState
+from headrace.model.schedule import FireRecord
 from tests.unit.dashboard_calls import check_page, csrf_in, pages
 from tests.unit.engine_app import until_final
 from tests.unit.test_dashboard_jobs import EVIL, shop
@@ -55,7 +58,7 @@ async def test_no_dead_letters() -> None:
         assert (await client.get("/dead-letters?since=soon")).status_code == 422
 
 
-async def test_schedules_are_fired_and_paused() -> None:
+async def test_schedules_are_fired_and_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the buttons of the page; the fire stands there with its job."""
     app = App("memory://")
 
@@ -83,3 +86,13 @@ async def test_schedules_are_fired_and_paused() -> None:
         assert job is not None and "by hand" in page and "paused" in page
         assert (await until_final(app, app.job(job[1]))).state is JobState.SUCCEEDED
         assert (await client.get("/schedules/nobody")).status_code == 404
+        schedules = app.runtime.stores.schedules
+        assert schedules is not None
+        read = schedules.list_fires
+
+        async def forgotten_meanwhile(name: str, *, limit: int) -> list[FireRecord]:
+            await schedules.forget_schedule(name)
+            return await read(name, limit=limit)
+
+        monkeypatch.setattr(schedules, "list_fires", forgotten_meanwhile)
+        assert (await client.get("/schedules/nightly")).status_code == 200

@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import html
 import re
+import tomllib
+from collections import Counter
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -169,8 +171,15 @@ async def test_a_read_only_service_writes_nothing(method: str, path: str) -> Non
     async with pages(shop(), Access(read_only=True)) as client:
         answer = await client.request(method, path, headers={**JSON, "accept": "*/*"}, content=b"{}")
         assert code_of(answer) == "read_only"
-        page = (await client.get("/")).text
+        page = (await client.get("/queues/default")).text
         assert "read-only" in page and "hx-post" not in page
+
+
+async def test_a_service_that_writes_offers_it() -> None:
+    """On the page that a read-only one shows without any button."""
+    async with pages(shop()) as client:
+        page = (await client.get("/queues/default")).text
+        assert "read-only" not in page and "hx-post" in page
 
 
 async def test_below_a_path() -> None:
@@ -234,7 +243,8 @@ async def test_wrong_addresses_are_told_on_a_page() -> None:
     """What is unknown in the query of a page is refused as everywhere, in HTML to whoever asked for it."""
     async with pages(shop()) as client:
         answer = await client.get("/", params={"stat": "<script>"})
-        assert answer.status_code == 422 and "stat" in answer.text and "<script>alert" not in answer.text
+        assert answer.status_code == 422 and "stat" in answer.text
+        assert "&lt;script&gt;" in answer.text and "<script>" not in answer.text
         check_page(answer.text)
 
 
@@ -265,6 +275,14 @@ def test_every_text_has_its_words() -> None:
     assert not texts - set(words), f"without Chinese words: {sorted(texts - set(words))}"
     for text in texts:
         assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", words[text])), text
+
+
+def test_each_text_is_put_into_words_once() -> None:
+    """One that stands in several files would be what the last of them says, on the pages of the others too."""
+    texts = [
+        text for path in (FOLDER / "locale" / "zh").glob("*.toml") for text in tomllib.loads(path.read_text("utf-8"))
+    ]
+    assert [text for text, count in Counter(texts).items() if count > 1] == []
 
 
 def test_scripts_of_others_are_what_they_say() -> None:

@@ -42,12 +42,13 @@ async def test_a_job_that_waits_says_why_and_can_be_cancelled() -> None:
         check_page(page)
         why = (await client.get(f"/api/v1/jobs/{job}/explain", headers={"accept": "*/*"})).json()["sentence"]
         assert html.escape(why, quote=False) in page and "no live worker" in why
-        assert f'hx-post="/api/v1/jobs/{job}/cancel"' in page and "data-confirm" in page
+        assert f'hx-post="/api/v1/jobs/{job}/cancel"' in page and "data-confirm" in page and "data-live" in page
         csrf = csrf_in(page)
         browser = {"origin": "http://localhost:8400", "x-csrf-token": csrf}
         assert (await client.post(f"/api/v1/jobs/{job}/cancel", json={}, headers=browser)).status_code == 200
         page = (await client.get(f"/jobs/{job}")).text
         assert "s-cancelled" in page and f'hx-post="/api/v1/jobs/{job}/retry"' in page
+        assert "data-live" not in page, "what has ended is not followed"
 
 
 @pytest.mark.parametrize("task", ["echo", "fail"])

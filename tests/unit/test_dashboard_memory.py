@@ -11,10 +11,12 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import httpx2
+import pytest
 
 from headrace import App
 from headrace.apps.memory import means
 from headrace.apps.memory.data.flushes import Flush, FlushState, Reason
+from headrace.apps.memory.memory import Memory
 from headrace.dashboard.page import View
 from headrace.dashboard.pages.memory import PAGES, recent_of
 from headrace.dashboard.rendering import render_parts
@@ -83,6 +85,20 @@ async def test_all_that_is_known_of_a_user_is_shown(tmp_path: Path) -> None:
         assert (await client.post(buttons[1][1], headers=browser)).json()["flushes"][0]["round"] == 1
         assert (await client.delete(buttons[2][1], headers=browser)).status_code == 204
         assert (await client.get(link[1])).status_code == 404
+
+
+async def test_what_is_not_live_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the search and the context of a user nor whether somebody is known."""
+    async with looked_at(tmp_path) as (client, app):
+        await known(client, "ada", ["tea"])
+        everybody, one = PAGES
+        view = View(app, params={"user_id": "ada"}, query={"q": "tea"})
+        assert "tea" in (await one.make(view))["context"]
+        for name in ("search", "context"):
+            monkeypatch.delattr(Memory, name)
+        assert (await one.make(replace(view, live=True)))["profile"]
+        monkeypatch.delattr(Memory, "user")
+        assert (await everybody.make(View(app, query={"user": "ada"}, live=True)))["figures"]
 
 
 async def test_whoever_may_only_read_changes_nothing(tmp_path: Path) -> None:

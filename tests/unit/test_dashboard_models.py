@@ -94,13 +94,13 @@ async def test_a_budget_is_set_changed_and_removed() -> None:
         form = re.search(r'hx-put="([^"]*budgets[^"]*)"', page)
         assert form is not None
         path = form[1].replace("%7Bscope%7D", "tenant%3Aa%2Fb")
-        answer = await client.put(path, json={"dollars": "2"}, headers=await browser(client, "/models"))
+        answer = await client.put(path, json={"dollars": "12345.675"}, headers=await browser(client, "/models"))
         assert answer.status_code == 200, answer.text
         page = (await client.get("/models")).text
         check_page(page)
         given = re.search(r'data-given="([^"]*tenant[^"]*)"', page)
-        assert given is not None and '"dollars": "2"' in html.unescape(given[1])
-        assert "of $2.00" in page
+        assert given is not None and '"dollars": "12345.675"' in html.unescape(given[1])
+        assert "of $12,345.68" in page
         button = re.search(r'hx-delete="([^"]*)"', page)
         assert button is not None and "data-confirm" in page
         headers = await browser(client, "/models") | {"content-type": "application/json"}

@@ -74,6 +74,20 @@ async def test_a_queue_of_the_app_that_nobody_used_has_a_page() -> None:
         assert (await client.get("/queues/mail")).status_code == 200
 
 
+async def test_what_lists_leave_out_is_told() -> None:
+    """Of queues on the overview."""
+    app = App("memory://")
+
+    async def echo(text: str) -> str:
+        return text
+
+    tasks = [app.task(name=f"echo{number}", queue=f"queue{number}")(echo) for number in range(53)]
+    async with pages(app) as client:
+        for task in tasks:
+            await app.submit(task, ["a"])
+        assert "3 more are not shown." in (await client.get("/")).text
+
+
 def test_what_needs_attention() -> None:
     """Each fault once, the worst first; what is well is not told."""
     assert notes_of(Facts([stats(live_workers=1, ready=3, rate_out=2.0)])) == []

@@ -6,6 +6,11 @@ import html
 import re
 from pathlib import Path
 
+import pytest
+
+from headrace.apps.report.opening import app
+from headrace.dashboard.page import View
+from headrace.dashboard.pages.reports import reports
 from tests.unit.dashboard_calls import PAGE, check_page
 from tests.unit.report_serving import FILES, REPORTS, reports_made, reports_served, send
 from tests.unit.test_service_reports import followed
@@ -26,6 +31,7 @@ async def test_a_report_is_made_from_the_page_and_opened(tmp_path: Path) -> None
         page = (await client.get(html.unescape(form[2]).replace("{id}", job), headers=PAGE)).text
         check_page(page)
         assert "<b>Orders" not in page and "&lt;b&gt;Orders" in page and "s-ok" in page
+        assert "data-live" not in page, "what has ended is not followed"
         links = re.findall(rf'href="({REPORTS}/[^"]*)"', page)
         assert len(links) == 3
         for link in links:
@@ -34,12 +40,16 @@ async def test_a_report_is_made_from_the_page_and_opened(tmp_path: Path) -> None
         assert f'href="/reports/{job}"' in page
 
 
-async def test_a_report_that_nobody_works_on(tmp_path: Path) -> None:
-    """It is shown as far as it is; one that there is not is told so."""
+async def test_a_report_that_nobody_works_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown as far as it is; one that there is not is told so. Only the page itself lists the files."""
     async with reports_served(tmp_path) as client:
         await send(client, "cases.csv")
+        assert (await reports(View(app)))["files"] == ["cases.csv"]
+        with monkeypatch.context() as patched:
+            patched.delattr("headrace.apps.report.sources.files_folder")
+            assert (await reports(View(app, live=True)))["list"].rows == []
         job = (await client.post(REPORTS, json={"file_ref": "file:cases.csv"})).json()["job_id"]
         page = (await client.get(f"/reports/{job}", headers=PAGE)).text
         check_page(page)
-        assert "s-running" in page and "/files/" not in page
+        assert "s-running" in page and "data-live" in page and "/files/" not in page
         assert (await client.get(f"/reports/{'0' * 32}", headers=PAGE)).status_code == 404

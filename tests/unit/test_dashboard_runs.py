@@ -102,14 +102,16 @@ async def test_a_run_that_waits_is_signalled_cancelled_and_repeated() -> None:
         page = await page_of(client, f"/runs/{run}")
         assert f'href="/runs/{run}/nodes/ask"' in page and "waits for signal" in page
         assert f'hx-post="/api/v1/runs/{run}/cancel"' in page and "/rerun" not in page
+        assert f'data-live="/live/runs/{run}"' in page
         page = await page_of(client, f"/runs/{run}/nodes/ask")
         form = re.search(r'<form class="fields" hx-post="([^"]*)"[^>]* data-whole="payload"', page)
-        assert form is not None
+        assert form is not None and f'data-live="/live/runs/{run}/nodes/ask"' in page
         answer = await client.post(html.unescape(form[1]), json={"by": "ann"}, headers=browser_of(page))
         assert answer.json() == {"key": "publish/1", "sent": True}
         assert (await ended(client, run))["output"] == {"by": "ann"}
         page = await page_of(client, f"/runs/{run}/nodes/end")
         assert "&#34;by&#34;: &#34;ann&#34;" in page and f'hx-post="/api/v1/runs/{run}/rerun"' in page
+        assert "data-live" not in page + await page_of(client, f"/runs/{run}"), "what has ended is not followed"
         body = {"from": "end"}
         again = await client.post(f"/api/v1/runs/{run}/rerun", json=body, headers=browser_of(page))
         await ended(client, again.json()["run"])
@@ -230,7 +232,7 @@ def page_named(name: str) -> Page:
 
 
 async def test_looks_at_what_is_live_share_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many nodes there are: texts and parts, and the pages of nodes. A page that is asked for is new."""
+    """However many nodes there are: the pages of a run and of its nodes. A page that is asked for is new."""
     app, reads = mill(), list[str]()
 
     async def counted(means: Any, view: Any) -> Any:
@@ -244,9 +246,7 @@ async def test_looks_at_what_is_live_share_what_was_read(monkeypatch: pytest.Mon
         params = {"run_id": str(run.id), "path": "echo"}
         for live in (True, True, False):
             for name in ("run", "run_node"):
-                view, page = View(app, Look(), params, memory=memory, live=live), page_named(name)
-                await page.texts["graph"](view)
-                await page.make(view)
+                await page_named(name).make(View(app, Look(), params, memory=memory, live=live))
     assert len(reads) == 1 + 2
 
 
@@ -258,7 +258,7 @@ async def test_what_is_live_is_small() -> None:
         page, params = page_named("run"), {"run_id": str(run.id)}
 
         async def look() -> str:
-            return await page.texts["graph"](View(app, Look(), params))
+            return page.texts["graph"](await page.make(View(app, Look(), params)))
 
         async def parked() -> bool:
             return "w!" in await look()

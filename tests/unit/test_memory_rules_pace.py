@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from headrace.apps.memory.rules.pace import WINDOW, Call, Pace, pace_of, quantile
+from headrace.apps.memory.rules.pace import WINDOW, Call, Pace, pace_of
 
 
 def test_nothing_measured_is_said_as_such() -> None:
@@ -31,12 +29,3 @@ def test_throughput_is_over_the_time_since_the_first_began(
     found = pace_of(calls)
     assert (found.throughput, found.latency_ms) == pytest.approx((throughput, latency))
     assert WINDOW == 60.0
-
-
-@given(values=st.lists(st.floats(0, 1e6), min_size=1, max_size=300), share=st.floats(0.01, 1.0))
-def test_a_quantile_has_its_share_below_it(values: list[float], share: float) -> None:
-    """At least the share is not above it, and it is one of the values."""
-    ordered = sorted(values)
-    found = quantile(ordered, share)
-    assert found in ordered
-    assert sum(value <= found for value in ordered) >= share * len(ordered) - 1e-6

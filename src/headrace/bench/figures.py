@@ -38,17 +38,6 @@ def ratio(of: Mapping[int, float], to: Mapping[int, float]) -> Spread | None:
     return Spread.of([of[round_] / to[round_] for round_ in sorted(of.keys() & to.keys()) if to[round_]])
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least `share` of the values do not exceed.
-
-    >>> percentile([4.0, 1.0, 3.0, 2.0], 0.5), percentile([4.0, 1.0, 3.0, 2.0], 0.99)
-    (2.0, 4.0)
-    """
-    ordered = sorted(values)
-    position = -(-len(ordered) * share // 1)
-    return ordered[max(int(position) - 1, 0)]
-
-
 def _short(value: float) -> float:
     """Return a value to four digits: more of them would be noise."""
     return float(f"{value:.4g}") if abs(value) < 1000 else round(value)

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 
 from headrace.bench.contenders.base import Contender
-from headrace.bench.figures import percentile
 from headrace.bench.notes import Note, read_notes
 from headrace.bench.order import Order
 from headrace.bench.work import WorkerProcess, working
+from headrace.model.ranks import percentile
 
 PER_SECOND = 20
 WARM_UP = 10

@@ -16,7 +16,7 @@ from headrace.model.batch import BatchItem, BatchState, BatchView, Progress
 from headrace.model.budget import BudgetView
 from headrace.model.item_states import LETTERS, MOST_STATES, BatchStates
 from headrace.model.job import JobError, JobState
-from headrace.model.money import NANO
+from headrace.model.usage import Usage
 
 #: Failures of a batch that are grouped, and groups that are shown.
 FAILURES, FAULTS = 1_000, 20
@@ -42,9 +42,8 @@ async def states_of(view: View, batch: BatchView, first: int) -> BatchStates:
     async def ask() -> BatchStates:
         return await view.app.runtime.stores.inspect.batch_states(batch.id, first=first, limit=MOST_STATES)
 
-    return await view.memory.answer(
-        ("states", first, *_stage(batch)), ask, seconds=3.0 if is_over(batch) else 0.2
-    )  # fmt: skip
+    seconds = 3.0 if is_over(batch) else 0.2
+    return await view.answer(("states", first, *_stage(batch)), ask, seconds=seconds, dear=True)
 
 
 def counts_of(states: BatchStates) -> dict[JobState, int]:
@@ -71,7 +70,7 @@ async def asked_progress(view: View, batch: BatchView) -> Progress:
     async def ask() -> Progress:
         return await view.app.runtime.stores.inspect.batch_progress(batch.id)
 
-    return await view.memory.answer(progress_key(batch), ask, seconds=60.0 if is_over(batch) else 0.4)
+    return await view.answer(progress_key(batch), ask, seconds=60.0 if is_over(batch) else 0.4, dear=True)
 
 
 def progress_key(batch: BatchView) -> tuple[Any, ...]:
@@ -121,7 +120,7 @@ async def faults_of(view: View, batch: BatchView, failed: int) -> BatchFaults | 
     async def ask() -> BatchFaults:
         return await batch_faults(view.app.runtime.stores.inspect, batch.id, limit=FAULTS, look=FAILURES)
 
-    return await view.memory.answer(("faults", *_stage(batch)), ask, seconds=2.0)
+    return await view.answer(("faults", *_stage(batch)), ask, seconds=2.0, dear=True)
 
 
 async def spend_of(view: View, batch: BatchView) -> BudgetView | None:
@@ -131,7 +130,7 @@ async def spend_of(view: View, batch: BatchView) -> BudgetView | None:
         [found] = await view.app.runtime.stores.budgets.list_budgets([f"batch:{batch.id}"])
         return found
 
-    found = await view.memory.answer(("spend", *_stage(batch)), ask, seconds=1.0)
+    found = await view.answer(("spend", *_stage(batch)), ask, seconds=1.0, dear=True)
     used = found.cost_nano or found.tokens or found.unpriced or found.reserved_nano or found.reserved_tokens
     return found if used or found.budget is not None else None
 
@@ -153,14 +152,14 @@ async def results_of(view: View, batch: BatchView, cursor: str) -> Results:
         full = len(page.items) == RESULTS
         return Results([_row(item) for item in page.items], page.cursor if full else "")
 
-    return await view.memory.answer(("results", cursor, *_stage(batch)), ask, seconds=1.0)
+    return await view.answer(("results", cursor, *_stage(batch)), ask, seconds=1.0, dear=True)
 
 
 def _row(item: BatchItem) -> dict[str, Any]:
     """Return what a row shows: of a large result its beginning alone is kept."""
     return {
         "index": item.index, "status": item.status, "job_id": item.job_id, "retried": item.retried,
-        "line": ending(item.status, item.result, item.error), "cost": cost_of(item.cost),
+        "line": ending(item.status, item.result, item.error), "used": used_by(item.cost),
     }  # fmt: skip
 
 
@@ -175,13 +174,6 @@ def ending(state: JobState, result: Any, error: JobError | None) -> str:
     return "" if error is None else line(f"{error.kind}: {error.message}")
 
 
-def cost_of(usage: Any) -> tuple[float | None, int]:
-    """Return what the model calls of an item cost in dollars, as far as prices are known, and their tokens.
-
-    >>> cost_of({"cost_nano": 1_200_000_000, "input_tokens": 7}), cost_of({"input_tokens": 12, "output_tokens": 5})
-    ((1.2, 7), (None, 17))
-    """
-    if not isinstance(usage, dict):
-        return None, 0
-    nano, sent, written = (usage.get(name) or 0 for name in ("cost_nano", "input_tokens", "output_tokens"))
-    return nano / NANO if nano else None, sent + written
+def used_by(stored: Any) -> Usage:
+    """Return what the model calls of a job used, as it is stored; nothing of one that made none."""
+    return Usage.from_json(stored if isinstance(stored, dict) else {})

@@ -10,6 +10,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from headrace.model.money import UNKNOWN, show_money
+
 #: Characters of a text of a user that a page shows; the rest is a request away.
 MOST_SHOWN, MOST_IN_ROW = 16_384, 200
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -63,16 +65,9 @@ def span(value: timedelta | float | None) -> str:
     return " ".join(parts[:2])
 
 
-def money(value: float | None, currency: str = "$") -> str:
-    """Return an amount with the digits that small ones need.
-
-    >>> money(12.5), money(0.00042), money(0)
-    ('$12.50', '$0.0004', '$0.00')
-    """
-    if value is None:
-        return "–"
-    digits = 2 if value == 0 or abs(value) >= 1 else 4
-    return f"{currency}{value:,.{digits}f}"
+def dollars(translate: Callable[..., str]) -> Callable[[int | None], str]:
+    """Return the filter that shows nanodollars; what is not known is called so."""
+    return lambda nano: translate(UNKNOWN) if nano is None else show_money(nano)
 
 
 def share(value: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -53,21 +53,16 @@ class View:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: what this process keeps: figures of a while, and answers that are not asked for again at once
     memory: Memory = field(default_factory=Memory)
-    #: what was read for this one look, by name: parts and texts of a page share it
-    read: dict[str, Any] = field(default_factory=dict)
     #: whether it is for what is live of the page, and not for a page that somebody asked for, maybe after an action
     live: bool = False
 
-    async def once(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
-        """Return what `read` returned under a name, which is asked once for a look."""
-        if name not in self.read:
-            self.read[name] = await read()
-        found: T = self.read[name]
-        return found
+    async def answer(self, key: Hashable, ask: Callable[[], Awaitable[T]], *, seconds: float, dear: bool = False) -> T:
+        """Return the answer to a question: a new one for a page that is asked for; what is live has one of a while.
 
-    async def answer(self, key: str, ask: Callable[[], Awaitable[T]], *, seconds: float) -> T:
-        """Return the answer to a question: a new one for a page that is asked for; what is live has one of a while."""
-        return await self.memory.answer(key, ask, seconds=seconds if self.live else 0.0, renew=not self.live)
+        `dear`: it costs so much that pages that are asked for have one of a while too.
+        """
+        fresh = not (self.live or dear)
+        return await self.memory.answer(key, ask, seconds=0.0 if fresh else seconds, renew=fresh)
 
     def history(self, name: str) -> History:
         """Return what is remembered under a name."""
@@ -99,8 +94,9 @@ class Page:
     query: frozenset[str] = frozenset()
     #: seconds between two looks at what is live
     every: float = 1.0
-    #: texts that are sent as they change, by name: one character per thing, so that a change is a few characters
-    texts: Mapping[str, Callable[[View], Awaitable[str]]] = field(default_factory=dict)
+    #: texts of what the template is given that are sent as they change, by name: one character per thing, so that a
+    #: change is a few characters
+    texts: Mapping[str, Callable[[Context], str]] = field(default_factory=dict)
     #: whether an app has this page
     belongs: Callable[[App], bool] = always
     template: str = ""

@@ -83,9 +83,9 @@ def environment(base: str, locale: str) -> Environment:
         node_words=node_words(translate), record=RECORD,
     )  # fmt: skip
     made.filters.update(
-        number=formats.number, rate=formats.rate, span=formats.span, money=formats.money, share=formats.share,
-        size=formats.size, ago=formats.clock(translate), payload=formats.payload(translate), cell=formats.cell,
-        pretty=formats.pretty,
+        number=formats.number, rate=formats.rate, span=formats.span, share=formats.share, size=formats.size,
+        dollars=formats.dollars(translate), ago=formats.clock(translate), payload=formats.payload(translate),
+        cell=formats.cell,
     )  # fmt: skip
     made.globals["ui"] = made.get_template("ui.html").module
     return made

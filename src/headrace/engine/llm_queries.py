@@ -61,15 +61,17 @@ class PoolView:
 async def list_pools(stores: Stores, configured: Iterable[Pool] = ()) -> list[PoolView]:
     """Return the pools that were used today or by a live process, and those `configured` with limits, by name."""
     await settle_dead(stores)
-    return await pools_now(stores, configured)
+    info, sessions = await stores.inspect.store_info(), await stores.inspect.list_sessions()
+    return await pools_now(stores, configured, sessions=sessions, now=info.now)
 
 
-async def pools_now(stores: Stores, configured: Iterable[Pool] = ()) -> list[PoolView]:
-    """Return what `list_pools` does without ending what dead processes left: it writes nothing."""
-    info = await stores.inspect.store_info()
-    rows = await stores.budgets.list_spend(SpendGroup.POOL, since=_day(info.now))
+async def pools_now(
+    stores: Stores, configured: Iterable[Pool] = (), *, sessions: Sequence[SessionView], now: datetime | None
+) -> list[PoolView]:
+    """Return what `list_pools` does of sessions without ending what dead processes left: it writes nothing."""
+    rows = await stores.budgets.list_spend(SpendGroup.POOL, since=_day(now))
     pools = {row.name: PoolView(row.name, in_flight=row.in_flight, today=row) for row in rows}
-    for view in told_pools(await stores.inspect.list_sessions(), pools):
+    for view in told_pools(sessions, pools):
         pools.setdefault(view.name, view)
     for pool in configured:
         if pool.limits.given:
@@ -108,9 +110,9 @@ class ModelFigures:
 
 async def read_figures(stores: Stores) -> ModelFigures:
     """Return the figures of model calls."""
-    pools = await list_pools(stores)
-    info = await stores.inspect.store_info()
-    sessions = await stores.inspect.list_sessions()
+    await settle_dead(stores)
+    info, sessions = await stores.inspect.store_info(), await stores.inspect.list_sessions()
+    pools = await pools_now(stores, sessions=sessions, now=info.now)
     live = (session.stats for session in sessions if session.alive)
     hits = sum(stats.get(name, 0) for stats in live for name in _HITS)
     return ModelFigures(pools, await stores.budgets.list_spend(SpendGroup.PURPOSE, since=_day(info.now)), hits)
@@ -173,11 +175,16 @@ async def list_budgets(stores: Stores) -> list[BudgetStanding]:
     return await budgets_now(stores)
 
 
-async def budgets_now(stores: Stores, scopes: Sequence[str] | None = None) -> list[BudgetStanding]:
-    """Return budgets without ending what dead processes left; with `scopes` those, also where none is set."""
+async def budgets_now(
+    stores: Stores, scopes: Sequence[str] | None = None, *, sessions: Sequence[SessionView] | None = None
+) -> list[BudgetStanding]:
+    """Return budgets without ending what dead processes left; with `scopes` those, also where none is set.
+
+    `sessions`: those that were read already.
+    """
     refused = {
         scope: Refusal(told["tokens"], told["cost_nano"])
-        for session in await stores.inspect.list_sessions()
+        for session in (await stores.inspect.list_sessions() if sessions is None else sessions)
         if session.alive
         for scope, told in session.stats.get(REFUSALS, {}).items()
     }

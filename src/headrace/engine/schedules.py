@@ -90,6 +90,13 @@ async def list_fires(stores: Stores, name: str, *, limit: int) -> list[FireRecor
     return await schedule_store(stores).list_fires(name, limit=limit)
 
 
+async def show_schedule(stores: Stores, name: str, *, fires: int) -> tuple[ScheduleFacts, list[FireRecord]]:
+    """Return a schedule with so many of its last fires, the newest first. Raises NotFoundError."""
+    view = await find_schedule(stores, name)
+    info, last = await stores.inspect.store_info(), await schedule_store(stores).list_fires(name, limit=fires)
+    return ScheduleFacts(view, _upcoming(view, info.now)), last
+
+
 async def set_schedule_paused(stores: Stores, name: str, *, paused: bool) -> None:
     """Pause a schedule, or let it fire from now on. Raises NotFoundError."""
     await find_schedule(stores, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,8 +16,13 @@ async def list_workers(stores: Stores, *, everyone: bool = False) -> tuple[datet
     """Return the store's time and the workers that are alive; with `everyone` also those that ended."""
     # Leases are counted by the store's clock, so their ages are too.
     now, sessions = (await stores.inspect.store_info()).now, await stores.inspect.list_sessions()
+    return now, serving(sessions, everyone=everyone)
+
+
+def serving(sessions: Iterable[SessionView], *, everyone: bool = False) -> list[SessionView]:
+    """Return the sessions of workers that are alive; with `everyone` also those that ended."""
     # A process that only calls models has a session as well, and serves no queue.
-    return now, [session for session in sessions if session.queues and (session.alive or everyone)]
+    return [session for session in sessions if session.queues and (session.alive or everyone)]
 
 
 def heartbeat_age(session: SessionView, now: datetime | None) -> timedelta | None:

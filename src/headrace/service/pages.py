@@ -71,13 +71,11 @@ class Pages:
         """Return what stands around a page."""
         caller = caller_of(request)
         query = f"?{request.url.query}" if request.url.query else ""
-        parts = page.path.strip("/").split("/")
-        named = [request.path_params[part[1:-1].partition(":")[0]] if part.startswith("{") else part for part in parts]
         return {
             "csrf": caller.csrf,
             "visitor": "" if caller.token is None else caller.token.name,
             "nav": listed(self.pages, page, look),
-            "live_url": link_maker(look.base)("live", *filter(None, named)) + query,
+            "live_url": f"{look.base}/live{quote(request.scope['path'])}".rstrip("/") + query,
         }
 
     def refuse(self, permits: Permits, scope: Scope, error: HeadraceError) -> Response:
@@ -164,8 +162,8 @@ def _follower(pages: Pages, page: Page) -> Handler:
 async def _look(page: Page, view: View) -> Seen:
     """Return a page as it is now."""
     fresh = View(view.app, view.look, view.params, view.query, memory=view.memory, live=True)
-    texts = {name: await tell(fresh) for name, tell in page.texts.items()}
-    return Seen(render_parts(page, fresh, await page.make(fresh)), texts)
+    context = await page.make(fresh)
+    return Seen(render_parts(page, fresh, context), {name: tell(context) for name, tell in page.texts.items()})
 
 
 def _check_query(page: Page, request: Request) -> None:

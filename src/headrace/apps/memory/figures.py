@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.apps.memory.cache import ResultCache
 from headrace.apps.memory.opening import KINDS
-from headrace.apps.memory.rules.pace import quantile
 from headrace.model.job import JobState, JobView
+from headrace.model.ranks import percentile
 
 if TYPE_CHECKING:
     from headrace import App
@@ -119,7 +119,7 @@ def figures_of(  # noqa: PLR0913 - what a kind is made of
     """Return the figures of a kind from its queue and the jobs of it that were seen; `depth` is added to theirs."""
     seen = list(jobs)
     recent = [job for job in seen if job.finished_at is not None and now - job.finished_at <= WINDOW]
-    times = sorted(_milliseconds(job) for job in recent if job.started_at is not None)
+    times = [_milliseconds(job) for job in recent if job.started_at is not None]
     failed = sum(job.failures + job.crashes for job in (*recent, *(job for job in seen if job.finished_at is None)))
     ended = failed + sum(job.state is JobState.SUCCEEDED for job in recent)
     waiting = 0 if stats is None else stats.ready + stats.scheduled
@@ -127,8 +127,8 @@ def figures_of(  # noqa: PLR0913 - what a kind is made of
         kind,
         throughput_per_min=0.0 if stats is None else round(stats.rate_out * 60, 2),
         avg_latency_ms=round(sum(times) / len(times), 3) if times else None,
-        p50_latency_ms=quantile(times, 0.5) if times else None,
-        p99_latency_ms=quantile(times, 0.99) if times else None,
+        p50_latency_ms=percentile(times, 0.5) if times else None,
+        p99_latency_ms=percentile(times, 0.99) if times else None,
         error_rate=round(failed / ended, 4) if ended else 0.0,
         queue_depth=waiting + depth,
         pool_size=slots,

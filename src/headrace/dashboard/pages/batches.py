@@ -117,26 +117,21 @@ async def batch(view: View) -> Context:
     }  # fmt: skip
 
 
-async def _grid(view: View) -> str:
-    """Return what the items of the grid are, a letter each."""
-    states = await batch_look.states_of(view, await _find(view), _first(view))
-    return states.letters
-
-
 async def item(view: View) -> Context:
     """Return one item of a batch with its tries, the newest first."""
     found, ordinal = await _find(view), _whole("item", view.params["ordinal"])
-    tries = await view.app.runtime.stores.inspect.item_jobs(found.id, ordinal, limit=TRIES)
+    tries = await view.app.runtime.stores.inspect.item_jobs(found.id, ordinal, limit=TRIES + 1)
     if not tries:
         raise NotFoundError(f"batch {found.id} has no item {ordinal:,}, or not any more")
-    lines = [batch_look.ending(job.state, job.result, job.error) for job in tries]
-    return {"batch": found, "ordinal": ordinal, "tries": tries, "lines": lines}
+    lines = [batch_look.ending(job.state, job.result, job.error) for job in tries[:TRIES]]
+    return {"batch": found, "ordinal": ordinal, "tries": tries[:TRIES], "lines": lines, "more": len(tries) > TRIES}
 
 
 PAGES = (
     Page("batches", "/batches", batches, title="Batches", query=frozenset({"id", "cursor"}), every=2.0),
     Page(
-        "batch", "/batches/{batch_id}", batch, query=frozenset({"first", "cursor"}), every=0.5, texts={"grid": _grid}
+        "batch", "/batches/{batch_id}", batch, query=frozenset({"first", "cursor"}), every=0.5,
+        texts={"grid": lambda context: context["states"].letters},
     ),
     Page("batch_item", "/batches/{batch_id}/items/{ordinal}", item),
 )  # fmt: skip

@@ -26,7 +26,7 @@ async def dead_letters(view: View) -> Context:
     chosen = {name: text for name, text in asked.items() if text}
     return {
         "asked": asked, "found": looked.found, "groups": looked.found.groups[:MOST], "chosen": chosen,
-        "which": chosen or {"all": True}, "left_out": max(len(looked.found.groups) - MOST, 0),
+        "which": chosen or {"all": True}, "left_out": len(looked.found.groups) - MOST,
         "why_none": "" if looked.found.count else none_of(looked),
     }  # fmt: skip
 

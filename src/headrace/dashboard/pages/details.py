@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from headrace.app import App
 from headrace.apps.details.desk import Details, desk_of
 from headrace.apps.details.kinds import KINDS
 from headrace.apps.details.names import INTAKE_TASK
-from headrace.apps.details.request import MOST_ITEMS
+from headrace.apps.details.request import MOST_ITEMS, MOST_STYLE
 from headrace.dashboard.asking import place, rows_of
 from headrace.dashboard.page import Context, Page, View
 
@@ -31,8 +33,11 @@ async def details(view: View) -> Context:
     inspect = view.app.runtime.stores.inspect
     found = await inspect.list_jobs(task=INTAKE_TASK, before=place(view), limit=ROWS + 1)
     rows = rows_of(view, found, ROWS)
-    outlines = [await desk.outline(job) for job in rows.rows]
-    return {"list": rows, "outlines": outlines, "kinds": sorted(KINDS), "most": MOST_ITEMS, "mode": await desk.mode()}
+    outlines = await asyncio.gather(*(desk.outline(job) for job in rows.rows))
+    return {
+        "list": rows, "outlines": outlines, "kinds": sorted(KINDS), "most": MOST_ITEMS, "most_style": MOST_STYLE,
+        "mode": "" if view.live else await desk.mode(),
+    }  # fmt: skip
 
 
 async def details_batch(view: View) -> Context:

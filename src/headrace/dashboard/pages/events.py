@@ -31,6 +31,7 @@ async def events(view: View) -> Context:
     )
     return {
         "kept": True, "now": info.now or view.now, "bus": bus, "stats": stats, "groups": groups[:MOST],
+        "more_groups": len(groups) - MOST,
         "parked": parked[:MOST], "more_parked": len(parked) > MOST, "handles": handles[:MOST],
         "more_handles": len(handles) > MOST, "redrive": GROUP,
     }  # fmt: skip

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from headrace.dashboard.asking import ROWS, choice, id_of, named, place, rows_of
+from headrace.dashboard.batch_look import used_by
 from headrace.dashboard.page import Context, Page, View
 from headrace.dashboard.words import word
 from headrace.engine.queries import explain_view, show_job
@@ -13,8 +14,6 @@ from headrace.model.attempt_log import AttemptLog
 from headrace.model.calls import CallState, Purpose
 from headrace.model.ids import parse_id
 from headrace.model.job import JobState, JobView
-from headrace.model.money import show_money
-from headrace.model.usage import Usage
 from headrace.wiring.farm_explaining import with_farm
 
 #: Calls of models that a job shows, the newest, and characters of what was logged.
@@ -52,8 +51,8 @@ async def job(view: View) -> Context:
     )
     return {
         "job": found, "attempts": attempts, "why": await _why(view, found), "logs": _shown(logs),
-        "calls": calls[:MOST_CALLS], "more_calls": len(calls) > MOST_CALLS, "reused": _reused(found),
-        "dollars": show_money, "states_of_calls": CALL_STATES, "purposes": PURPOSES,
+        "calls": calls[:MOST_CALLS], "more_calls": len(calls) > MOST_CALLS, "reused": used_by(found.usage).reused,
+        "states_of_calls": CALL_STATES, "purposes": PURPOSES,
     }  # fmt: skip
 
 
@@ -66,12 +65,6 @@ def _shown(logs: Sequence[AttemptLog]) -> list[tuple[AttemptLog, str | None]]:
         room -= len(text)
         shown.append((log, text if room >= 0 else None))
     return shown[::-1]
-
-
-def _reused(job: JobView) -> int:
-    """Return how many answers of a job that ended were used again, as its usage tells."""
-    usage = job.usage if isinstance(job.usage, dict) else {}
-    return Usage.from_json(usage).reused
 
 
 async def _why(view: View, found: JobView) -> str | None:

@@ -65,7 +65,7 @@ async def memory(view: View) -> Context:
         figures, flushes, found = await asyncio.gather(
             view.answer("memory figures", partial(_figures, view.app), seconds=5),
             _memory().flushes(limit=LOOKED_AT),
-            _known(wanted),
+            _known("" if view.live else wanted),
         )
     except (ConfigError, NotAllowedError) as error:
         return {"trouble": str(error), "wanted": wanted, "found": None, "figures": None, "recent": []}
@@ -106,16 +106,15 @@ async def memory_user(view: View) -> Context:
     lent, user_id = _memory(), view.params["user_id"]
     query, budget, before = view.query.get("q", "").strip(), _budget(view), _before(view)
     user = await lent.user(user_id)
-    profile, events, buffer, flushes, found, context = await asyncio.gather(
+    profile, events, buffer, flushes = await asyncio.gather(
         lent.profile(user_id),
         lent.events(user_id, limit=EVENTS + 1, before=before),
         lent.buffer(user_id),
         lent.flushes(user_id, limit=FLUSHES),
-        _found(user_id, query),
-        lent.context(user_id, budget=budget, query=query or None),
     )
+    found, context = await _asked(view, query, budget)
     return {
-        "user": user, "reasons": REASONS, "profile": profile[:ENTRIES], "left_out": max(len(profile) - ENTRIES, 0),
+        "user": user, "reasons": REASONS, "profile": profile[:ENTRIES], "left_out": len(profile) - ENTRIES,
         "events": events[:EVENTS], "older": events[EVENTS - 1].created_at if len(events) > EVENTS else None,
         "later": before is not None, "buffer": buffer, "flushes": flushes,
         "failed": sum(flush.state == "failed" for flush in flushes),
@@ -123,8 +122,13 @@ async def memory_user(view: View) -> Context:
     }  # fmt: skip
 
 
-async def _found(user_id: str, query: str) -> Sequence[Any]:
-    return await _memory().search(user_id, query, limit=FOUND) if query else ()
+async def _asked(view: View, query: str, budget: int) -> tuple[Sequence[Any], str]:
+    """Return what is found and what a prompt is told; nothing of it is live."""
+    if view.live:
+        return (), ""
+    lent, user_id = _memory(), view.params["user_id"]
+    found = await lent.search(user_id, query, limit=FOUND) if query else ()
+    return found, await lent.context(user_id, budget=budget, query=query or None)
 
 
 def _budget(view: View) -> int:

@@ -17,7 +17,7 @@ from headrace.engine.llm_queries import BudgetStanding, PoolView, budgets_now, p
 from headrace.model.budget import BudgetState
 from headrace.model.calls import CallState
 from headrace.model.durations import parse_duration
-from headrace.model.money import show_money
+from headrace.model.money import to_dollars
 from headrace.model.quota import Dimension
 from headrace.model.spend import SpendGroup
 
@@ -57,27 +57,27 @@ async def models(view: View) -> Context:
     stores = view.app.runtime.stores
     by, since = choice(view, "by", SpendGroup) or SpendGroup.MODEL, view.query.get("since", "").strip() or "7d"
     lasts = None if since == ALL else parse_duration(since, field="since")
-    info, sessions, pools, budgets, spend, orphans = await asyncio.gather(
-        stores.inspect.store_info(),
-        stores.inspect.list_sessions(),
-        pools_now(stores, view.app.settings.pools()),
-        view.answer("budgets", lambda: budgets_now(stores), seconds=1),
+    info, sessions = await asyncio.gather(stores.inspect.store_info(), stores.inspect.list_sessions())
+    pools, budgets, spend, orphans = await asyncio.gather(
+        pools_now(stores, view.app.settings.pools(), sessions=sessions, now=info.now),
+        view.answer("budgets", lambda: budgets_now(stores, sessions=sessions), seconds=1),
         view.answer(f"spend {by} {since}", lambda: spend_now(stores, by, since=lasts, limit=MOST + 1), seconds=5),
-        stores.budgets.list_calls(state=CallState.ORPHANED, limit=MOST),
+        stores.budgets.list_calls(state=CallState.ORPHANED, limit=MOST + 1),
     )
     now = info.now or view.now
     budgets = sorted(budgets, key=lambda standing: (list(STATES).index(standing.state), standing.view.scope))
     return {
         "now": now,
         "pools": [(pool, _uses(view, pool, now), _mean_wait(pool), _slowed(pool)) for pool in pools[:MOST]],
+        "more_pools": len(pools) - MOST,
         "saved": saved_by(sessions),
         "budgets": budgets[:MOST],
         "states": STATES,
-        "more_budgets": max(len(budgets) - MOST, 0),
+        "more_budgets": len(budgets) - MOST,
         "given": {standing.view.scope: _given(standing) for standing in budgets[:MOST]},
         "by": by, "since": since, "groups": GROUPS, "times": _times(since),
         "spend": spend[:MOST], "more_spend": len(spend) > MOST,
-        "orphans": orphans, "dollars": show_money,
+        "orphans": orphans[:MOST], "more_orphans": len(orphans) > MOST,
     }  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def _given(standing: BudgetStanding) -> dict[str, object]:
     budget = standing.view.budget
     if budget is None:
         return {"scope": standing.view.scope}
-    dollars = "" if budget.cost_nano is None else f"{budget.cost_nano / 1e9:g}"
+    dollars = "" if budget.cost_nano is None else f"{to_dollars(budget.cost_nano):f}"
     return {"scope": standing.view.scope, "dollars": dollars, "tokens": "" if budget.tokens is None else budget.tokens}
 
 

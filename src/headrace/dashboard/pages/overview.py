@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from headrace.dashboard.attention import Facts, notes_of
 from headrace.dashboard.page import Context, Page, View
 from headrace.engine.llm_queries import told_pools
-from headrace.engine.worker_queries import list_workers
+from headrace.engine.worker_queries import serving
 from headrace.model.dead_letter import DeadLetter
 from headrace.model.event import OutboxStats
 from headrace.model.job import JobState, JobView
+from headrace.model.ranks import percentile
 from headrace.model.stats import QueueStats
 from headrace.ports.stores import Stores
 
@@ -27,29 +27,33 @@ STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "can
 async def overview(view: View) -> Context:
     """Return what the overview shows; nothing of it counts a table."""
     stores = view.app.runtime.stores
-    queues, letters, done, (now, workers), limits = await asyncio.gather(
+    info, sessions = await asyncio.gather(stores.inspect.store_info(), stores.inspect.list_sessions())
+    queues, letters, done, limits, budgets, outbox = await asyncio.gather(
         view.answer("queues", stores.inspect.queue_stats, seconds=0.5),
         view.answer("letters", lambda: _letters(stores), seconds=2),
         view.answer("sample", lambda: _sample(stores), seconds=2),
-        list_workers(stores),
-        _limits(stores),
+        view.answer("breakers", lambda: stores.admission.list_limits(most_shares=0), seconds=2),
+        view.answer("all budgets", stores.budgets.list_budgets, seconds=2),
+        view.answer("outbox", lambda: _outbox(stores), seconds=2),
     )
+    now, workers = info.now or view.now, serving(sessions)
+    closed = [(pool.name, pool.closed) for pool in told_pools(sessions) if pool.closed]
+    facts = Facts(queues, letters, limits.breakers, closed, budgets, outbox)
     totals = {state: sum(getattr(queue, state) for queue in queues) for state in STATES}
     rates = sum(queue.rate_in for queue in queues), sum(queue.rate_out for queue in queues)
-    view.history("overview").note(now or view.now, (*rates, float(totals["ready"]), float(totals["running"])))
+    view.history("overview").note(now, (*rates, float(totals["ready"])))
     return {
-        "now": now or view.now,
+        "now": now,
         "totals": totals,
         "estimated": any(set(STATES) & set(queue.estimated) for queue in queues),
         "rates": rates,
-        "lines": [view.history("overview").line(place) for place in range(4)],
+        "lines": [view.history("overview").line(place) for place in range(3)],
         "oldest": _oldest(queues),
         "times": _times(done),
         "queues": sorted(queues, key=lambda queue: (-queue.ready - queue.running, queue.name)),
         "workers": workers,
         "slots": sum(sum(worker.queues.values()) for worker in workers),
-        "letters": letters,
-        "notes": notes_of(replace(limits, queues=queues, letters=letters)),
+        "notes": notes_of(facts),
     }
 
 
@@ -60,17 +64,6 @@ async def _letters(stores: Stores) -> Sequence[DeadLetter]:
 
 async def _sample(stores: Stores) -> Sequence[JobView]:
     return await stores.inspect.list_jobs(state=JobState.SUCCEEDED, limit=SAMPLE, brief=True)
-
-
-async def _limits(stores: Stores) -> Facts:
-    limits, sessions, budgets, outbox = await asyncio.gather(
-        stores.admission.list_limits(most_shares=0),
-        stores.inspect.list_sessions(),
-        stores.budgets.list_budgets(),
-        _outbox(stores),
-    )
-    closed = [(pool.name, pool.closed) for pool in told_pools(sessions) if pool.closed]
-    return Facts(breakers=limits.breakers, closed_pools=closed, budgets=budgets, outbox=outbox)
 
 
 async def _outbox(stores: Stores) -> OutboxStats | None:
@@ -88,14 +81,10 @@ def _times(done: Sequence[JobView]) -> dict[str, timedelta | None]:
     ran = [job.finished_at - job.started_at for job in done if job.finished_at and job.started_at]
     waited = [job.started_at - max(job.created_at, job.run_at or job.created_at) for job in done if job.started_at]
     return {
-        "wait_50": _percentile(waited, 0.5), "wait_95": _percentile(waited, 0.95),
-        "run_50": _percentile(ran, 0.5), "run_95": _percentile(ran, 0.95),
-    }  # fmt: skip
-
-
-def _percentile(values: Sequence[timedelta], part: float) -> timedelta | None:
-    """Return the value that a part of all do not exceed; None of none."""
-    return sorted(values)[min(int(part * len(values)), len(values) - 1)] if values else None
+        f"{name}_{part}": percentile(values, part / 100) if values else None
+        for name, values in (("wait", waited), ("run", ran))
+        for part in (50, 95)
+    }
 
 
 PAGES = (Page("overview", "/", overview, title="Overview"),)

@@ -20,7 +20,7 @@ async def queues(view: View) -> Context:
     wanted = view.query.get("name", "").strip()
     found = [queue for queue in await _stats(view) if wanted in queue.name]
     found.sort(key=lambda queue: (-queue.ready - queue.running - queue.scheduled, queue.name))
-    return {"queues": found[:MOST], "left_out": max(len(found) - MOST, 0), "wanted": wanted}
+    return {"queues": found[:MOST], "left_out": len(found) - MOST, "wanted": wanted}
 
 
 async def queue(view: View) -> Context:

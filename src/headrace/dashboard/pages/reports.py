@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -29,7 +30,8 @@ async def reports(view: View) -> Context:
     runs = view.app.runtime.stores.runs
     found = await runs.list_runs(workflow=WORKFLOW, before=place(view), limit=ROWS + 1)
     rows = rows_of(view, found, ROWS)
-    return {"list": rows, "given": [_given(run.input) for run in rows.rows], "files": _files(view)}
+    files = [] if view.live else await asyncio.to_thread(_files, view)
+    return {"list": rows, "given": [_given(run.input) for run in rows.rows], "files": files}
 
 
 async def report(view: View) -> Context:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from headrace.apps.flows.drawing.svg import cut
 from headrace.dashboard.asking import ROWS, choice, named, place, rows_of
 from headrace.dashboard.page import Context, Page, View
 from headrace.dashboard.pages.flows import place_of
-from headrace.dashboard.run_graph import MOST_TITLE, counts_of, drawn, entries_of, labels_of
+from headrace.dashboard.run_graph import MOST_TITLE, Drawn, counts_of, drawn, entries_of, labels_of
 from headrace.dashboard.values import Shown, shown
 from headrace.engine.workflows.documents import find_node
 from headrace.engine.workflows.node_inputs import NodeInputs, read_inputs
@@ -39,13 +38,11 @@ async def runs(view: View) -> Context:
 
 async def run(view: View) -> Context:
     """Return a run with its graph and its nodes."""
-    return await view.once("run", partial(_run, view))
-
-
-async def _run(view: View) -> Context:
     tree = await _tree(view)
     layout = await _layout(view, tree)
-    given, output = await asyncio.gather(shown(view, tree.run.input), shown(view, tree.run.output))
+    given, output = await asyncio.gather(
+        shown(view, None if view.live else tree.run.input), shown(view, tree.run.output)
+    )
     done = sum(node.state.final for node in tree.nodes)
     return {
         "run": tree.run, "flows": place_of(view.app), "input": given, "output": output,
@@ -58,10 +55,6 @@ async def _run(view: View) -> Context:
 
 async def node(view: View) -> Context:
     """Return a node of a run, with what it was given and what is within it."""
-    return await view.once("node", partial(_node, view))
-
-
-async def _node(view: View) -> Context:
     tree = await _tree(view)
     found = find_node(tree, view.params["path"])
     root = await _layout(view, tree)
@@ -106,7 +99,7 @@ async def _shown_sources(view: View, inputs: NodeInputs) -> list[tuple[str, Show
 
 async def _tree(view: View) -> RunTree:
     handle = view.app.find_run(parse_id("run id", view.params["run_id"]))
-    return await view.once("tree", partial(view.answer, f"run {handle.id}", handle.tree, seconds=LIVE))
+    return await view.answer(("run", handle.id), handle.tree, seconds=LIVE)
 
 
 async def _layout(view: View, tree: RunTree) -> Layout:
@@ -119,7 +112,7 @@ def _listed(view: View, nodes: Sequence[TreeNode]) -> dict[str, Any]:
     rows = [one for one in nodes if wanted is None or one.state is wanted]
     if len(rows) > MOST:
         rows = [one for one in rows if one.state in _URGENT] + [one for one in rows if one.state not in _URGENT]
-    return {"nodes": rows[:MOST], "left_out": max(len(rows) - MOST, 0), "wanted": wanted, "counts": counts_of(nodes)}
+    return {"nodes": rows[:MOST], "left_out": len(rows) - MOST, "wanted": wanted, "counts": counts_of(nodes)}
 
 
 def _walk(nodes: Sequence[TreeNode]) -> list[TreeNode]:
@@ -130,23 +123,14 @@ def _walk(nodes: Sequence[TreeNode]) -> list[TreeNode]:
     return found
 
 
-async def states(view: View) -> str:
-    """Return what has become of each box of a run's graph, a record for each."""
-    text: str = (await run(view))["drawn"].text
-    return text
-
-
-async def states_within(view: View) -> str:
-    """Return what has become of each box of the graph within a node; an empty text where it has none."""
-    graph = (await node(view))["drawn"]
-    return "" if graph is None else str(graph.text)
+def _states(context: Context) -> str:
+    """Return what has become of each box of a graph, a record for each; an empty text of a node that has none."""
+    graph: Drawn | None = context["drawn"]
+    return "" if graph is None else graph.text
 
 
 PAGES = (
     Page("runs", "/runs", runs, title="Runs", query=frozenset({"workflow", "state", "cursor"}), every=2.0),
-    Page("run", "/runs/{run_id}", run, query=frozenset({"state"}), texts={"graph": states}),
-    Page(
-        "run_node", "/runs/{run_id}/nodes/{path:path}", node, query=frozenset({"state"}),
-        texts={"graph": states_within},
-    ),
-)  # fmt: skip
+    Page("run", "/runs/{run_id}", run, query=frozenset({"state"}), texts={"graph": _states}),
+    Page("run_node", "/runs/{run_id}/nodes/{path:path}", node, query=frozenset({"state"}), texts={"graph": _states}),
+)

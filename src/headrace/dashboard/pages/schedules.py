@@ -14,14 +14,13 @@ async def schedules(view: View) -> Context:
     """Return the schedules by name."""
     stores = view.app.runtime.stores
     found = [] if stores.schedules is None else await queries.list_schedules(stores)
-    return {"schedules": found[:MOST], "left_out": max(len(found) - MOST, 0), "kept": stores.schedules is not None}
+    return {"schedules": found[:MOST], "left_out": len(found) - MOST, "kept": stores.schedules is not None}
 
 
 async def schedule(view: View) -> Context:
     """Return one schedule with its last fires."""
     stores, name = view.app.runtime.stores, check_name("schedule", view.params["name"])
-    fires = await queries.list_fires(stores, name, limit=FIRES)
-    facts = next(one for one in await queries.list_schedules(stores) if one.view.name == name)
+    facts, fires = await queries.show_schedule(stores, name, fires=FIRES)
     return {"facts": facts, "fires": fires}
 
 

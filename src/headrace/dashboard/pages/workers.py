@@ -20,7 +20,7 @@ async def workers(view: View) -> Context:
     now, found = await list_workers(view.app.runtime.stores, everyone=everyone)
     now = now or view.now
     rows = [(session, heartbeat_age(session, now), slots_of(session)) for session in found[:MOST]]
-    return {"now": now, "rows": rows, "everyone": everyone, "left_out": max(len(found) - MOST, 0)}
+    return {"now": now, "rows": rows, "everyone": everyone, "left_out": len(found) - MOST}
 
 
 async def worker(view: View) -> Context:
@@ -31,9 +31,10 @@ async def worker(view: View) -> Context:
     found = next((one for one in await inspect.list_sessions() if one.id == session_id), None)
     if found is None:
         raise NotFoundError(f"there is no session {session_id}: it ended and was forgotten, or never was")
-    running = await inspect.list_jobs(state=JobState.RUNNING, limit=LOOKED_AT, brief=True)
+    running = await inspect.list_jobs(state=JobState.RUNNING, limit=LOOKED_AT + 1, brief=True)
     return {
         "now": now, "session": found, "heartbeat": heartbeat_age(found, now), "slots": slots_of(found),
+        "looked_at": LOOKED_AT if len(running) > LOOKED_AT else 0,
         "running": [job for job in running if job.session == session_id], "figures": _figures(found),
     }  # fmt: skip
 

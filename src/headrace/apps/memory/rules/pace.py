@@ -41,13 +41,3 @@ def pace_of(calls: Sequence[Call]) -> Pace:
     span = min(max(max(call.ago + call.seconds for call in calls), 1.0), WINDOW)
     latency = sum(call.seconds for call in calls) * 1_000 / len(calls)
     return Pace(sum(call.items for call in calls) / span, latency)
-
-
-def quantile(ordered: list[float], share: float) -> float:
-    """Return the value below or at which `share` of some ordered values lie, by nearest rank.
-
-    >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5), quantile([1.0], 0.99)
-    (2.0, 1.0)
-    """
-    place = -int(-share * len(ordered) // 1)  # rounded up
-    return ordered[min(max(place, 1), len(ordered)) - 1]
