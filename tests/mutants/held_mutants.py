@@ -55,4 +55,9 @@ LUA_MUTANTS = (
         (lua("settle_paused", "return held, false", "break"),),
         at("batch_store_pause", "test_holding_and_letting_go_come_in_slices_the_first_first"),
     ),
+    Mutant(
+        GUARD, "what is held no more is let go",
+        (lua("settle_paused", "job.state == 'parked' and job.parked_on == held_by(batch)", "job.state"),),
+        ("tests/integration/test_redis_pauses.py::test_a_resume_lets_no_cancelled_job_go",),
+    ),
 )  # fmt: skip
