@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from headrace.model.errors import StoreUnavailableError, StoreVersionError
 from headrace.model.feed import NewEntry
 from headrace.model.job import JobSpec
 from headrace.ports.stores import Stores
-from headrace.stores.postgres import migrate, open_postgres_stores
+from headrace.stores.postgres import database, migrate, open_postgres_stores
 from headrace.stores.postgres.queries import read_sql
 from tests.integration.postgres_setup import SPEC, connection, new_schema_name, shared_server
 
@@ -126,6 +127,23 @@ async def test_processes_that_migrate_together_apply_each_migration_once() -> No
     applied = await asyncio.gather(*(migrate.apply(dsn, schema=schema) for _ in range(4)))
     await drop(schema)
     assert sorted(name for names in applied for name in names) == [m.name for m in migrate.known_migrations()]
+
+
+async def test_a_migration_may_take_longer_than_any_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the bound of our statements nor one of the server ends it: the index of a large table takes its time."""
+    dsn, schema, moment = shared_server().dsn, new_schema_name(), timedelta(milliseconds=200)
+    await migrate.apply(dsn, schema=schema)
+    known = migrate.known_migrations()
+    slow = migrate.Migration(known[-1].version + 1, "9999_pre_slow", breaking=False)
+    monkeypatch.setattr(migrate, "known_migrations", lambda: (*known, slow))
+    monkeypatch.setattr(database, "read_sql", lambda path, schema: f"SELECT pg_sleep(0.6) /* {path} {schema} */")
+    bound = database.DatabaseOptions(
+        f"{dsn}{'&' if '?' in dsn else '?'}statement_timeout=200", schema=schema, statement_timeout=moment
+    )
+    opened = database.Database(bound)
+    assert await migrate.apply_to(opened) == [slow.name]
+    await opened.close()
+    await drop(schema)
 
 
 async def test_an_empty_database_is_filled_only_when_asked() -> None:
