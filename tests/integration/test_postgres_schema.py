@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any
@@ -29,6 +30,14 @@ CATALOGUE = {
     "settings": """SELECT relname, reloptions::text FROM pg_class
         WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'i') ORDER BY 1""",
 }
+
+#: Migrations of the release before, and tables whose indexes take their time.
+RELEASED = 14
+LARGE = ("jobs", "finished_jobs", "calls", "events")
+TABLES = """SELECT array_agg(oid) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'"""
+#: Tables that nobody else can read until this transaction ends.
+LOCKED_OUT = """SELECT coalesce(array_agg(relation::regclass::text), '{}') FROM pg_locks
+  WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock' AND relation = ANY($1)"""
 
 
 async def catalogue(schema: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -144,6 +153,27 @@ async def test_a_migration_may_take_longer_than_any_statement(monkeypatch: pytes
     assert await migrate.apply_to(opened) == [slow.name]
     await opened.close()
     await drop(schema)
+
+
+async def test_the_index_of_a_large_table_is_built_while_nothing_is_locked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what came after the release before, no migration that takes its time keeps anybody from reading meanwhile."""
+    dsn, schema, known = shared_server().dsn, new_schema_name(), migrate.known_migrations()
+    with monkeypatch.context() as before:
+        before.setattr(migrate, "known_migrations", lambda: known[:RELEASED])
+        await migrate.apply(dsn, schema=schema)
+    building = []
+    async with connection() as opened:
+        there = await opened.fetchval(TABLES, schema)
+        for migration in known[RELEASED:]:
+            script = read_sql(f"migrations/{migration.name}.sql", schema)
+            async with opened.transaction():
+                await opened.execute(script)
+                locked = await opened.fetchval(LOCKED_OUT, there)
+            if re.search(rf"CREATE INDEX \w+ ON \S+\.({'|'.join(LARGE)}) ", script):
+                building.append(migration.name)
+                assert locked == [], migration.name
+    await drop(schema)
+    assert building == ["0017_pre_parked_places", "0019_pre_calls_of_job"]
 
 
 async def test_an_empty_database_is_filled_only_when_asked() -> None:
