@@ -145,7 +145,6 @@ ROUTES: dict[str, Route] = {
     "finish_jobs.sql": Route(WORKER),
     "finish_logged.sql": Route(WORKER, fed="flaky_batch"),
     "forget_limit.sql": Route("operate", 2),
-    "forget_resumed.sql": Route(LEADER),
     "forget_schedule.sql": Route("clock"),
     "forget_weight.sql": Route("operate"),
     "free_held.sql": Route("emit", 2),

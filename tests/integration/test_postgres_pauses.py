@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from headrace.model.batch import HELD_LATE, NewBatch
+from headrace.model.batch import NewBatch
+from headrace.model.job import JobState, Park
+from headrace.model.session import LeaderTerm
+from headrace.ports.stores import Stores
 from headrace.stores.postgres.queries import load_query
 from headrace.testing.clock import FakeClock
 from tests.backends.postgres import fresh_schema, stores_on
@@ -30,6 +33,11 @@ async def claimed(opened: Any, schema: str, session: Any) -> tuple[int, int]:
     return len(rows), after - before
 
 
+async def sweep(stores: Stores, term: LeaderTerm) -> None:
+    """Do what the leader does again and again."""
+    await stores.batches.sweep_batches(term=term, seal_timeout=MINUTE, limit=10)
+
+
 async def test_a_claim_reads_no_more_beside_a_paused_batch() -> None:
     """Of 3,000 held jobs at the head of a queue a claim meets none, once the table was vacuumed."""
     async with fresh_schema() as schema, stores_on(schema, None) as stores, connection() as opened:
@@ -45,33 +53,41 @@ async def test_a_claim_reads_no_more_beside_a_paused_batch() -> None:
 
 
 async def test_the_sweep_finds_what_a_statement_missed_that_began_before() -> None:
-    """A job made ready behind a pause is held; one held behind a resume is let go, and is looked for long enough."""
+    """A job made ready behind a pause is held; one held behind a resume is let go, however late it comes."""
     clock = FakeClock()
     async with fresh_schema() as schema, stores_on(schema, clock) as stores, connection() as opened:
         on = Scenario(stores, clock)
-        session, term = await on.worker(lease=timedelta(hours=1)), await on.term()
-
-        async def sweep() -> None:
-            await stores.batches.sweep_batches(term=term, seal_timeout=MINUTE, limit=10)
-
-        async def looked_for() -> bool:
-            return bool(await opened.fetchval(f'SELECT resumed_at IS NOT NULL FROM "{schema}".batches'))
-
+        session, term = await on.worker(lease=timedelta(hours=9)), await on.term()
         batch_id = await on.batch(1)
         await stores.batches.pause_batch(batch_id)
         await stores.batches.settle_paused(batch_id, limit=ALL)
         held = await opened.fetchval(f'SELECT parked_on FROM "{schema}".jobs')
         await opened.execute(f"""UPDATE "{schema}".jobs SET state = 'ready', parked_on = NULL""")
-        await sweep()
+        await sweep(stores, term)
         assert await on.claim(session) == []
 
         await stores.batches.resume_batch(batch_id)
         await stores.batches.settle_paused(batch_id, limit=ALL)
         await opened.execute(f"""UPDATE "{schema}".jobs SET state = 'parked', parked_on = $1""", held)
-        clock.advance(HELD_LATE / 2)
-        await sweep()
-        assert await looked_for()
+        clock.advance(timedelta(hours=8))
+        await sweep(stores, term)
         assert len(await on.claim(session)) == 1
-        clock.advance(HELD_LATE)
-        await sweep()
-        assert not await looked_for()
+
+
+async def test_the_sweep_finds_every_batch_that_holds_anything() -> None:
+    """Several batches that were resumed, between jobs that are parked on signals: each is let go, and nothing else."""
+    clock = FakeClock()
+    async with fresh_schema() as schema, stores_on(schema, clock) as stores:
+        on = Scenario(stores, clock)
+        session, term = await on.worker(), await on.term()
+        await on.enqueue(3)
+        for job, key in zip(await on.claim(session), (chr(30), " ", "z"), strict=True):
+            await on.end(session, job, state=JobState.PARKED, park=Park(key, None))
+        batches = [await on.batch(2) for _ in range(3)]
+        for batch_id in batches:
+            await stores.batches.pause_batch(batch_id)
+            await stores.batches.settle_paused(batch_id, limit=ALL)
+            await stores.batches.resume_batch(batch_id)
+        assert await on.claim(session) == []
+        await sweep(stores, term)
+        assert sorted(str(job.batch_id) for job in await on.claim(session)) == sorted([*map(str, batches)] * 2)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from headrace.model.errors import StoreUnavailableError, StoreVersionError
 from headrace.model.feed import NewEntry
 from headrace.model.job import JobSpec
 from headrace.ports.stores import Stores
-from headrace.stores.postgres import migrate, open_postgres_stores
+from headrace.stores.postgres import database, migrate, open_postgres_stores
 from headrace.stores.postgres.queries import read_sql
 from tests.integration.postgres_setup import SPEC, connection, new_schema_name, shared_server
 
@@ -28,6 +30,14 @@ CATALOGUE = {
     "settings": """SELECT relname, reloptions::text FROM pg_class
         WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'i') ORDER BY 1""",
 }
+
+#: Migrations of the release before, and tables whose indexes take their time.
+RELEASED = 14
+LARGE = ("jobs", "finished_jobs", "calls", "events")
+TABLES = """SELECT array_agg(oid) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'"""
+#: Tables that nobody else can read until this transaction ends.
+LOCKED_OUT = """SELECT coalesce(array_agg(relation::regclass::text), '{}') FROM pg_locks
+  WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock' AND relation = ANY($1)"""
 
 
 async def catalogue(schema: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -126,6 +136,44 @@ async def test_processes_that_migrate_together_apply_each_migration_once() -> No
     applied = await asyncio.gather(*(migrate.apply(dsn, schema=schema) for _ in range(4)))
     await drop(schema)
     assert sorted(name for names in applied for name in names) == [m.name for m in migrate.known_migrations()]
+
+
+async def test_a_migration_may_take_longer_than_any_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the bound of our statements nor one of the server ends it: the index of a large table takes its time."""
+    dsn, schema, moment = shared_server().dsn, new_schema_name(), timedelta(milliseconds=200)
+    await migrate.apply(dsn, schema=schema)
+    known = migrate.known_migrations()
+    slow = migrate.Migration(known[-1].version + 1, "9999_pre_slow", breaking=False)
+    monkeypatch.setattr(migrate, "known_migrations", lambda: (*known, slow))
+    monkeypatch.setattr(database, "read_sql", lambda path, schema: f"SELECT pg_sleep(0.6) /* {path} {schema} */")
+    bound = database.DatabaseOptions(
+        f"{dsn}{'&' if '?' in dsn else '?'}statement_timeout=200", schema=schema, statement_timeout=moment
+    )
+    opened = database.Database(bound)
+    assert await migrate.apply_to(opened) == [slow.name]
+    await opened.close()
+    await drop(schema)
+
+
+async def test_the_index_of_a_large_table_is_built_while_nothing_is_locked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what came after the release before, no migration that takes its time keeps anybody from reading meanwhile."""
+    dsn, schema, known = shared_server().dsn, new_schema_name(), migrate.known_migrations()
+    with monkeypatch.context() as before:
+        before.setattr(migrate, "known_migrations", lambda: known[:RELEASED])
+        await migrate.apply(dsn, schema=schema)
+    building = []
+    async with connection() as opened:
+        there = await opened.fetchval(TABLES, schema)
+        for migration in known[RELEASED:]:
+            script = read_sql(f"migrations/{migration.name}.sql", schema)
+            async with opened.transaction():
+                await opened.execute(script)
+                locked = await opened.fetchval(LOCKED_OUT, there)
+            if re.search(rf"CREATE INDEX \w+ ON \S+\.({'|'.join(LARGE)}) ", script):
+                building.append(migration.name)
+                assert locked == [], migration.name
+    await drop(schema)
+    assert building == ["0017_pre_parked_places", "0019_pre_calls_of_job"]
 
 
 async def test_an_empty_database_is_filled_only_when_asked() -> None:

@@ -6,8 +6,9 @@ from tests.mutants.lua_mutants import at, lua
 from tests.mutants.mutated import Edit
 from tests.mutants.sql_mutants import STORE, Mutant, sql
 
-MIGRATION = f"{STORE}/migrations/0017_pre_batch_pause.sql"
+MIGRATION = f"{STORE}/migrations/0018_pre_batch_pause.sql"
 LATE = ("tests/integration/test_postgres_pauses.py::test_the_sweep_finds_what_a_statement_missed_that_began_before",)
+HOLDERS = ("tests/integration/test_postgres_pauses.py::test_the_sweep_finds_every_batch_that_holds_anything",)
 GUARD = "a paused batch starts nothing"
 COMES_LATER = at("batch_store_pause", "test_what_comes_later_is_held_at_once")
 CLOSED = at("batch_store_pause", "test_a_pause_lasts_when_the_batch_closes")
@@ -28,11 +29,11 @@ SQL_MUTANTS = (
         for name, tests in (("stage_jobs", COMES_LATER), ("insert_retries", CLOSED))
     ),
     Mutant(GUARD, "a signal makes ready", (Edit(MIGRATION, "p.paused_at IS NOT NULL)", "false)"),), WOKEN),
-    Mutant(GUARD, "the sweep holds nothing", (sql("find_paused", "b.paused_at IS NOT NULL OR", "false OR"),), LATE),
-    Mutant(GUARD, "the sweep lets nothing go", (sql("find_paused", "OR b.resumed_at IS NOT NULL", ""),), LATE),
-    Mutant(
-        GUARD, "a resume is forgotten at once", (sql("forget_resumed", " - %(held_late)s::interval", ""),), LATE,
-    ),
+    Mutant(GUARD, "the sweep holds nothing", (sql("find_paused", "p.paused_at IS NOT NULL", "false"),), LATE),
+    Mutant(GUARD, "the sweep lets nothing go",
+           (sql("find_paused", "UNION SELECT substr(f.parked_on, 2)::uuid FROM holders AS f", ""),), LATE),
+    Mutant(GUARD, "the sweep sees one holder", (sql("find_paused", "h.parked_on > f.parked_on AND", "false AND"),),
+           HOLDERS),
     Mutant(
         GUARD, "what is let go comes in any order", (sql("let_go_jobs", "h.sort_at, h.id", "h.id DESC"),),
         at("batch_store_pause", "test_holding_and_letting_go_come_in_slices_the_first_first"),
@@ -54,5 +55,10 @@ LUA_MUTANTS = (
         GUARD, "a walk passes over what it has no room for",
         (lua("settle_paused", "return held, false", "break"),),
         at("batch_store_pause", "test_holding_and_letting_go_come_in_slices_the_first_first"),
+    ),
+    Mutant(
+        GUARD, "what is held no more is let go",
+        (lua("settle_paused", "job.state == 'parked' and job.parked_on == held_by(batch)", "job.state"),),
+        ("tests/integration/test_redis_pauses.py::test_a_resume_lets_no_cancelled_job_go",),
     ),
 )  # fmt: skip

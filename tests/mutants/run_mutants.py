@@ -21,7 +21,7 @@ READ = """    SET (remaining, fired, decided) = (
         CASE WHEN max(r.decided) > 0 THEN 2 ELSE (coalesce(max(r.fired), 0) + excluded.fired >= excluded.need
           OR coalesce(max(r.remaining), excluded.total) <= excluded.total - excluded.remaining)::int END
       FROM {schema}.run_joins AS r WHERE r.run_id = excluded.run_id AND r.path = excluded.path)"""
-CALLS = f"{STORE}/migrations/0017_pre_batch_pause.sql"
+CALLS = f"{STORE}/migrations/0018_pre_batch_pause.sql"
 SLEEPERS = """ARRAY(
       SELECT p.id FROM {schema}.jobs AS p WHERE p.state = 'parked' AND p.parked_on = signal
       ORDER BY p.id FOR UPDATE)"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
@@ -14,11 +14,11 @@ import pytest
 
 from headrace.engine.events import callbacks
 from headrace.engine.events.callbacks import Callbacks
-from headrace.engine.loops.event_pruner import EventPruner, EventRetention
 from headrace.engine.loops.handle_sweeper import HandleSweeper
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.waking import WakeLoop
 from headrace.engine.telemetry import Telemetry
+from headrace.event_settings import EventSettings
 from headrace.model.envelopes import encode
 from headrace.model.envelopes.dead_letters import dead_letter
 from headrace.model.errors import HeadraceError, StoreUnavailableError
@@ -28,8 +28,10 @@ from headrace.model.resume_handle import HandleState, HandleView, NewHandle, Not
 from headrace.ports.bus import Delivery
 from headrace.ports.stores import EventStores, Stores
 from headrace.ports.waker import Woken
+from headrace.settings import Settings
 from headrace.stores.memory import open_memory_stores
 from headrace.testing.clock import FakeClock
+from headrace.wiring.pruning import prune_loops
 
 ASKED, MADE, OTHER = "Shop.Order.Asked", "Shop.Order.Made", "Shop.Order.Seen"
 HOUR = timedelta(hours=1)
@@ -340,21 +342,21 @@ async def test_old_events_leave_on_the_leader_alone(stores: Stores, events: Even
     await events.inbox.accept("agent", "m-1", Effect())
     await events.log.append_messages([delivered(event()).message], partitions=1)
     await _ended(events, "")
-    clock.advance(2 * HOUR)
+    kept = EventSettings(keep_events=HOUR, keep_inbox=2 * HOUR, keep_messages=3 * HOUR, keep_handles=4 * HOUR)
     leadership = Leadership(stores, uuid4())
-    pruner = EventPruner(events, leadership, EventRetention(HOUR, HOUR, HOUR, HOUR))
-    await pruner.step()
-    assert await events.handles.get_handle("c-0") is not None
+
+    async def left() -> list[bool]:
+        for pruner in prune_loops(replace(Settings(), events=kept), stores, leadership):
+            await pruner.step()
+        messages = await events.log.read_messages({(TOPIC, 0): 0}, limit=9)
+        handle = await events.handles.get_handle("c-0")
+        noted = await events.inbox.handled("agent", "m-1")
+        return [bool(await events.outbox.list_events()), noted, bool(messages), handle is not None]
+
+    clock.advance(HOUR)
+    assert await left() == [True] * 4
     await leadership.step()
-    await pruner.step()
-    assert await _left(events) == ([], False, None)
-    assert await events.log.read_messages({(TOPIC, 0): 0}, limit=9) == []
-
-
-async def _left(events: EventStores) -> Sequence[object]:
-    handles = events.handles
-    return (
-        await events.outbox.list_events(),
-        await events.inbox.handled("agent", "m-1"),
-        await handles.get_handle("c-0"),
-    )
+    for gone in range(1, 5):
+        assert await left() == [False] * gone + [True] * (4 - gone)
+        clock.advance(HOUR)
+        await leadership.step()

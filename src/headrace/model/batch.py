@@ -22,8 +22,6 @@ SLICE_BYTES = 16 * 1024 * 1024
 #: Items of a batch being cancelled that one transaction settles, and how many of these one call makes at most.
 SETTLE_ITEMS = 1_000
 MAX_SETTLE_SLICES = 20
-#: How long after a resume the leader looks for jobs of the batch that were held late.
-HELD_LATE = timedelta(minutes=1)
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 

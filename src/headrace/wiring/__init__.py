@@ -18,9 +18,6 @@ from headrace.engine.breaker_reports import BreakerReports
 from headrace.engine.grants import Grants
 from headrace.engine.late_limiter import LateLimiter
 from headrace.engine.levels import eligible_jobs
-from headrace.engine.loops.audit_pruner import AuditPruner
-from headrace.engine.loops.event_pruner import EventPruner, EventRetention
-from headrace.engine.loops.feed_pruner import FeedPruner
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
 from headrace.engine.loops.resizer import ElasticOptions
@@ -49,6 +46,7 @@ from headrace.wiring.blobs import open_blobs
 from headrace.wiring.caches import open_caches
 from headrace.wiring.farm import make_farm
 from headrace.wiring.line_keeping import make_line_keeping
+from headrace.wiring.pruning import prune_loops
 from headrace.wiring.workflows import open_means, run_loops
 
 if TYPE_CHECKING:
@@ -309,18 +307,7 @@ def make_worker(app: App, slots: dict[str, int], resources: Any) -> Worker:
 
 def _other_loops(settings: Settings, runtime: Runtime, leadership: Leadership) -> list[Loop]:
     """Return the duties of a worker that are for runs, feeds, the audit and events."""
-    loops, stores, events = run_loops(settings, runtime, leadership), runtime.stores.events, settings.events
-    recovery = settings.recovery
-    loops.append(
-        FeedPruner(runtime.stores.feeds, leadership, keep=recovery.keep_feeds, interval=recovery.prune_interval)
-    )
-    loops.append(
-        AuditPruner(runtime.stores.audit, leadership, keep=recovery.keep_audit, interval=recovery.prune_interval)
-    )
-    if stores is not None:
-        keep = EventRetention(events.keep_events, events.keep_inbox, events.keep_messages, events.keep_handles)
-        loops.append(EventPruner(stores, leadership, keep, recovery.prune_interval))
-    return loops
+    return [*run_loops(settings, runtime, leadership), *prune_loops(settings, runtime.stores, leadership)]
 
 
 def _duties(settings: Settings) -> DutyOptions:

@@ -9,7 +9,6 @@ from headrace.clock import SystemClock
 from headrace.engine.loops.blob_sweeper import BlobSweeper
 from headrace.engine.loops.leadership import Leadership
 from headrace.engine.loops.loop import Loop
-from headrace.engine.loops.run_pruner import RunPruner
 from headrace.engine.loops.settler import Settler
 from headrace.engine.values import Values
 from headrace.engine.workflows.boards import RunNotes
@@ -57,11 +56,8 @@ def _open_board(settings: Settings, stack: AsyncExitStack) -> RunBoard | None:
 
 def run_loops(settings: Settings, runtime: Runtime, leadership: Leadership) -> list[Loop]:
     """Return the duties of a worker that are for runs."""
-    means, recovery = runtime.means, settings.recovery
-    loops: list[Loop] = [
-        Settler(means, settings.scheduler.distributed.dependency_check_interval),
-        RunPruner(means.stores, leadership, keep=recovery.keep_runs, interval=recovery.prune_interval),
-    ]
+    means = runtime.means
+    loops: list[Loop] = [Settler(means, settings.scheduler.distributed.dependency_check_interval)]
     if means.values.blobs is not None:
         loops.append(BlobSweeper(means.stores.runs, means.values.blobs, leadership, means.clock))
     return loops

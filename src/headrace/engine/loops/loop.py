@@ -6,7 +6,6 @@ import asyncio
 import logging
 import random
 from datetime import timedelta
-from typing import ClassVar
 
 from headrace.engine.outage import Outage
 from headrace.model.errors import InvalidInputError, StoreUnavailableError
@@ -21,7 +20,7 @@ class Loop:
     store are not logged with every turn.
     """
 
-    name: ClassVar[str]
+    name: str
 
     def __init__(self, interval: timedelta) -> None:
         if interval <= timedelta():

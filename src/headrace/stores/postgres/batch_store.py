@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from headrace.model.batch import (
-    HELD_LATE,
     MAX_SETTLE_SLICES,
     SETTLE_ITEMS,
     BatchOutcome,
@@ -174,10 +173,8 @@ class PostgresBatchStore:
 
     async def _sweep_paused(self, term: LeaderTerm, limit: int) -> None:
         """Finish pauses and resumes, and hold or let go of what a statement missed that began before them."""
-        leader = term_values(term)
-        for row in await self._database.fetch("find_paused", **leader):
+        for row in await self._database.fetch("find_paused", **term_values(term)):
             await self._settle(row["id"], "hold_jobs" if row["paused"] else "let_go_jobs", limit=limit, term=term)
-        await self._database.fetch("forget_resumed", held_late=HELD_LATE, **leader)
 
 
 def _scope(task: str) -> str:

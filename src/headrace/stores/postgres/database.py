@@ -40,6 +40,8 @@ PINNED_PLANS = {
     "enable_sort": "off",
 }
 
+#: Seconds for a file of statements: the indexes of large tables take their time.
+_SCRIPT_TIMEOUT = 86_400.0
 _TRIES = 10
 _FIRST_PAUSE = 0.01
 
@@ -89,8 +91,8 @@ class Transaction:
         return self._connection
 
     async def run_script(self, path: str) -> None:
-        """Run a file of several statements without parameters, such as a migration."""
-        await self._connection.execute(read_sql(path, self._schema))
+        """Run a file of several statements without parameters, such as a migration; it may take a day."""
+        await self._connection.execute(read_sql(path, self._schema), timeout=_SCRIPT_TIMEOUT)
 
 
 class Database:

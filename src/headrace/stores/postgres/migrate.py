@@ -73,6 +73,7 @@ async def apply_to(database: Database) -> list[str]:
     """
 
     async def step(tx: Transaction) -> list[str]:
+        await tx.fetch("unbound_migration")
         await tx.fetch("lock_migrations", name=database.schema)
         await tx.fetch("create_schema")
         await tx.fetch("create_migrations")

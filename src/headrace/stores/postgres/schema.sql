@@ -200,7 +200,6 @@ CREATE TABLE {schema}.batches (
   lane text COLLATE "C",
   cost double precision,
   paused_at timestamptz,                       -- nothing more of it starts since then; null: it is not paused
-  resumed_at timestamptz,                      -- a pause ended then, and the leader has not looked for late ones since
   paused_reason text,
   CONSTRAINT batches_pkey PRIMARY KEY (id),
   CONSTRAINT batches_state_check CHECK (state IN ('open', 'sealed', 'cancelling', 'abandoned', 'closed')),
@@ -211,8 +210,8 @@ CREATE TABLE {schema}.batches (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 -- The aggregator, and the claim that leaves out batches being cancelled.
 CREATE INDEX batches_live ON {schema}.batches (state, id) WHERE state <> 'closed';
--- Those whose jobs are to be held, or to be let go; nearly always empty.
-CREATE INDEX batches_paused ON {schema}.batches (id) WHERE paused_at IS NOT NULL OR resumed_at IS NOT NULL;
+-- Those whose jobs are to be held; nearly always empty.
+CREATE INDEX batches_paused ON {schema}.batches (id) WHERE paused_at IS NOT NULL;
 -- Pruning.
 CREATE INDEX batches_closed ON {schema}.batches (closed_at) WHERE state = 'closed';
 

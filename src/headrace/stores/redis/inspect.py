@@ -216,14 +216,7 @@ class RedisInspect:
 
     async def batch_args(self, batch_id: UUID) -> dict[int, str]:
         """Return the argument text of each item of a batch by ordinal."""
-        found: dict[int, str] = {}
-        # In this order: an item that ends meanwhile moves from the first part to the end of the second.
-        for part in ("live", "ended"):
-            cursor = "0"
-            while cursor:
-                cursor, *pairs = await self._namespace.run("batch_args", batch_id.hex, part, cursor, TEXTS)
-                found |= {int(place): args for place, args in zip(pairs[::2], pairs[1::2], strict=True)}
-        return found
+        return await item_states.batch_args(self._namespace, batch_id)
 
     async def batch_states(self, batch_id: UUID, *, first: int, limit: int) -> BatchStates:
         """Return what the items of a batch are from ordinal `first` on."""

@@ -1,7 +1,9 @@
-"""What the items of a batch are, and which of them failed, in scripts that are short each."""
+"""What the items of a batch are, were called with, and which of them failed, in scripts that are short each."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID
 
 from headrace.model.dead_letter import DeadLetter
@@ -20,16 +22,9 @@ async def batch_states(namespace: Namespace, batch_id: UUID, *, first: int, limi
     """Do what `Inspect.batch_states` promises."""
     check_range(first, limit)
     end, found = 0, dict[int, str]()
-    # In this order: an item that ends meanwhile moves from the first part to the end of the second.
-    for part in ("live", "ended"):
-        cursor = "0"
-        while cursor:
-            words = (batch_id.hex, part, cursor, PAGE, first, first + limit)
-            answer = await namespace.run("batch_states", *words)
-            if answer is None:
-                raise no_batch(batch_id)
-            end, cursor, *pairs = answer
-            _note(found, dict(zip(pairs[::2], pairs[1::2], strict=True)))
+    async for reached, *pairs in _walk(namespace, "batch_states", batch_id, first, first + limit):
+        end = reached
+        _note(found, dict(zip(pairs[::2], pairs[1::2], strict=True)))
     cells = StateCells(first=first, limit=limit, end=end)
     for ordinal, state in found.items():
         # A retry that came after the first part was read: it waits, or did a moment ago.
@@ -46,16 +41,37 @@ def _note(found: dict[int, str], pairs: dict[int, str]) -> None:
             found[ordinal] = state
 
 
+async def batch_args(namespace: Namespace, batch_id: UUID) -> dict[int, str]:
+    """Do what `Inspect.batch_args` promises."""
+    found: dict[int, str] = {}
+    async for pairs in _walk(namespace, "batch_args", batch_id, page=TEXTS):
+        found |= {int(place): args for place, args in zip(pairs[::2], pairs[1::2], strict=True)}
+    return found
+
+
 async def item_jobs(namespace: Namespace, batch_id: UUID, ordinal: int) -> list[str]:
     """Return the ids of the tries of an item, in no order."""
     found: dict[str, None] = {}
-    # In this order: a try that ends meanwhile moves from the first part to the end of the second.
+    async for ids in _walk(namespace, "list_item_jobs", batch_id, ordinal):
+        found |= dict.fromkeys(ids)
+    return list(found)
+
+
+async def _walk(
+    namespace: Namespace, verb: str, batch_id: UUID, *words: int, page: int = PAGE
+) -> AsyncIterator[list[Any]]:
+    """Yield what a script says of the items of a batch, page by page. Raises NotFoundError.
+
+    Those that live come first: an item that ends meanwhile moves from there to the end of what ended.
+    """
     for part in ("live", "ended"):
         cursor = "0"
         while cursor:
-            cursor, *ids = await namespace.run("list_item_jobs", batch_id.hex, part, cursor, PAGE, ordinal)
-            found |= dict.fromkeys(ids)
-    return list(found)
+            answer = await namespace.run(verb, batch_id.hex, part, cursor, page, *words)
+            if answer is None:
+                raise no_batch(batch_id)
+            cursor, *told = answer
+            yield told
 
 
 async def batch_dead_letters(namespace: Namespace, batch_id: UUID, *, limit: int) -> list[DeadLetter]:

@@ -15,7 +15,7 @@ WITH asked AS MATERIALIZED (
   WHERE b.state IN ('sealed', 'cancelling')
 ), stopped AS (
   UPDATE {schema}.batches AS b
-  SET state = 'cancelling', paused_at = NULL, resumed_at = NULL, paused_reason = NULL
+  SET state = 'cancelling', paused_at = NULL, paused_reason = NULL
   FROM asked AS a
   WHERE b.id = a.id AND a.live AND a.exceeded AND b.state = 'sealed' AND b.changes = a.changes
   RETURNING b.id

@@ -19,7 +19,8 @@ for _, id in ipairs(ids) do
     if row[1] and row[2] then
       call('DEL', ROOT .. 'key:batch:' .. row[1] .. ':' .. row[2])
     end
-    call('DEL', batch_key(id), batch_key(id, 'slices'), batch_key(id, 'rounds'), batch_key(id, 'retried'))
+    call('DEL', batch_key(id), batch_key(id, 'slices'), batch_key(id, 'rounds'), batch_key(id, 'retried'),
+      batch_key(id, 'held'))
     call('ZREM', ROOT .. 'batches:closed', id)
     call('SREM', ROOT .. 'batches:pausing', id)
     call('ZREM', ROOT .. 'batches', id)

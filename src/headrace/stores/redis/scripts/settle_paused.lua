@@ -29,12 +29,19 @@ local function hold_some(cursor)
   return held, page[1] == '0'
 end
 
+-- What a process of the release before cancelled or pruned still stands among the held ones; it is held no more.
 local function let_some_go()
-  local ids = call('ZRANGE', batch_key(batch, 'held'), 0, limit - 1)
+  local ids, gone = call('ZRANGE', batch_key(batch, 'held'), 0, limit - 1), 0
   for _, id in ipairs(ids) do
-    let_go(id, read_waiting(id))
+    local job = read_waiting(id)
+    if job.state == 'parked' and job.parked_on == held_by(batch) then
+      let_go(id, job)
+      gone = gone + 1
+    else
+      call('ZREM', batch_key(batch, 'held'), id)
+    end
   end
-  return #ids, #ids < limit
+  return gone, #ids < limit
 end
 
 local row = call('HMGET', batch_key(batch), 'state', 'paused_at', 'hold_cursor')

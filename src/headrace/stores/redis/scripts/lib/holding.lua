@@ -1,5 +1,7 @@
 -- Jobs of paused batches: what would be ready is held, parked on no signal, in `batch:ID:held` at its place. `batches:pausing`
 -- has the batches whose pause or resume is not through; `hold_cursor` is how far the walk over the live items of one is.
+-- The release before holds nothing: what it appends, releases or makes ready after the walk met it is never held, so a
+-- batch is to be paused once no process of it runs (see docs/howto/upgrade.md).
 -- include waiting
 local paused_batches = {}
 local function is_held(batch)

@@ -1,9 +1,9 @@
--- Pausing a batch. The code of the release before holds nothing: the sweep of the leader does it then.
-ALTER TABLE {schema}.batches ADD COLUMN paused_at timestamptz, ADD COLUMN resumed_at timestamptz,
-  ADD COLUMN paused_reason text;
-CREATE INDEX batches_paused ON {schema}.batches (id) WHERE paused_at IS NOT NULL OR resumed_at IS NOT NULL;
+-- Pausing a batch. The code of the release before holds nothing: the sweep of the leader does it then. Locks batches, then
+-- jobs, for an instant: in this order statements of ours lock them too.
+ALTER TABLE {schema}.batches ADD COLUMN paused_at timestamptz, ADD COLUMN paused_reason text;
+CREATE INDEX batches_paused ON {schema}.batches (id) WHERE paused_at IS NOT NULL;
 DROP INDEX {schema}.jobs_parked;
-CREATE INDEX jobs_parked ON {schema}.jobs (parked_on, sort_at, id) WHERE state = 'parked' AND parked_on IS NOT NULL;
+ALTER INDEX {schema}.jobs_parked_next RENAME TO jobs_parked;
 
 -- Store a signal, once per key, and make the jobs ready that are parked on it, behind those that wait already; those of a
 -- paused batch are held. They are looked for by a statement of their own, which sees what parked while the one before
