@@ -35,9 +35,9 @@ _DO = f"""((verb, target, samples) => {{
   const wrong = fields.filter((field) => !field.checkValidity()).map(named);
   if (wrong.length) return wrong.join();
   window.told = [];
-  document.addEventListener("htmx:afterRequest", (event) => {{
+  document.addEventListener("htmx:beforeSend", (event) => {{
     const {{ xhr }} = event.detail;
-    window.told.push([xhr.status, xhr.responseText.slice(0, 300)]);
+    xhr.addEventListener("loadend", () => window.told.push([xhr.status, xhr.responseText.slice(0, 300)]));
   }});
   one.tagName === "FORM" ? one.requestSubmit() : one.click();
   return "";

@@ -94,6 +94,39 @@ def test_what_is_live_moves_without_a_reload(base: str, tab: Tab) -> None:
     assert tab.complaints == []
 
 
+def test_news_wait_until_a_question_is_answered(base: str, tab: Tab) -> None:
+    """What a question is about is still there for the answer, whatever the page hears meanwhile; then it shows that."""
+    with httpx2.Client(base_url=base) as client:
+        client.put("/api/v1/limits/caps/queue:spare", json={"cap": 1, "force": True}).raise_for_status()
+    tab.visit(f"{base}/limits")
+    tab.wait_for("document.querySelector('#pulse').dataset.state === 'on'")
+    tab.ask("""(() => {
+      window.asks = document.querySelector("[hx-delete$='queue:spare'], [hx-delete$='queue%3Aspare']");
+      asks.click();
+      live.source.dispatchEvent(new MessageEvent(asks.closest("[data-part]").dataset.part, {data: "<p>nothing</p>"}));
+    })()""")
+    tab.wait_for("document.querySelector('#confirm').open")
+    assert tab.ask("document.contains(asks)")
+    tab.ask("document.querySelector('#confirm [value=yes]').click()")
+    tab.wait_for("document.querySelector('.toast')?.textContent === 'It is forgotten.'")
+    tab.wait_for("!document.querySelector('#main').textContent.includes('queue:spare')")
+    assert tab.complaints == []
+
+
+def test_lost_news_are_told_in_words(base: str, tab: Tab) -> None:
+    """And that they come again; what is on the page stays."""
+    word = "document.querySelector('#pulse .word').textContent"
+    tab.visit(f"{base}/queues")
+    tab.wait_for(f"{word} === 'live' && document.querySelector('#pulse').dataset.state === 'on'")
+    tab.ask("live.source.dispatchEvent(new MessageEvent('trouble', {data: 'the store is away'}))")
+    assert tab.ask(f"[{word}, document.querySelector('#pulse').title]") == ["no news", "the store is away"]
+    tab.ask("live.source.dispatchEvent(new MessageEvent('trouble', {data: ''}))")
+    assert tab.ask(f"[{word}, document.querySelector('#pulse').title]") == ["live", "This page is live"]
+    tab.ask("live.source.dispatchEvent(new Event('error'))")
+    assert tab.ask(word) == "no news"
+    assert "does not answer" in tab.ask("document.querySelector('#pulse').title")
+
+
 def test_a_graph_moves_when_its_run_does(base: str, tab: Tab) -> None:
     """A signal is sent by the form of the node that waits; the boxes of the open run change their states and titles."""
     with httpx2.Client(base_url=base) as client:

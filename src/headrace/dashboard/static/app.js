@@ -7,7 +7,6 @@ const kinds = {
   boolean: (text) => text === "true",
   json: (text) => (text.trim() === "" ? undefined : JSON.parse(text)),
   text: (text) => (text === "" ? undefined : text),
-  list: (text) => text.split(/[\n,]/).map((part) => part.trim()).filter(Boolean),
 };
 
 function valuesOf(form) {
@@ -79,10 +78,14 @@ document.addEventListener("htmx:confirm", (event) => {
   dialog.addEventListener("close", () => dialog.returnValue === "yes" && event.detail.issueRequest(true), { once: true });
 });
 
-document.addEventListener("htmx:afterRequest", async (event) => {
+// The answer is waited for at the request and not at the element that asked: what is live may have replaced that by now.
+document.addEventListener("htmx:beforeSend", (event) => {
   const { elt, xhr, requestConfig } = event.detail;
-  if (requestConfig.verb === "get") return;
-  if (!event.detail.successful) {
+  if (requestConfig.verb !== "get") xhr.addEventListener("loadend", () => answered(elt, xhr));
+});
+
+async function answered(elt, xhr) {
+  if (xhr.status < 200 || xhr.status >= 400) {
     let text = document.body.dataset.failed;
     try {
       text = JSON.parse(xhr.responseText).detail || text;
@@ -105,8 +108,9 @@ document.addEventListener("htmx:afterRequest", async (event) => {
   }
   if (elt.dataset.done) say(elt.dataset.done);
   elt.closest("dialog")?.close();
+  document.dispatchEvent(new CustomEvent("headrace:done", { detail: elt }));
   await refresh();
-});
+}
 
 function idIn(text) {
   try {
@@ -119,8 +123,8 @@ function idIn(text) {
 
 // The page is asked for anew, and only what differs is changed, so that scrolling, focus and open parts stay.
 async function refresh() {
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (!answer.ok || answer.redirected) return location.reload();
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+  if (!answer?.ok || answer.redirected) return location.reload();
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   morph(document.getElementById("main"), fresh.innerHTML);
 }
@@ -138,35 +142,54 @@ function morph(target, html) {
 }
 
 // Live parts. A hidden page lets go of its connection: browsers have few of them for one site.
-const live = { source: null, retry: 0 };
+const live = { source: null, retry: 0, held: new Map() };
+
+// What an open question or form is about must still be there when it is answered: until then its news are held.
+function show(part, html) {
+  if (document.querySelector("dialog[open]")) live.held.set(part, html);
+  else morph(part, html);
+}
+
+// A dialog asks for what it is about as it closes, and this listener is called before those of the dialog.
+document.addEventListener("close", () => setTimeout(catchUp), true);
+
+function catchUp() {
+  const held = [...live.held];
+  live.held.clear();
+  for (const [part, html] of held) show(part, html);
+}
+
+// Whether news come is told in a word, not by a colour alone.
+function beat(state, why = "") {
+  const pulse = document.getElementById("pulse");
+  if (!pulse) return;
+  pulse.dataset.state = state;
+  pulse.title = why || pulse.dataset[`${state}Title`];
+  const word = pulse.querySelector(".word");
+  if (word.textContent !== pulse.dataset[state]) word.textContent = pulse.dataset[state];
+}
 
 function follow() {
   const url = document.body.dataset.live;
   if (!url || live.source || document.hidden) return;
   const source = (live.source = new EventSource(url));
-  const pulse = document.getElementById("pulse");
-  const beat = (state) => pulse && (pulse.dataset.state = state);
   source.onopen = () => beat("on");
   source.onerror = () => {
     beat("lost");
-    if (pulse) pulse.title = document.body.dataset.lost;
     if (source.readyState === EventSource.CLOSED) {
       leave();
       live.retry = setTimeout(again, 5000);
     }
   };
   for (const part of document.querySelectorAll("[data-part]")) {
-    source.addEventListener(part.dataset.part, (event) => morph(part, event.data));
+    source.addEventListener(part.dataset.part, (event) => show(part, event.data));
   }
   for (const part of document.querySelectorAll("[data-text]")) {
     source.addEventListener(part.dataset.text, (event) => {
       part.dispatchEvent(new CustomEvent("headrace:text", { detail: JSON.parse(event.data) }));
     });
   }
-  source.addEventListener("trouble", (event) => {
-    beat(event.data ? "lost" : "on");
-    if (pulse && event.data) pulse.title = event.data;
-  });
+  source.addEventListener("trouble", (event) => beat(event.data ? "lost" : "on", event.data));
 }
 
 // A stream that was refused is asked for again; whoever is logged out by now is shown the way in.
@@ -213,8 +236,6 @@ document.addEventListener("click", (event) => {
   }
   const closer = event.target.closest("[data-closes]");
   if (closer) closer.closest("dialog").close();
-  const copier = event.target.closest("[data-copy]");
-  if (copier) navigator.clipboard?.writeText(copier.dataset.copy);
 });
 
 document.addEventListener("change", (event) => {

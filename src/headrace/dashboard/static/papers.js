@@ -50,10 +50,9 @@ document.addEventListener("htmx:configRequest", (event) => {
 });
 
 // What is decided is left behind: the next value is looked at.
-document.addEventListener("htmx:afterRequest", (event) => {
-  const { elt, successful } = event.detail;
+document.addEventListener("headrace:done", ({ detail: elt }) => {
   const row = elt.id === "correct-form" ? document.getElementById(elt.dataset.row) : rowOf(elt);
-  if (!successful || !row) return;
+  if (!row) return;
   const all = values();
   go(all[all.indexOf(row) + 1] ?? row);
 });

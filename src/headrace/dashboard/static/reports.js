@@ -9,9 +9,9 @@ document.addEventListener("change", async (event) => {
     method: "PUT",
     body: file,
     headers: { "Content-Type": "application/octet-stream", "X-CSRF-Token": document.body.dataset.csrf },
-  });
-  const told = await answer.json();
-  if (!answer.ok) return say(told.detail, "bad");
+  }).catch(() => null);
+  const told = await answer?.json().catch(() => null);
+  if (!answer?.ok || !told) return say(told?.detail || document.body.dataset.failed, "bad");
   document.getElementById("file-ref").value = told.file_ref;
   say(field.dataset.done);
 });
