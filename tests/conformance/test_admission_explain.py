@@ -123,6 +123,8 @@ async def test_a_bucket_that_another_server_counts(on: Scenario) -> None:
         WaitReason.RATE, "api", 7 * SECOND, 4.0, 3.0,
     )  # fmt: skip
     assert await elsewhere(queue_default=full) == (WaitReason.RATE, "api", 6 * SECOND, 0.0, 3.0)
+    above = await elsewhere(api=Level(9.0, 7 * SECOND), queue_default=full)
+    assert above == (WaitReason.RATE, "api", 7 * SECOND, 4.0, 3.0), "a rate that was lowered is known here first"
     assert await elsewhere(api=Level(4.0)) == (WaitReason.RATE, "queue:default", SECOND, 0.0, 1.0)
     # A rate that the store does not have is no limit, whatever is left of it elsewhere.
     found = await elsewhere(api=Level(3.0), queue_default=full, free=Level(0.0, SECOND))

@@ -250,6 +250,26 @@ async def test_looks_at_what_is_live_share_what_was_read(monkeypatch: pytest.Mon
     assert len(reads) == 1 + 2
 
 
+async def test_what_comes_to_an_open_page_of_a_node_is_sent() -> None:
+    """The form of the signal that it waits for by now, while it does, and a link that draws what is within it."""
+    app, page = mill(), page_named("run_node")
+    async with app.worker():
+        run = await app.start_json("shapes", [0, 1], start_options(None, None, None, None))
+
+        async def parts_at(path: str) -> dict[str, str]:
+            view = View(app, Look(), {"run_id": str(run.id), "path": path})
+            return render_parts(page, view, await page.make(view))
+
+        async def waits() -> bool:
+            return 'hx-post="/api/v1/signals/publish%2F1"' in (await parts_at("ask"))["live_signal"]
+
+        assert await wait_until(waits)
+        assert f'href="/runs/{run.id}/nodes/each%5B1%5D"' in (await parts_at("each[1]"))["live_late"]
+        await app.signal("publish/1", 1)
+        await run.result("20s")
+        assert "form" not in (await parts_at("ask"))["live_signal"]
+
+
 async def test_what_is_live_is_small() -> None:
     """A run goes on: a record of each box is sent where it changed, and nothing changes with the time alone."""
     app = mill()

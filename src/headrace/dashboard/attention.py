@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 from typing import Any
@@ -35,9 +35,8 @@ class Note:
     weight: Weight
     text: str
     values: dict[str, Any]
-    #: parts of the address of the page, and its query
+    #: parts of the address of the page
     place: tuple[str, ...]
-    query: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

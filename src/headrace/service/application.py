@@ -11,6 +11,9 @@ from headrace import __version__
 from headrace.app import App
 from headrace.apps.flows.opening import runs_flows
 from headrace.apps.flows.webhooks import Listeners
+from headrace.apps.memory.opening import makes_memory
+from headrace.apps.papers.job import takes_papers
+from headrace.apps.report.stages import makes_reports
 from headrace.service import (
     audit,
     batch_reads,
@@ -61,11 +64,11 @@ GROUPS = (
 #: Groups of applications, with what tells whether an app is that one.
 OF_APPS: tuple[tuple[Callable[[App], bool], APIRouter], ...] = (
     (details.makes_details, details.router),
-    (papers.takes_papers, papers.router),
-    (papers.takes_papers, papers_values.router),
-    (reports.makes_reports, reports.router),
-    (memory.makes_memory, memory.router),
-    (memory.makes_memory, memory_users.router),
+    (takes_papers, papers.router),
+    (takes_papers, papers_values.router),
+    (makes_reports, reports.router),
+    (makes_memory, memory.router),
+    (makes_memory, memory_users.router),
     (runs_flows, flows.router),
 )
 

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from headrace.app import App
 from headrace.apps.memory.documents import document_of, found_document
 from headrace.model.api_token import Scope
 from headrace.model.errors import ConfigError, ConflictError, InvalidInputError, NotAllowedError
@@ -37,17 +36,9 @@ from headrace.service.submitting import IdempotencyKey, own_key_of
 if TYPE_CHECKING:
     from headrace.apps.memory.memory import Memory
 
-#: A task that apps of memory have.
-_TASK = "memory.check_buffer"
-
 router = APIRouter(prefix="/memory", tags=["memory"])
 
 UserId = Annotated[str, Path(min_length=1, max_length=MOST_USER_ID, description="a name of yours")]
-
-
-def makes_memory(app: App) -> bool:
-    """Whether an app is that of memory."""
-    return app.registry.get(_TASK) is not None
 
 
 async def served_memory(app: Served) -> AsyncIterator[Any]:

@@ -8,9 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from headrace.app import App
 from headrace.apps.papers.errors import NoDocumentsError, TemplateError
-from headrace.apps.papers.job import TASK_NAME
 from headrace.apps.papers.named import name_of
 from headrace.apps.papers.submitting import PapersRequest, papers_batch, status_document, submit_papers
 from headrace.model.api_token import Scope
@@ -64,11 +62,6 @@ class PapersStatus(BaseModel):
     task_id: UUID
     status: Literal["pending", "extracting", "completed", "error"]
     progress: PapersProgress
-
-
-def takes_papers(app: App) -> bool:
-    """Whether an app has the task of papers."""
-    return app.registry.get(TASK_NAME) is not None
 
 
 @router.post(

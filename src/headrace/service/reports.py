@@ -11,9 +11,7 @@ from uuid import uuid4
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from headrace.app import App
 from headrace.apps.report.errors import FileTypeError, NotEndedError
-from headrace.apps.report.stages import INGEST
 from headrace.model.api_token import Scope
 from headrace.model.errors import ConfigError, NotFoundError
 from headrace.service.auth import needs
@@ -53,11 +51,6 @@ PAGE_POLICY = f"{SANDBOX}; frame-ancestors 'none'; "
 router = APIRouter(prefix="/reports", tags=["reports"])
 
 JobId = Annotated[str, Path(pattern=JOB_ID, description="what `POST /reports` returned")]
-
-
-def makes_reports(app: App) -> bool:
-    """Whether an app is that of reports."""
-    return app.registry.get(INGEST) is not None
 
 
 @contextmanager

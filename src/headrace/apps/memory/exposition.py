@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from headrace import ConfigError, StoreVersionError
 from headrace.apps.memory.alerts import alerts_of
 from headrace.apps.memory.figures import Figures, memory_figures
-from headrace.apps.memory.opening import KINDS
+from headrace.apps.memory.opening import KINDS, makes_memory
 
 if TYPE_CHECKING:
     from headrace import App
@@ -37,8 +37,6 @@ CACHE_METRICS = {
     "bytes": ("gauge", "Bytes of their keys and values."),
 }
 ALERT, ITEMS = "memory_alert", "memory_items"
-#: A task that apps of memory have, and with it the tables.
-CHECK = "memory.check_buffer"
 
 
 def expose(figures: Figures, memory: MemorySettings) -> str:
@@ -105,7 +103,7 @@ async def expose_memory(app: App) -> str:
 
 async def _figures(app: App) -> Figures:
     """Return the figures of an app, and what its tables hold once they are there."""
-    if app.registry.get(CHECK) is not None:
+    if makes_memory(app):
         from headrace.apps.memory.tables import MemoryTables  # late: a service of another app needs no driver
 
         with suppress(ConfigError, StoreVersionError):

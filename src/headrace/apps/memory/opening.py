@@ -14,6 +14,8 @@ KINDS = {"consume": CONSUME, "buffer": BUFFER, "process": PROCESS, "storage": ST
 #: `headrace memory run` say otherwise.
 SLOTS = {CONSUME: (5, 20, 10), BUFFER: (3, 10, 5), PROCESS: (10, 50, 20), STORAGE: (5, 30, 10)}
 
+#: The task that looks at the buffer of a user: an app that has it is this one.
+CHECK = "memory.check_buffer"
 #: base · 2ⁿ after the n-th failure.
 RETRIES = {
     CONSUME: Backoff.exponential(max_attempts=4, base="1s", cap="1m"),
@@ -25,3 +27,8 @@ RETRIES = {
 app = App()
 for _queue, (_least, _most, _start) in SLOTS.items():
     app.queue(_queue, min_slots=_least, max_slots=_most, start_slots=_start, grow_above=1_000, shrink_below=100)
+
+
+def makes_memory(app: App) -> bool:
+    """Whether an app is that of memory."""
+    return app.registry.get(CHECK) is not None

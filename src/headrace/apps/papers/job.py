@@ -23,6 +23,11 @@ RETRY = Backoff.exponential(max_attempts=4, base="1s", cap="1m")
 MAX_PAYLOAD_BYTES = 1024
 
 
+def takes_papers(app: App) -> bool:
+    """Whether an app extracts papers."""
+    return app.registry.get(TASK_NAME) is not None
+
+
 def workspace_of(app: App) -> Workspace:
     """Return where the runs of an app keep their templates and the places of their documents."""
     return Workspace(app.settings.directory.resolve() / "papers")

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from headrace import App
 from headrace.apps.report.data.base import Value
 
 INGEST = "ingest_and_normalize"
@@ -34,6 +35,11 @@ class StageResult(Value):
     warnings: tuple[str, ...] = ()
     #: What the next stage is given.
     next_inputs: dict[str, Any] = Field(default={})
+
+
+def makes_reports(app: App) -> bool:
+    """Whether an app is that of reports."""
+    return app.registry.get(INGEST) is not None
 
 
 def artifact_key(job_id: str, stage: str, input_hash: str) -> str:

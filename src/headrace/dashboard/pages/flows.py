@@ -106,7 +106,7 @@ async def workflow(view: View) -> Context:
     flow, drawn = _unstored_drawing(view.app, name) if stored is None else _drawing(stored)
     newest = 0 if latest is None else latest.version
     return {
-        "name": name, "stored": stored, "flow": flow, "drawn": drawn, "runs": runs, "newest": newest,
+        "name": name, "stored": stored, "flow": flow, "drawn": drawn, "runs": runs,
         "flows": place_of(view.app), "versions": list(range(newest, max(newest - VERSIONS, 0), -1)),
         "active": latest is None or latest.active,
     }  # fmt: skip

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headrace.app import App
+from headrace.apps.memory.opening import makes_memory
 from headrace.dashboard.page import Context, Page, View
 from headrace.dashboard.words import word
 from headrace.model.errors import ConfigError, InvalidInputError, NotAllowedError, NotFoundError
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from headrace.apps.memory.data.flushes import Flush
     from headrace.apps.memory.memory import Memory
 
-#: A task that apps of memory have.
-TASK = "memory.check_buffer"
 #: Flushes from which it is known who was remembered of late, and users of them that are shown.
 LOOKED_AT, USERS = 100, 50
 #: Of one user: entries of the profile, events of a page, lines that are found, flushes.
@@ -33,11 +32,6 @@ REASONS = {
     "full": word("the buffer was full"), "idle": word("nothing came for long"),
     "explicit": word("somebody asked for it"),
 }  # fmt: skip
-
-
-def makes_memory(app: App) -> bool:
-    """Whether an app is that of memory."""
-    return app.registry.get(TASK) is not None
 
 
 def _memory() -> Memory:

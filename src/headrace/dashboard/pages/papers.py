@@ -9,18 +9,17 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from headrace.app import App
 from headrace.apps.papers.desk import EXTRACTED, LookedDocument, LookedValue, document_of, look_at, run_of
 from headrace.apps.papers.errors import MissingSourceError
-from headrace.apps.papers.job import TASK_NAME, workspace_of
+from headrace.apps.papers.job import TASK_NAME, takes_papers, workspace_of
 from headrace.apps.papers.result import Status
 from headrace.apps.papers.review.decisions import Answer
 from headrace.apps.papers.submitting import papers_batch
+from headrace.dashboard import batch_look
 from headrace.dashboard.asking import choice, place, rows_of
 from headrace.dashboard.page import Context, Page, View
 from headrace.dashboard.paper_values import told_value
 from headrace.dashboard.words import word
-from headrace.engine.queries import show_batch
 from headrace.model.batch import BatchView
 from headrace.model.errors import InvalidInputError
 from headrace.model.places import encode_place
@@ -29,6 +28,8 @@ from headrace.model.places import encode_place
 ROWS, LOOKED_AT = 20, 200
 #: Documents that are looked through for one page of values, and values of it.
 DOCUMENTS, VALUES = 20, 30
+#: Seconds for which it is kept what template a batch has: a file has it.
+KEPT = 30.0
 
 
 class Wanted(StrEnum):
@@ -58,11 +59,6 @@ FILTERS = {
 }  # fmt: skip
 
 
-def takes_papers(app: App) -> bool:
-    """Whether an app extracts papers."""
-    return app.registry.get(TASK_NAME) is not None
-
-
 async def papers(view: View) -> Context:
     """Return the newest batches of papers, each with how far it is and by which template."""
     looked = await view.app.runtime.stores.inspect.list_batches(before=place(view), limit=LOOKED_AT)
@@ -74,8 +70,9 @@ async def papers(view: View) -> Context:
 
 
 async def _outline(view: View, batch: BatchView) -> dict[str, Any]:
-    (_, progress), template = await asyncio.gather(
-        show_batch(view.app.runtime.stores.inspect, batch.id), _template_name(view, batch.id)
+    progress, template = await asyncio.gather(
+        batch_look.asked_progress(view, batch),
+        view.answer(("template", batch.id), lambda: _template_name(view, batch.id), seconds=KEPT, dear=True),
     )
     return {"batch": batch, "progress": progress, "template": template}
 
@@ -96,8 +93,6 @@ class Section:
 
     document: LookedDocument
     values: tuple[dict[str, Any], ...]
-    #: values that fit, shown or not
-    fitting: int
 
 
 async def values(view: View) -> Context:
@@ -149,7 +144,7 @@ def part_of(
             return sections, f"{document.job}:0"
         if left or (wanted is None and document.state != EXTRACTED):
             told = tuple(told_value(document, value) for value in left[:room])
-            sections.append(Section(document, told, len(fitting)))
+            sections.append(Section(document, told))
         if len(left) > room:
             return sections, f"{document.job}:{len(fitting) - len(left) + room}"
         room -= len(left)

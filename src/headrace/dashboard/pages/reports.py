@@ -6,8 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from headrace.app import App
-from headrace.apps.report.stages import INGEST
+from headrace.apps.report.stages import makes_reports
 from headrace.dashboard.asking import place, rows_of
 from headrace.dashboard.page import Context, Page, View
 from headrace.engine.queries import to_json
@@ -16,11 +15,6 @@ from headrace.model.run import RunState
 ROWS = 30
 #: Files of a report that has ended, with what each is.
 FILES = ("report.html", "report.xlsx", "report.json")
-
-
-def makes_reports(app: App) -> bool:
-    """Whether an app is that of reports."""
-    return app.registry.get(INGEST) is not None
 
 
 async def reports(view: View) -> Context:

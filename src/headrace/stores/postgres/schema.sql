@@ -841,7 +841,7 @@ CREATE FUNCTION {schema}.bucket(bucket_name text, clock timestamptz, levels json
 RETURNS TABLE (level double precision, per_second double precision, burst double precision, closed_until timestamptz)
 LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN levels IS NULL THEN {schema}.level_at(r.level, r.at, f.per_second, f.burst, clock)
-      ELSE coalesce((levels #>> ARRAY[r.name, 'units'])::double precision, 0) END,
+      ELSE least(f.burst, coalesce((levels #>> ARRAY[r.name, 'units'])::double precision, 0)) END,
     f.per_second, f.burst, CASE WHEN levels IS NULL THEN r.closed_until
       WHEN f.burst IS NOT NULL THEN clock + (levels #>> ARRAY[r.name, 'closed'])::interval END
   FROM {schema}.rates AS r CROSS JOIN LATERAL (

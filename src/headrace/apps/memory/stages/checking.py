@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.apps.memory.data.flushes import Reason
 from headrace.apps.memory.means import TABLES, settings
-from headrace.apps.memory.opening import BUFFER, RETRIES, app
+from headrace.apps.memory.opening import BUFFER, CHECK, RETRIES, app
 from headrace.apps.memory.rules import BREAKERS
 from headrace.apps.memory.stages.runs import run_key
 from headrace.apps.memory.stages.turns import start_next
@@ -17,7 +17,7 @@ from headrace.apps.memory.tables.values import Buffer
 MOST_NAMED = 1_000
 
 
-@app.task(name="memory.check_buffer", queue=BUFFER, retry=RETRIES[BUFFER], breaker=BREAKERS["buffer"], timeout="1m")
+@app.task(name=CHECK, queue=BUFFER, retry=RETRIES[BUFFER], breaker=BREAKERS["buffer"], timeout="1m")
 async def check_buffer(user_id: str, reason: str | None = None) -> dict[str, Any]:
     """Make flushes of a user's buffer if it is full, or for a `reason` of its own; begin the first that waits.
 

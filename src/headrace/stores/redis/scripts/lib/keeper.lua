@@ -173,7 +173,7 @@ end
 local function stand_elsewhere(job, levels)
   for _, name in ipairs((units_of(job))) do
     local bucket, level = bucket_of(name), levels[name] or {0, 0}
-    bucket.level, bucket.closed_until = level[1], bucket.rate and NOW + level[2]
+    bucket.level, bucket.closed_until = math.min(bucket.burst or level[1], level[1]), bucket.rate and NOW + level[2]
   end
 end
 
