@@ -134,8 +134,8 @@ class Batches(Submitters):
         elif how == "resume":
             self.run(batches.resume_batch(batch_id))
         if settles or how == "hold":
-            # With any limit all is held: see CHOOSERS of the twin.
-            self.run(batches.settle_paused(batch_id, limit=limit))
+            while self.run(batches.settle_paused(batch_id, limit=limit)):
+                pass
             if self.is_paused(batch_id):
                 self.still.add(batch_id)
         self.look_at_claims("left", 8)
