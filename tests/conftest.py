@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.unit.browser import Tab, browser, installed
 from tests.waiting import wait_until_sync
 
 if TYPE_CHECKING:
@@ -139,3 +140,12 @@ def _end(process: ProcessId) -> None:
     if process.is_alive():
         process.send(signal.SIGTERM)
     wait_until_sync(lambda: not process.is_alive())
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    """The one tab of a browser that the tests of a file share."""
+    program = installed()
+    assert program is not None
+    with browser(program, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened

@@ -15,13 +15,9 @@ from tests.acceptance.command_runs import place
 from tests.acceptance.dashboard_fill import fill, model
 from tests.acceptance.dashboard_walk import Walk, settle
 from tests.acceptance.dashboard_world import app
-from tests.unit.browser import Tab, browser, installed
+from tests.unit.browser import NEEDED, Tab
 
-PROGRAM = installed()
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.skipif(PROGRAM is None, reason="this machine has no browser"),
-]
+pytestmark = [pytest.mark.acceptance, NEEDED]
 WORLD = Path(__file__).with_name("dashboard_world.py")
 #: A folder for pictures of all pages, where somebody wants to look at them.
 PICTURES = "TEST_PICTURES"
@@ -40,14 +36,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         with httpx2.Client(base_url=url, timeout=30) as client:
             fill(client)
         yield url
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    """A tab of one browser for all tests here."""
-    assert PROGRAM is not None
-    with browser(PROGRAM, tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 def test_every_page(base: str, tab: Tab) -> None:

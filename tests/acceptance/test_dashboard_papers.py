@@ -13,15 +13,11 @@ import pytest
 from headrace.dashboard.pages.papers import PAGES
 from tests.acceptance.command_runs import place
 from tests.acceptance.dashboard_walk import Walk
-from tests.unit.browser import Tab, browser, installed
+from tests.unit.browser import NEEDED, Tab
 from tests.unit.papers_world import BODY
 from tests.waiting import wait_until_sync
 
-PROGRAM = installed()
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.skipif(PROGRAM is None, reason="this machine has no browser"),
-]
+pytestmark = [pytest.mark.acceptance, NEEDED]
 WORLD = Path(__file__).with_name("dashboard_papers_world.py")
 PICTURES = "TEST_PICTURES"
 #: The field of the value that has the focus.
@@ -40,14 +36,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 timedelta(seconds=60),
             )
         yield url
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    """A tab of one browser for all tests here."""
-    assert PROGRAM is not None
-    with browser(PROGRAM, tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 def test_pages_of_papers(base: str, tab: Tab) -> None:

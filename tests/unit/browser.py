@@ -16,6 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.waiting import wait_until_sync
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -37,6 +39,10 @@ _LOADED = "new Promise((done) => document.readyState === 'complete' ? done() : a
 def installed() -> str | None:
     """Return a browser of this machine, if there is one."""
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+#: For tests of what a browser shows; their `tab` is that of `tests/conftest.py`.
+NEEDED = pytest.mark.skipif(installed() is None, reason="this machine has no browser")
 
 
 @dataclass

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from headrace import App
 from headrace.dashboard.rendering import STATIC
-from tests.unit.browser import Tab, browser, installed
+from tests.unit.browser import NEEDED, Tab
 from tests.unit.dashboard_calls import pages
 
-pytestmark = pytest.mark.skipif(installed() is None, reason="there is no browser on this machine")
+pytestmark = NEEDED
 GRID = "document.getElementById('grid')"
 SAID = "document.getElementById('grid-said').textContent"
 
@@ -31,15 +28,6 @@ async def page_of(items: int) -> str:
     async with pages(app) as client:
         batch = (await app.submit(double, list(range(items)))).id
         return (await client.get(f"/batches/{batch}")).text
-
-
-@pytest.fixture
-def tab(tmp_path: Path) -> Iterator[Tab]:
-    """A browser."""
-    program = installed()
-    assert program is not None
-    with browser(program, tmp_path / "profile") as opened:
-        yield opened
 
 
 async def open_grid(tab: Tab, folder: Path, items: int) -> None:

@@ -14,11 +14,11 @@ from headrace.engine.tokens import make_token, revoke_token
 from headrace.model.api_token import Scope
 from headrace.service import known_tokens
 from headrace.service.serving import Address, listen, serve_open
-from tests.unit.browser import Tab, browser, installed
+from tests.unit.browser import NEEDED, Tab
 from tests.unit.service_calls import shop
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(installed() is None, reason="there is no browser on this machine")
+pytestmark = NEEDED
 
 
 @asynccontextmanager
@@ -57,17 +57,17 @@ def follow_a_link(tab: Tab, base: str, page: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_whoever_is_logged_out_is_shown_the_way_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_whoever_is_logged_out_is_shown_the_way_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tab: Tab
+) -> None:
     """A page that is open goes there by itself once its token opens nothing, and knows where to come back to."""
     monkeypatch.setattr(known_tokens, "FRESH_SECONDS", 0.2)
-    app, program = shop(), installed()
-    assert program is not None
+    app = shop()
     async with app:
         token, made = await make_token(app.runtime.stores, "somebody", [Scope.READ])
         async with listening(app) as base:
-            with browser(program, tmp_path / "profile") as tab:
-                await asyncio.to_thread(log_in, tab, base, token)
-                await asyncio.to_thread(follow_a_link, tab, base, tmp_path / "page.html")
-                await revoke_token(app.runtime.stores, made.id)
-                await asyncio.to_thread(tab.wait_for, "location.pathname === '/login'", 30)
-                assert "next=%2Fqueues%3Fname%3Dmail" in tab.ask("location.search")
+            await asyncio.to_thread(log_in, tab, base, token)
+            await asyncio.to_thread(follow_a_link, tab, base, tmp_path / "page.html")
+            await revoke_token(app.runtime.stores, made.id)
+            await asyncio.to_thread(tab.wait_for, "location.pathname === '/login'", 30)
+            assert "next=%2Fqueues%3Fname%3Dmail" in tab.ask("location.search")

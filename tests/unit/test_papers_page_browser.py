@@ -10,25 +10,16 @@ import pytest
 from headrace.apps.papers.output.lines import lines_of
 from headrace.apps.papers.page.html import write_page
 from headrace.apps.papers.page.texts import Texts
-from tests.unit.browser import Tab, browser, installed
+from tests.unit.browser import NEEDED, Tab
 from tests.unit.papers_reports import DOCUMENT_A, DOCUMENT_B, TEMPLATE, report, rows
 
-PROGRAM = installed()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no browser is installed")
+pytestmark = NEEDED
 
 CHOSEN = "document.querySelectorAll('#values .chosen').length"
 NAME = "document.querySelector('#values .chosen .name')?.textContent"
 QUOTE = "document.querySelector('#values .chosen .quote')?.textContent ?? ''"
 MARKED = "[...document.querySelectorAll('#text mark.on')].map((mark) => mark.textContent).join('')"
 TITLE = "document.querySelector('#values h2').textContent"
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    """A tab of one browser for all tests here."""
-    assert PROGRAM is not None
-    with browser(PROGRAM, tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 @pytest.fixture

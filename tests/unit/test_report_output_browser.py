@@ -11,11 +11,10 @@ import pytest
 from headrace.apps.report.data.document import ReportDocument
 from headrace.apps.report.output.html import render_html
 from headrace.apps.report.output.plain import render_plain
-from tests.unit.browser import Tab, browser, installed
+from tests.unit.browser import NEEDED, Tab
 from tests.unit.report_documents import NASTY, document
 
-PROGRAM = installed()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no browser is installed")
+pytestmark = NEEDED
 
 ROWS = "[...document.querySelectorAll('#table-cases tbody tr')]"
 SHOWN = "document.querySelector('#cases .shown').textContent"
@@ -43,14 +42,6 @@ CONTRAST = """
   }));
 })()
 """
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    """A tab of one browser for all tests here."""
-    assert PROGRAM is not None
-    with browser(PROGRAM, tmp_path_factory.mktemp("browser")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

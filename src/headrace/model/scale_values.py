@@ -89,7 +89,7 @@ class Load:
     live_workers: int = 0
     #: of one worker
     slots: float = 10.0
-    #: of jobs that ended lately, on average; None: none did
+    #: of the jobs that were made last of those that ended, on average; None: none did
     seconds_per_job: float | None = None
     #: how many more jobs caps and rate limits let start; None: as many as like
     room: int | None = None
