@@ -125,7 +125,7 @@ async def test_a_slow_link_costs_no_lease(fragile_site: Site) -> None:
 
 async def end_connections(site: Site, times: int) -> None:
     """End a random connection every 200 ms."""
-    async with campaign(site, SEED) as run, links_to(site) as links:
+    async with links_to(site) as links, campaign(site, SEED) as run:
         await run.workers(3)
         run.load(4, pause=0.05)
         run.tally.plan("connection ended", times)
