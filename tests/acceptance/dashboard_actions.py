@@ -32,6 +32,10 @@ _DO = f"""((verb, target, samples) => {{
   const fields = [...(form ? form.elements : [])].filter((field) => named(field) && field.type !== "hidden");
   for (const field of fields)
     if (!field.value && (field.required || named(field) in samples)) field.value = samples[named(field)] ?? "1";
+  for (const field of form ? form.elements : []) {{
+    if (field.dataset.mustBe) field.value = field.dataset.mustBe;
+    field.dispatchEvent(new Event("input", {{bubbles: true}}));
+  }}
   const wrong = fields.filter((field) => !field.checkValidity()).map(named);
   if (wrong.length) return wrong.join();
   window.told = [];
@@ -53,7 +57,7 @@ SAMPLES = {
     "payload": '{"yes": true}', "input": "3", "rate": "60/m", "cap": "3", "weight": "2", "reason": "tea",
     "retention": "7d", "cost": "5", "tokens": "100000", "name": "queue:mail",
     "scope": "tenant:acme", "queue": "mail", "key": "acme", "dollars": "5",
-    "flow": '{"nodes": [], "connections": {}}',
+    "flow": '{"nodes": [], "connections": {}}', "file_ref": "file:cases.csv",
 }  # fmt: skip
 
 

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from headrace import App
 from headrace.engine.tokens import make_token, revoke_token
 from headrace.model.api_token import Scope
 from headrace.service import known_tokens
-from headrace.service.serving import Address, listen, serve_open
 from tests.unit.browser import NEEDED, Tab
+from tests.unit.listening import listening
 from tests.unit.service_calls import shop
-from tests.waiting import wait_until
 
 pytestmark = NEEDED
-
-
-@asynccontextmanager
-async def listening(app: App) -> AsyncIterator[str]:
-    """Serve an app that is open to whoever has a token, and yield its URL."""
-    address, stopping, told = Address("127.0.0.1", 0, require_token=True), asyncio.Event(), list[str]()
-    with listen(address) as listener:
-        task = asyncio.create_task(serve_open(app, address, listener, stopping=stopping, announce=told.append))
-        await wait_until(lambda: told or task.done())
-        try:
-            yield told[0]
-        finally:
-            stopping.set()
-            await asyncio.wait_for(task, 10)
 
 
 def log_in(tab: Tab, base: str, token: str) -> None:
@@ -65,7 +47,7 @@ async def test_whoever_is_logged_out_is_shown_the_way_in(
     app = shop()
     async with app:
         token, made = await make_token(app.runtime.stores, "somebody", [Scope.READ])
-        async with listening(app) as base:
+        async with listening(app, require_token=True) as base:
             await asyncio.to_thread(log_in, tab, base, token)
             await asyncio.to_thread(follow_a_link, tab, base, tmp_path / "page.html")
             await revoke_token(app.runtime.stores, made.id)
