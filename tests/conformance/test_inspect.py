@@ -210,10 +210,13 @@ async def test_the_longest_wait_is_the_age_of_the_oldest_ready_job(on: Scenario)
     await on.enqueue(priority=9)
     on.clock.advance(SECOND)
     [stats] = await on.stores.inspect.queue_stats()
+    on.clock.set_now(on.clock.now() - MINUTE)
+    [back] = await on.stores.inspect.queue_stats()
+    on.clock.set_now(on.clock.now() + MINUTE)
     await on.claim(session)
     [after] = await on.stores.inspect.queue_stats()
 
-    assert [s.oldest_ready_age for s in (before, stats, after)] == [None, 3 * SECOND, None]
+    assert [s.oldest_ready_age for s in (before, stats, back, after)] == [None, 3 * SECOND, 0 * SECOND, None]
 
 
 async def test_rates_are_those_of_the_last_minute(on: Scenario) -> None:

@@ -106,7 +106,7 @@ class _Figures:
         guessed += ["rate_out"] if "went" in self._guessed else []
         return QueueStats(
             name=name,
-            oldest_ready_age=self._age,
+            oldest_ready_age=None if self._age is None else max(self._age, timedelta()),
             rate_in=self._rate_in,
             rate_out=self._rate_out,
             live_workers=self._row.get("live_workers", 0),

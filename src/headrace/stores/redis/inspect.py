@@ -265,7 +265,7 @@ def _stats(row: Sequence[str], now: datetime, workers: int, state: QueueState) -
         succeeded=succeeded,
         failed=failed,
         cancelled=cancelled,
-        oldest_ready_age=now - instant(since) if since else None,
+        oldest_ready_age=max(now - instant(since), timedelta()) if since else None,
         rate_in=came / RATE_WINDOW.total_seconds(),
         rate_out=went / RATE_WINDOW.total_seconds(),
         live_workers=workers,
