@@ -3,7 +3,8 @@
 Run ``python benchmarks/dashboard.py [--ended N] [--waiting N] [--pictures FOLDER] [--json]`` (about five minutes). It
 starts a PostgreSQL of its own (fsync and synchronous_commit on), a worker and a service, brings work of every kind, and
 drives a browser through every page and every action that they offer: milliseconds until the first byte as the browser
-counts them, bytes of a page with all that it asks for, what it complains of, and what came of each action.
+counts them, bytes of a page with all that it asks for, what it complains of, and what came of each action. Before that a
+batch of 10,000 items runs while its page is open.
 ``TEST_AXE`` names another axe-core than that of the package.
 """
 
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from growth import HISTORY, LOAD, SESSIONS  # noqa: E402
+from live_grid import measure_grid  # noqa: E402
 from spike_hot_path import postgres  # noqa: E402
 
 from headrace.dashboard.table import PAGES  # noqa: E402
@@ -100,11 +102,13 @@ def measure(options: argparse.Namespace, dsn: str) -> dict[str, Any]:
     ):
         fill(client)
         overview = time_overview(client)
+        grid = measure_grid(tab, served["url"], dsn)
         walk = Walk(tab, served["url"], PAGES, pictures=options.pictures)
         visits = walk.run()
         actions = do_all(tab, served["url"], PAGES, [visit.path for visit in visits])
     return {
         "overview_ms": {"median": statistics.median(overview), "worst": max(overview), "of": TURNS},
+        "grid_ms": grid,
         "pages": [
             {"page": visit.page, "path": visit.path, "first_byte_ms": round(visit.first_byte, 1), "bytes": visit.weight}
             for visit in visits
@@ -132,6 +136,8 @@ def main() -> None:
         return
     timing = found["overview_ms"]
     print(f"overview: median {timing['median']:.1f} ms, worst {timing['worst']:.1f} ms of {timing['of']}")
+    for name, told in found["grid_ms"].items():
+        print(f"live batch, {name}: median {told['median']:.2f} ms, worst {told['worst']:.2f} ms of {told['of']}")
     for one in found["pages"]:
         print(f"{one['page']:16} {one['first_byte_ms']:8.1f} ms {one['bytes']:9,} bytes  {one['path']}")
     for page, verb, target, status, said in found["actions"]:
