@@ -3,9 +3,8 @@
 Run ``python benchmarks/dashboard.py [--ended N] [--waiting N] [--pictures FOLDER] [--json]`` (about five minutes). It
 starts a PostgreSQL of its own (fsync and synchronous_commit on), a worker and a service, brings work of every kind, and
 drives a browser through every page and every action that they offer: milliseconds until the first byte as the browser
-counts them, bytes of a page with all that it asks for, what it complains of, and what came of each action. Before that a
-batch of 10,000 items runs while its page is open.
-``TEST_AXE`` names another axe-core than that of the package.
+counts them, bytes of a page with all that it asks for, what it complains of, and what came of each action. Before
+that a batch of 10,000 items runs while its page is open. ``TEST_AXE`` names another axe-core than that of the package.
 """
 
 from __future__ import annotations
