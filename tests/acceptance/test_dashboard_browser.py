@@ -160,6 +160,53 @@ def test_flows_are_imported_from_a_file(base: str, tab: Tab) -> None:
     assert tab.complaints == []
 
 
+def test_what_was_wrong_once_can_be_sent_when_it_is_right(base: str, tab: Tab) -> None:
+    """What is refused is told within the dialog, where it is seen; a preview goes as soon as it no longer fits."""
+
+    def write(name: str, text: str) -> None:
+        field = f"document.querySelector('#redrive [name={name}]')"
+        tab.ask(f"{field}.value = {text!r}; {field}.dispatchEvent(new Event('input', {{bubbles: true}}))")
+
+    preview = "document.querySelector('#redrive-preview')"
+    tab.visit(f"{base}/dead-letters?task=send")
+    tab.ask("document.querySelector('[data-opens=redrive]').click()")
+    tab.wait_for("document.querySelector('#redrive').open")
+    write("patch", "{bad")
+    tab.ask("document.querySelector('#redrive [data-shows]').click()")
+    tab.wait_for("!document.querySelector('#redrive [name=patch]').checkValidity()")
+    write("patch", "[1]")
+    tab.ask("document.querySelector('#redrive [data-shows]').click()")
+    tab.wait_for("document.querySelector('#redrive .toast[role=alert]') !== null")
+    tab.complaints.clear()
+    write("patch", "")
+    tab.ask("document.querySelector('#redrive [data-shows]').click()")
+    tab.wait_for(f"!{preview}.hidden")
+    assert tab.ask("document.querySelector('#redrive .toast')") is None
+    write("limit", "1")
+    assert tab.ask(f"{preview}.hidden")
+    tab.ask("document.querySelector('#redrive .danger').click()")
+    tab.wait_for("document.querySelector('#confirm').open")
+    assert tab.ask("document.querySelector('#confirm-text').textContent") == "Run 1 failed jobs again?"
+    tab.press("Escape")
+    tab.wait_for("!document.querySelector('#confirm').open")
+    assert tab.complaints == []
+
+
+def test_a_double_click_is_one_click(base: str, tab: Tab) -> None:
+    """And so is a key that is held: one job is made by each."""
+    button = "[...document.querySelectorAll('main button')].find((one) => one.textContent === 'Run now')"
+    tab.visit(f"{base}/schedules")
+    tab.requests.clear()
+    tab.click(button, times=2)
+    tab.wait_for("document.querySelectorAll('.toast').length === 1")
+    tab.ask(f"{button}.focus()")
+    tab.press("Enter", held=5)
+    tab.wait_for("document.querySelectorAll('.toast').length === 2")
+    settle(tab, 0.2)
+    assert len([url for url in tab.requests if url.endswith("/run-now")]) == 2
+    assert tab.complaints == []
+
+
 def test_keys_lead_to_pages_and_choose_light_or_dark(base: str, tab: Tab) -> None:
     """As the list of keys says, which one of them shows."""
     tab.visit(base + "/")

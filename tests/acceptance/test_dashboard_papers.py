@@ -81,3 +81,31 @@ def test_values_are_decided_by_keys(base: str, tab: Tab) -> None:
     tab.wait_for("document.querySelectorAll('.toast.bad').length === 1")
     assert "edited_value must be true or false" in tab.ask("document.querySelector('.toast.bad').textContent")
     assert tab.ask("document.querySelector('#correct').open")
+
+
+def test_keys_that_lead_away_decide_nothing(base: str, tab: Tab) -> None:
+    """`r` rejects a value, but not behind `g`, where it leads to the runs."""
+    tab.visit(f"{base}/papers")
+    path = tab.ask("document.querySelector('main th a').getAttribute('href')")
+    tab.visit(f"{base}{path}?name=b")
+    tab.press("j")
+    tab.requests.clear()
+    tab.press("g")
+    tab.press("r")
+    tab.wait_for("location.pathname === '/runs'")
+    assert not [url for url in tab.requests if "/values/" in url]
+
+
+def test_a_key_that_is_held_decides_one_value(base: str, tab: Tab) -> None:
+    """The next one has the focus by then, and nobody has looked at it."""
+    tab.visit(f"{base}/papers")
+    path = tab.ask("document.querySelector('main th a').getAttribute('href')")
+    tab.visit(f"{base}{path}?name=a")
+    tab.press("j")
+    first = tab.ask(HERE)
+    tab.requests.clear()
+    tab.press("r", held=15)
+    tab.wait_for(f"{HERE} !== {first!r}")
+    tab.press("r", held=15)
+    tab.ask("new Promise((done) => setTimeout(done, 300))")
+    assert len([url for url in tab.requests if "/values/" in url]) == 2

@@ -136,13 +136,26 @@ class Tab:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         return bool(answer["result"].get("value"))
 
-    def press(self, key: str) -> None:
-        """Press a key as a person does."""
-        for kind in ("keyDown", "keyUp"):
+    def press(self, key: str, *, held: int = 0) -> None:
+        """Press a key as a person does; `held`: so often it comes again, as it does while it is held down."""
+        for number, kind in enumerate(("keyDown", *["keyDown"] * held, "keyUp")):
             text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
             code = {"Enter": 13, "Escape": 27}.get(key, 0)
             typed = text if kind == "keyDown" else ""
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, text=typed, windowsVirtualKeyCode=code)
+            again = kind == "keyDown" and number > 0
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, text=typed, windowsVirtualKeyCode=code, autoRepeat=again
+            )
+
+    def click(self, element: str, *, times: int = 1) -> None:
+        """Click on what an expression finds, so often in a row, as a person does."""
+        at = self.ask(
+            f"(() => {{ const box = {element}.getBoundingClientRect();"
+            " return {x: box.left + box.width / 2, y: box.top + box.height / 2}; })()"
+        )
+        for number in range(1, times + 1):
+            for kind in ("mousePressed", "mouseReleased"):
+                self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=number, **at)
 
 
 @contextmanager

@@ -54,7 +54,7 @@ async def test_no_dead_letters() -> None:
     async with pages(shop()) as client:
         page = (await client.get("/dead-letters")).text
         check_page(page)
-        assert "There are no dead letters." in page and "redrive" not in page
+        assert "There are no dead letters." in page and "redrive-form" not in page
         assert (await client.get("/dead-letters?since=soon")).status_code == 422
 
 

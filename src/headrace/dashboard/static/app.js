@@ -46,7 +46,12 @@ function say(text, kind = "") {
   const toast = document.createElement("p");
   toast.className = `toast ${kind}`;
   toast.textContent = text;
-  document.getElementById("toasts").append(toast);
+  // What is behind an open dialog is neither seen nor read out.
+  const form = document.querySelector("dialog[open] form");
+  if (form) {
+    toast.setAttribute("role", "alert");
+    form.insertBefore(toast, form.querySelector("menu"));
+  } else document.getElementById("toasts").append(toast);
   setTimeout(() => toast.remove(), kind === "bad" ? 12000 : 5000);
 }
 
@@ -67,24 +72,49 @@ document.addEventListener("htmx:configRequest", (event) => {
   }
 });
 
+// What is written now is another text than the one that was wrong, and another than the one of the preview.
+document.addEventListener("input", ({ target }) => {
+  if (target.dataset?.type === "json") target.setCustomValidity("");
+  for (const button of target.form?.querySelectorAll("[data-shows]") ?? []) document.getElementById(button.dataset.shows).hidden = true;
+});
+
+// The second click of a double click is none, nor is a key that is held: what a button does is done once.
+const onButton = (event) => event.target.closest?.("main button, dialog button");
+document.addEventListener("click", (event) => event.detail > 1 && onButton(event) && stop(event), true);
+document.addEventListener("keydown", (event) => event.repeat && event.key === "Enter" && onButton(event) && stop(event), true);
+
+function stop(event) {
+  event.preventDefault();
+  event.stopImmediatePropagation();
+}
+
 document.addEventListener("htmx:confirm", (event) => {
-  const question = event.detail.elt.dataset.confirm;
-  if (!question) return;
+  const { confirm, counts } = event.detail.elt.dataset;
+  if (!confirm) return;
   event.preventDefault();
   const dialog = document.getElementById("confirm");
-  document.getElementById("confirm-text").textContent = question;
+  // `data-counts` names the field whose value is asked about.
+  document.getElementById("confirm-text").textContent = counts ? confirm.replace("{count}", event.detail.elt.elements[counts].value) : confirm;
   dialog.returnValue = "no";
   dialog.showModal();
   dialog.addEventListener("close", () => dialog.returnValue === "yes" && event.detail.issueRequest(true), { once: true });
 });
 
+// One that asked is answered before it asks again.
+const asking = new WeakSet();
+document.addEventListener("htmx:beforeRequest", (event) => asking.has(event.detail.elt) && event.preventDefault());
+
 // The answer is waited for at the request and not at the element that asked: what is live may have replaced that by now.
 document.addEventListener("htmx:beforeSend", (event) => {
   const { elt, xhr, requestConfig } = event.detail;
-  if (requestConfig.verb !== "get") xhr.addEventListener("loadend", () => answered(elt, xhr));
+  if (requestConfig.verb === "get") return;
+  asking.add(elt);
+  elt.closest("dialog")?.querySelector(".toast")?.remove();
+  xhr.addEventListener("loadend", () => answered(elt, xhr));
 });
 
 async function answered(elt, xhr) {
+  asking.delete(elt);
   if (xhr.status < 200 || xhr.status >= 400) {
     let text = document.body.dataset.failed;
     try {
@@ -93,6 +123,7 @@ async function answered(elt, xhr) {
       // what answered was no service of ours
     }
     say(text, "bad");
+    if (elt.dataset.shows) document.getElementById(elt.dataset.shows).hidden = true;
     return;
   }
   if (elt.dataset.shows) {
@@ -103,11 +134,12 @@ async function answered(elt, xhr) {
   }
   if (elt.dataset.goto) {
     const there = new URL(elt.dataset.goto.replace("{id}", encodeURIComponent(idIn(xhr.responseText))), location.href);
+    asking.add(elt);
     if (there.origin === location.origin) location.assign(there);
     return;
   }
-  if (elt.dataset.done) say(elt.dataset.done);
   elt.closest("dialog")?.close();
+  if (elt.dataset.done) say(elt.dataset.done);
   document.dispatchEvent(new CustomEvent("headrace:done", { detail: elt }));
   await refresh();
 }
@@ -115,7 +147,7 @@ async function answered(elt, xhr) {
 function idIn(text) {
   try {
     const found = JSON.parse(text);
-    return found.id || found.run || found.job_id || found.run_id || found.batch_id || "";
+    return found.id || found.run || found.job || found.job_id || found.run_id || found.batch_id || "";
   } catch {
     return "";
   }
@@ -255,8 +287,11 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog[open], [data-keys]")) return;
   const went = Date.now() - going < 1500;
   going = 0;
-  if (went && event.key in places) location.assign(`${document.body.dataset.base}/${places[event.key]}`);
-  else if (event.key === "g") going = Date.now();
+  if (went && event.key in places) {
+    // For keys of the page it is none of theirs.
+    stop(event);
+    location.assign(`${document.body.dataset.base}/${places[event.key]}`);
+  } else if (event.key === "g") going = Date.now();
   else if (event.key === "t") switchTheme();
   else if (event.key === "?") document.getElementById("keys")?.showModal();
   else if (event.key === "/") {

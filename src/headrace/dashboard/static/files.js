@@ -4,5 +4,7 @@
 document.addEventListener("change", async (event) => {
   const field = document.getElementById(event.target.dataset?.reads);
   const [file] = event.target.files ?? [];
-  if (field && file) field.value = await file.text();
+  if (!field || !file) return;
+  field.value = await file.text();
+  field.dispatchEvent(new Event("input", { bubbles: true }));
 });

@@ -21,7 +21,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "j" || (row && event.key === "ArrowDown")) step(1);
   else if (event.key === "k" || (row && event.key === "ArrowUp")) step(-1);
   else {
-    const button = row && "aer12u".includes(event.key) && row.querySelector(`[data-key="${event.key}"] button`);
+    const button = row && !event.repeat && "aer12u".includes(event.key) && row.querySelector(`[data-key="${event.key}"] button`);
     if (!button) return;
     button.click();
   }
