@@ -38,7 +38,7 @@ def told(
     """Return the sentence for a reason; `until` in seconds from now."""
     at = None if until is None else NOW + until * SECOND
     why = Explanation(job.id, job.state, reason, subject, at, facts)
-    return sentence(Scene(job, why, NOW, holder, UTC))
+    return str(sentence(Scene(job, why, NOW, holder, UTC)))
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def list_(look: int, as_json: bool, **which: Any) -> None:
     if looked.found.groups:
         print_table(COLUMNS, [_row(group) for group in looked.found.groups], _GIVE)
     else:
-        print_text(none_of(looked))
+        print_text(str(none_of(looked)))
     _print_bound(looked)
 
 

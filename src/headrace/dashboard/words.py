@@ -1,4 +1,4 @@
-"""The words of the pages in other languages: a folder per language, with a file per page, from the English text on."""
+"""The words of the pages in other languages: a folder per language, a file per page, and one of sentences of the rules."""
 
 from __future__ import annotations
 

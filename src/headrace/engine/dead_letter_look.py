@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import reduce
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from headrace.engine.operations import find_queue
 from headrace.engine.queries import to_json
 from headrace.model.dead_letter import DeadLetterFilter, DeadLettersFound
 from headrace.model.merge_patch import patch_arguments
+from headrace.model.sentence import Sentence, say
 from headrace.ports.stores import Stores
 
 #: Groups of which a patched job is shown.
@@ -95,26 +97,35 @@ def looked_document(looked: Looked) -> dict[str, Any]:
     return facts | {"groups": [to_json(asdict(group)) for group in found.groups]}
 
 
-def none_of(looked: Looked) -> str:
+def none_of(looked: Looked) -> Sentence:
     """Return why there is nothing to show: no dead letters at all, or which there are that the filters leave out."""
     others = looked.others
     if others is None or not others.count:
-        return "There are no dead letters."
-    among = "" if others.complete else f" among the newest {others.looked_at} failed jobs"
-    groups = others.groups
-    known = {
-        "tasks": (looked.wanted.task, {group.task for group in groups}),
-        "kinds": (looked.wanted.kind, {group.kind for group in groups}),
-        "queues": (looked.wanted.queue, {queue for group in groups for queue in group.queues}),
-        "fingerprints": (looked.wanted.fingerprint, {group.fingerprint for group in groups}),
-    }
-    parts = [f"{what}: {_some(names)}" for what, (wanted, names) in known.items() if wanted is not None]
-    return f"None of the {others.count} dead letters{among} matches. There are {'; '.join(parts)}." if parts else (
-        f"None of the {others.count} dead letters{among} is that young."
+        return say("There are no dead letters.")
+    among = "" if others.complete else say(" among the newest {looked} failed jobs", looked=others.looked_at)
+    there = _there_are(looked.wanted, others)
+    if there is None:
+        return say("None of the {count} dead letters{among} is that young.", count=others.count, among=among)
+    return say(
+        "None of the {count} dead letters{among} matches. There are {there}.",
+        count=others.count, among=among, there=there,
     )  # fmt: skip
 
 
-def _some(names: set[str]) -> str:
+def _there_are(wanted: DeadLetterFilter, others: DeadLettersFound) -> Sentence | None:
+    """Return what there is of each kind of name that was asked for; None: none was."""
+    groups = others.groups
+    known = (
+        (wanted.task, say("tasks"), {group.task for group in groups}),
+        (wanted.kind, say("kinds"), {group.kind for group in groups}),
+        (wanted.queue, say("queues"), {queue for group in groups for queue in group.queues}),
+        (wanted.fingerprint, say("fingerprints"), {group.fingerprint for group in groups}),
+    )
+    parts = [say("{what}: {names}", what=what, names=_some(names)) for asked, what, names in known if asked is not None]
+    return reduce(lambda one, other: say("{one}; {other}", one=one, other=other), parts) if parts else None
+
+
+def _some(names: set[str]) -> Sentence | str:
     shown = sorted(names)[:_NAMES]
-    left = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {left} more" if left else "")
+    left, told = len(names) - len(shown), ", ".join(shown)
+    return say("{names} and {left} more", names=told, left=left) if left else told

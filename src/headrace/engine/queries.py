@@ -19,6 +19,7 @@ from headrace.model.errors import ConfigError, NotFoundError
 from headrace.model.explaining import Scene, sentence
 from headrace.model.item_states import BatchStates
 from headrace.model.job import AttemptRecord, JobState, JobView
+from headrace.model.sentence import Sentence
 from headrace.model.webhook import TASK as WEBHOOK_TASK
 from headrace.ports.inspect import Inspect
 from headrace.ports.limiter import Limiter
@@ -66,7 +67,12 @@ class Explained:
 
     job: JobView
     explanation: Explanation
-    sentence: str
+    said: Sentence
+
+    @property
+    def sentence(self) -> str:
+        """The sentence, in English."""
+        return str(self.said)
 
     def __str__(self) -> str:
         return self.sentence

@@ -18,7 +18,7 @@ from headrace.model.budget import BudgetView
 from headrace.model.calls import DAY
 from headrace.model.elastic import Eligible
 from headrace.model.quota import pool_gate
-from headrace.model.scale_values import Binding, ScaleReason
+from headrace.model.scale_values import ANY_MODEL, Binding, ScaleReason
 from headrace.model.session import SessionView
 
 Stats = Mapping[str, Any]
@@ -45,7 +45,7 @@ class Callers:
             return Binding(ScaleReason.QUOTA, pools[0])
         rows = (worker.stats.get(SLOTS, {}).get(queue, {}) for worker in serving)
         if any(row.get("held_by") == QUOTA for row in rows):
-            return Binding(ScaleReason.QUOTA, "a model")
+            return Binding(ScaleReason.QUOTA, ANY_MODEL)
         return None
 
     def _told(self, serving: Sequence[SessionView], *, farmed: bool) -> Iterator[Stats]:

@@ -10,15 +10,24 @@ from datetime import datetime, timedelta, tzinfo
 from headrace.model.admission import Explanation, WaitReason
 from headrace.model.job import JobState, JobView
 from headrace.model.limits import key_cap
+from headrace.model.sentence import Sentence, counted, say
 
 #: Jobs ahead are counted to here.
 MANY_AHEAD = 1_000
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _HOLDS = {
-    JobState.RUNNING: "which is running",
-    JobState.SCHEDULED: "which waits for its next run",
-    JobState.PARKED: "which is parked",
-    JobState.READY: "which is ready to run again",
+    JobState.RUNNING: say("which is running"),
+    JobState.SCHEDULED: say("which waits for its next run"),
+    JobState.PARKED: say("which is parked"),
+    JobState.READY: say("which is ready to run again"),
+    JobState.SUCCEEDED: say("which is succeeded"),
+    JobState.FAILED: say("which is failed"),
+    JobState.CANCELLED: say("which is cancelled"),
+}
+_ENDED = {
+    JobState.SUCCEEDED: say("succeeded"),
+    JobState.FAILED: say("failed"),
+    JobState.CANCELLED: say("was cancelled"),
 }
 
 
@@ -35,16 +44,16 @@ class Scene:
     holder: JobView | None = None
     zone: tzinfo | None = None
 
-    def at(self, instant: datetime) -> str:
+    def at(self, instant: datetime) -> Sentence:
         """Return an instant as people name it, with how far away it is."""
         local, today = instant.astimezone(self.zone), self.now.astimezone(self.zone)
         shown = f"{local:%H:%M:%S}" if local.date() == today.date() else f"{local:%Y-%m-%d %H:%M:%S}"
         if instant > self.now:
-            return f"{shown} (in {span(instant - self.now)})"
-        return f"{shown} ({span(self.now - instant)} ago)"
+            return say("{time} (in {span})", time=shown, span=span(instant - self.now))
+        return say("{time} ({span} ago)", time=shown, span=span(self.now - instant))
 
 
-def sentence(scene: Scene) -> str:
+def sentence(scene: Scene) -> Sentence:
     """Return the one sentence that says why a job is not running, or what became of it.
 
     >>> from datetime import UTC
@@ -55,19 +64,21 @@ def sentence(scene: Scene) -> str:
     ...     crashes=0, max_attempts=4, created_at=now, run_at=None, started_at=None, finished_at=None, session=None,
     ...     args={}, result=None, error=None, batch_id=None, ordinal=None, retry_of=None, cancel_requested=False)
     >>> why = Explanation(job.id, job.state, WaitReason.CAP, "task:render", facts={"cap": 3, "running": 3})
-    >>> sentence(Scene(job, why, now))
+    >>> str(sentence(Scene(job, why, now)))
     'cap task:render is full (3 of 3 running)'
     """
-    return _SENTENCES[scene.why.reason](scene) + _before(scene)
-
-
-def _before(scene: Scene) -> str:
-    """Return how many come before a job that waits for what its lane waits for: the first of them has it next."""
+    said = _SENTENCES[scene.why.reason](scene)
     ahead = scene.why.facts.get("ahead") or 0
     if not ahead or scene.why.reason not in (WaitReason.RATE, WaitReason.CAP, WaitReason.BREAKER):
-        return ""
-    least, come = "at least " if ahead >= MANY_AHEAD else "", "comes" if ahead == 1 else "come"
-    return f"; {least}{_count(ahead, 'job')} with the same keys and limits {come} before it"
+        return said
+    # The first of those that wait for what their lane waits for has it next.
+    return say(
+        "{why}; {jobs} with the same keys and limits comes before it"
+        if ahead == 1
+        else "{why}; {jobs} with the same keys and limits come before it",
+        why=said,
+        jobs=_jobs_ahead(ahead),
+    )
 
 
 def span(duration: timedelta) -> str:
@@ -87,111 +98,141 @@ def span(duration: timedelta) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)
 
 
-def _final(scene: Scene) -> str:
+def _final(scene: Scene) -> Sentence:
     job = scene.job
-    when = "" if job.finished_at is None else f" at {scene.at(job.finished_at)}"
+    when = "" if job.finished_at is None else say(" at {at}", at=scene.at(job.finished_at))
     if job.state is JobState.FAILED and job.error is not None:
-        return f"it failed{when}: {job.error.kind}: {_one_line(job.error.message)}"
-    ended = "was cancelled" if job.state is JobState.CANCELLED else job.state.value
-    return f"it {ended}{when}"
+        kind, message = job.error.kind, _one_line(job.error.message)
+        return say("it failed{when}: {kind}: {message}", when=when, kind=kind, message=message)
+    return say("it {ended}{when}", ended=_ENDED.get(job.state, job.state), when=when)
 
 
-def _running(scene: Scene) -> str:
+def _running(scene: Scene) -> Sentence:
     job = scene.job
-    since = "" if job.started_at is None else f" since {scene.at(job.started_at)}"
-    asked = "; its worker was asked to stop it" if job.cancel_requested else ""
-    return f"it is running{since}, attempt {job.attempt}{asked}"
+    since = "" if job.started_at is None else say(" since {at}", at=scene.at(job.started_at))
+    asked = say("; its worker was asked to stop it") if job.cancel_requested else ""
+    return say("it is running{since}, attempt {attempt}{asked}", since=since, attempt=job.attempt, asked=asked)
 
 
-def _scheduled(scene: Scene) -> str:
+def _scheduled(scene: Scene) -> Sentence:
     job, until = scene.job, scene.why.until
-    what = f"for its retry after {_count(job.failures, 'failure')}" if job.failures else "for its time"
+    if until is not None and until <= scene.now:
+        return _due(scene, until)
+    failures = counted(job.failures, "{count} failure", "{count} failures")
+    what = say("for its retry after {failures}", failures=failures) if job.failures else say("for its time")
     if until is None:
-        return f"it waits {what}"
-    if until <= scene.now:
-        return f"its time came at {scene.at(until)}: the next sweep of a live worker makes it ready"
-    return f"it waits {what} until {scene.at(until)}"
+        return say("it waits {what}", what=what)
+    return say("it waits {what} until {at}", what=what, at=scene.at(until))
 
 
-def _parked(scene: Scene) -> str:
+def _parked(scene: Scene) -> Sentence:
     key, until = scene.why.subject, scene.why.until
     if until is not None and until <= scene.now:
-        return f"its time came at {scene.at(until)}: the next sweep of a live worker makes it ready"
-    time = "" if until is None else f" until {scene.at(until)}"
+        return _due(scene, until)
     if key is not None:
-        return f"it is parked: it waits for signal {key}{time}"
-    return f"it is parked{time or ' until it is cancelled'}"
+        time = "" if until is None else say(" until {at}", at=scene.at(until))
+        return say("it is parked: it waits for signal {key}{time}", key=key, time=time)
+    if until is None:
+        return say("it is parked until it is cancelled")
+    return say("it is parked until {at}", at=scene.at(until))
 
 
-def _paused(scene: Scene) -> str:
-    why, queue = scene.why.facts.get("paused_reason"), scene.why.subject or scene.job.queue
-    reason = f": {_one_line(why)}" if why else ""
-    return f"queue {queue} is paused{reason} (`headrace queue resume {queue}` lifts it)"
+def _due(scene: Scene, until: datetime) -> Sentence:
+    return say("its time came at {at}: the next sweep of a live worker makes it ready", at=scene.at(until))
 
 
-def _batch_paused(scene: Scene) -> str:
-    why, batch = scene.why.facts.get("paused_reason"), scene.why.subject or scene.job.batch_id
-    reason = f": {_one_line(why)}" if why else ""
-    return f"its batch is paused{reason} (`headrace batch resume {batch}` lifts it)"
+def _paused(scene: Scene) -> Sentence:
+    queue = scene.why.subject or scene.job.queue
+    return say(
+        "queue {queue} is paused{reason} (`headrace queue resume {queue}` lifts it)", queue=queue, reason=_reason(scene)
+    )
 
 
-def _cancelling(scene: Scene) -> str:
-    return f"its batch {scene.why.subject or scene.job.batch_id} is being cancelled"
+def _batch_paused(scene: Scene) -> Sentence:
+    batch = scene.why.subject or scene.job.batch_id
+    return say(
+        "its batch is paused{reason} (`headrace batch resume {batch}` lifts it)", batch=batch, reason=_reason(scene)
+    )
 
 
-def _breaker(scene: Scene) -> str:
+def _reason(scene: Scene) -> Sentence | str:
+    why = scene.why.facts.get("paused_reason")
+    return say(": {reason}", reason=_one_line(why)) if why else ""
+
+
+def _cancelling(scene: Scene) -> Sentence:
+    return say("its batch {batch} is being cancelled", batch=scene.why.subject or scene.job.batch_id)
+
+
+def _breaker(scene: Scene) -> Sentence:
     name, until = scene.why.subject, scene.why.until
     if until is not None and until > scene.now:
-        return f"breaker {name} is open until {scene.at(until)}"
+        return say("breaker {name} is open until {at}", name=name, at=scene.at(until))
     if scene.why.facts.get("state") == "half_open":
-        return f"breaker {name} is half open: one job tries it now, the others wait for how that ends"
-    return f"breaker {name} is open: the next job that is admitted tries it"
+        return say("breaker {name} is half open: one job tries it now, the others wait for how that ends", name=name)
+    return say("breaker {name} is open: the next job that is admitted tries it", name=name)
 
 
-def _rate(scene: Scene) -> str:
+def _rate(scene: Scene) -> Sentence:
     name, until, facts = scene.why.subject, scene.why.until, scene.why.facts
-    frees = "" if until is None else f" and frees in {span(until - scene.now)}"
+    frees = "" if until is None else say(" and frees in {span}", span=span(until - scene.now))
     level, units = facts.get("level", 0.0), facts.get("units")
     if level is None:
-        return f"rate limit {name} is counted on a server that does not answer (`headrace doctor` says more)"
+        return say(
+            "rate limit {name} is counted on a server that does not answer (`headrace doctor` says more)", name=name
+        )
     if units is None:
-        return f"rate limit {name} has too few units{frees}"
+        return say("rate limit {name} has too few units{frees}", name=name, frees=frees)
     if level >= units:
-        return f"rate limit {name} is closed" + ("" if until is None else f" until {scene.at(until)}")
-    return f"rate limit {name} has {max(level, 0.0):.3g} of {units:g} {'unit' if units == 1 else 'units'}{frees}"
+        time = "" if until is None else say(" until {at}", at=scene.at(until))
+        return say("rate limit {name} is closed{time}", name=name, time=time)
+    left, most = f"{max(level, 0.0):.3g}", f"{units:g}"
+    return say(
+        "rate limit {name} has {left} of {most} unit{frees}"
+        if units == 1
+        else "rate limit {name} has {left} of {most} units{frees}",
+        name=name, left=left, most=most, frees=frees,
+    )  # fmt: skip
 
 
-def _cap(scene: Scene) -> str:
+def _cap(scene: Scene) -> Sentence:
     name, facts = scene.why.subject or "", scene.why.facts
     cap, running = facts.get("cap"), facts.get("running")
     of_key = not name.startswith(("task:", "queue:"))
     if cap == 0:
         knob = shlex.quote(key_cap(scene.job.queue, name) if of_key else name)
-        what = f"the cap of key {name}" if of_key else f"cap {name}"
-        return f"{what} is 0: nothing under it starts (`headrace limits set-cap {knob}` changes it)"
+        what = say("the cap of key {name}", name=name) if of_key else say("cap {name}", name=name)
+        return say(
+            "{what} is 0: nothing under it starts (`headrace limits set-cap {knob}` changes it)", what=what, knob=knob
+        )
     if facts.get("held_by"):
-        does = "" if scene.holder is None else ", " + _HOLDS.get(scene.holder.state, f"which is {scene.holder.state}")
-        return f"key {name} is held by job {facts['held_by']}{does}"
-    return f"{'key' if of_key else 'cap'} {name} is full ({running} of {cap} running)"
+        does = "" if scene.holder is None else say(", {does}", does=_HOLDS[scene.holder.state])
+        return say("key {name} is held by job {job}{does}", name=name, job=facts["held_by"], does=does)
+    what = say("key {name}", name=name) if of_key else say("cap {name}", name=name)
+    return say("{what} is full ({running} of {cap} running)", what=what, running=running, cap=cap)
 
 
-def _no_worker(scene: Scene) -> str:
+def _no_worker(scene: Scene) -> Sentence:
     queue = scene.why.subject or scene.job.queue
-    return f"no live worker serves queue {queue} (start one: `headrace worker MODULE:app --queue {queue}`)"
+    return say(
+        "no live worker serves queue {queue} (start one: `headrace worker MODULE:app --queue {queue}`)", queue=queue
+    )
 
 
-def _order(scene: Scene) -> str:
+def _order(scene: Scene) -> Sentence:
     ahead, queue = scene.why.facts.get("ahead") or 0, scene.job.queue
-    least = "at least " if ahead >= MANY_AHEAD else ""
     if scene.why.facts.get("others"):
-        place = f"behind {least}{_count(ahead, 'job')}" if ahead else "the first of those"
-        return f"it is {place} with its keys and limits in queue {queue}; jobs with other ones may start before it"
+        place = say("behind {jobs}", jobs=_jobs_ahead(ahead)) if ahead else say("the first of those")
+        return say(
+            "it is {place} with its keys and limits in queue {queue}; jobs with other ones may start before it",
+            place=place, queue=queue,
+        )  # fmt: skip
     if not ahead:
-        return f"it is next in queue {queue}: a worker with a free slot takes it"
-    return f"it is behind {least}{_count(ahead, 'job')} in queue {queue}"
+        return say("it is next in queue {queue}: a worker with a free slot takes it", queue=queue)
+    return say("it is behind {jobs} in queue {queue}", jobs=_jobs_ahead(ahead), queue=queue)
 
 
-_SENTENCES: dict[WaitReason, Callable[[Scene], str]] = {
+_SENTENCES: dict[WaitReason, Callable[[Scene], Sentence]] = {
     WaitReason.FINAL: _final,
     WaitReason.RUNNING: _running,
     WaitReason.BATCH_PAUSED: _batch_paused,
@@ -207,8 +248,9 @@ _SENTENCES: dict[WaitReason, Callable[[Scene], str]] = {
 }
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def _jobs_ahead(number: int) -> Sentence:
+    jobs = counted(number, "{count} job", "{count} jobs")
+    return say("at least {jobs}", jobs=jobs) if number >= MANY_AHEAD else jobs
 
 
 def _one_line(text: object) -> str:

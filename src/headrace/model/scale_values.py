@@ -9,8 +9,11 @@ from enum import StrEnum
 from headrace.model.durations import parse_duration
 from headrace.model.errors import InvalidInputError
 from headrace.model.numbers import check_whole
+from headrace.model.sentence import Sentence
 
 MAX_WORKERS = 10_000
+#: Stands for the name of a quota that is not known.
+ANY_MODEL = "a model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ HOLDS = frozenset({ScaleReason.BREAKER, ScaleReason.BUDGET, ScaleReason.QUOTA})
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A quota, a budget or a breaker that holds jobs: which of `HOLDS`, and its name."""
+    """A quota, a budget or a breaker that holds jobs: which of `HOLDS`, and its name, or `ANY_MODEL`."""
 
     kind: ScaleReason
     name: str
@@ -106,8 +109,14 @@ class ScaleSignal:
     queue: str
     wanted_workers: int
     reason: ScaleReason
-    sentence: str
+    #: why, for people
+    said: Sentence
     #: slots for what runs and the backlog, before workers were counted
     needed_slots: float
     load: Load
     rule: ScalingRule
+
+    @property
+    def sentence(self) -> str:
+        """The one sentence that says why, in English."""
+        return str(self.said)

@@ -8,6 +8,7 @@ from headrace.celery_settings import CELERY
 from headrace.engine.queries import Explained
 from headrace.model.admission import WaitReason
 from headrace.model.errors import BrokerUnavailableError, ConfigError
+from headrace.model.sentence import Sentence, say
 from headrace.ray_settings import RAY
 from headrace.settings import Settings
 from headrace.wiring.farm import farm_workers
@@ -24,27 +25,34 @@ async def with_farm(settings: Settings, explained: Explained) -> Explained:
         return explained
     name, find = _SENTENCES[executor]
     try:
-        sentence = await find(settings, queue)
+        said = await find(settings, queue)
     except (BrokerUnavailableError, ConfigError) as error:
-        sentence = f"queue {queue} runs on {name}, and no job of it starts: {error}"
-    return replace(explained, sentence=sentence) if sentence else explained
+        said = say(
+            "queue {queue} runs on {name}, and no job of it starts: {error}", queue=queue, name=name, error=error
+        )
+    return explained if said is None else replace(explained, said=said)
 
 
-async def _of_celery(settings: Settings, queue: str) -> str:
-    """Return why no worker of a Celery farm takes a job of a queue; empty when one does."""
+async def _of_celery(settings: Settings, queue: str) -> Sentence | None:
+    """Return why no worker of a Celery farm takes a job of a queue; None when one does."""
     served = any(queue in worker.queues and not worker.closing for worker in await farm_workers(settings))
-    return "" if served else f"no Celery worker serves queue {queue} (start one: `{START}`)"
+    if served:
+        return None
+    return say("no Celery worker serves queue {queue} (start one: `{command}`)", queue=queue, command=START)
 
 
-async def _of_ray(settings: Settings, queue: str) -> str:
-    """Return why no node of a Ray cluster takes a job of a queue; empty when one could."""
+async def _of_ray(settings: Settings, queue: str) -> Sentence | None:
+    """Return why no node of a Ray cluster takes a job of a queue; None when one could."""
     fits = not unfit_queues(settings, await ray_nodes(settings), [queue])
-    return "" if fits else unfit(settings, queue)
+    return None if fits else unfit(settings, queue)
 
 
-def unfit(settings: Settings, queue: str) -> str:
+def unfit(settings: Settings, queue: str) -> Sentence:
     """Say that no node is large enough for a job of a queue."""
-    return f"no node of the Ray cluster is large enough for a job of queue {queue} ({needs_in_words(settings, queue)})"
+    return say(
+        "no node of the Ray cluster is large enough for a job of queue {queue} ({needs})",
+        queue=queue, needs=needs_in_words(settings, queue),
+    )  # fmt: skip
 
 
 _SENTENCES = {CELERY: ("Celery", _of_celery), RAY: ("Ray", _of_ray)}

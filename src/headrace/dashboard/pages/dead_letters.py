@@ -27,7 +27,7 @@ async def dead_letters(view: View) -> Context:
     return {
         "asked": asked, "found": looked.found, "groups": looked.found.groups[:MOST], "chosen": chosen,
         "which": chosen or {"all": True}, "left_out": len(looked.found.groups) - MOST,
-        "why_none": "" if looked.found.count else none_of(looked),
+        "why_none": None if looked.found.count else none_of(looked),
     }  # fmt: skip
 
 

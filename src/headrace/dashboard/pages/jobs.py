@@ -14,6 +14,7 @@ from headrace.model.attempt_log import AttemptLog
 from headrace.model.calls import CallState, Purpose
 from headrace.model.ids import parse_id
 from headrace.model.job import JobState, JobView
+from headrace.model.sentence import Sentence
 from headrace.wiring.farm_explaining import with_farm
 
 #: Calls of models that a job shows, the newest, and characters of what was logged.
@@ -67,12 +68,12 @@ def _shown(logs: Sequence[AttemptLog]) -> list[tuple[AttemptLog, str | None]]:
     return shown[::-1]
 
 
-async def _why(view: View, found: JobView) -> str | None:
+async def _why(view: View, found: JobView) -> Sentence | None:
     """Say why a job is not running; None of one that ended, or where the store does not say it."""
     if found.state.final:
         return None
     explained = await explain_view(view.app.runtime.stores, view.app.runtime.limiter, found)
-    return None if explained is None else (await with_farm(view.app.settings, explained)).sentence
+    return None if explained is None else (await with_farm(view.app.settings, explained)).said
 
 
 _FILTERS = frozenset({"state", "queue", "task", "batch", "cursor"})
