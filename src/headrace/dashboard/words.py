@@ -1,4 +1,4 @@
-"""The words of the pages in other languages: a folder per language, a file per page, and one of sentences of the rules."""
+"""The words of the pages in other languages: a folder for each, with a file per page and one of whole sentences."""
 
 from __future__ import annotations
 
