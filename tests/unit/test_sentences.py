@@ -14,10 +14,12 @@ import httpx2
 
 import headrace
 from headrace import App, Backoff
+from headrace.apps.details.names import INTAKE_QUEUE
 from headrace.dashboard.words import words_of
 from headrace.model.parking import ParkRequested
-from tests.unit.dashboard_calls import pages
+from tests.unit.dashboard_calls import PAGE, pages
 from tests.unit.engine_app import quick_app, until_final
+from tests.unit.test_service_details import details_served, make
 from tests.waiting import wait_until
 
 SOURCE = Path(headrace.__file__).parent
@@ -119,3 +121,14 @@ async def test_dead_letters_that_do_not_match_are_told_in_chinese() -> None:
         client.cookies.set("headrace_locale", "zh")
         await until_final(app, await fail.enqueue())
         await tell(client, "/dead-letters?kind=KeyError", "1 个死信都不符合条件。现有错误类型：ValueError。")
+
+
+async def test_what_keeps_details_from_being_made_is_told_in_chinese() -> None:
+    """Nobody works, and a queue is paused without a reason."""
+    async with details_served(worker=False) as (client, desk):
+        await desk.app.pause(INTAKE_QUEUE)
+        accepted = (await make(client)).json()
+        client.headers["accept"] = PAGE["accept"]
+        client.cookies.set("headrace_locale", "zh")
+        for words in ("没有存活的工作进程服务 details.intake, ", "details.intake 已暂停（未说明原因）"):
+            await tell(client, f"/details/{accepted['batch_id']}", words)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.apps.details.mode import REASON
 from headrace.apps.details.names import FLOWS_QUEUE, INTAKE_QUEUE, SUBTASKS_QUEUE
+from headrace.model.sentence import Sentence, say
 
 if TYPE_CHECKING:
     from headrace import App
@@ -17,7 +18,6 @@ QUEUES = (INTAKE_QUEUE, FLOWS_QUEUE, SUBTASKS_QUEUE)
 #: How often it is looked who works.
 LOOK_SECONDS = 1.0
 WAITING, RUNNING = "waiting", "running"
-_FIX = "start one: `headrace worker headrace.apps.details.worker:app`"
 
 
 def unserved(sessions: Iterable[SessionView]) -> tuple[str, ...]:
@@ -26,33 +26,35 @@ def unserved(sessions: Iterable[SessionView]) -> tuple[str, ...]:
     return tuple(queue for queue in QUEUES if queue not in served)
 
 
-def in_words(idle: Collection[str]) -> str:
-    """Return what to say of queues without a worker, and what to do; "" where there are none.
+def sentences_of(idle: Collection[str], paused: Mapping[str, str | None]) -> list[Sentence]:
+    """Return what to say of queues without a worker, and of those that are paused, by why.
 
-    >>> in_words(["details.flows"])
-    'no live worker serves details.flows; start one: `headrace worker headrace.apps.details.worker:app`'
+    That there are to be no parts in single-call mode is usual.
+
+    >>> [str(one) for one in sentences_of([], {"details.intake": "upgrade", "details.subtasks": REASON})]
+    ['details.intake is paused (upgrade): `headrace queue resume details.intake` once that is over']
     """
-    return f"no live worker serves {', '.join(idle)}; {_FIX}" if idle else ""
+    said = []
+    if idle:
+        said.append(say(
+            "no live worker serves {queues}; start one: `headrace worker headrace.apps.details.worker:app`",
+            queues=", ".join(idle),
+        ))  # fmt: skip
+    for queue, why in paused.items():
+        if not (queue == SUBTASKS_QUEUE and why == REASON):
+            said.append(say(
+                "{queue} is paused ({reason}): `headrace queue resume {queue}` once that is over",
+                queue=queue, reason=why or say("no reason given"),
+            ))  # fmt: skip
+    return said
 
 
-def paused_words(paused: Mapping[str, str | None]) -> str:
-    """Return what to say of queues that are paused, by why; that there are to be no parts in single-call mode is usual.
-
-    >>> paused_words({"details.intake": "upgrade", "details.subtasks": REASON})
-    'details.intake is paused (upgrade): `headrace queue resume details.intake` once that is over'
-    """
-    told = [
-        f"{queue} is paused ({why or 'no reason given'}): `headrace queue resume {queue}` once that is over"
-        for queue, why in paused.items()
-        if not (queue == SUBTASKS_QUEUE and why == REASON)
-    ]
-    return "; ".join(told)
-
-
-def with_attention(shown: Mapping[str, Any], idle: Collection[str], paused: str = "") -> dict[str, Any]:
+def with_attention(
+    shown: Mapping[str, Any], idle: Collection[str], paused: Mapping[str, str | None] | None = None
+) -> dict[str, Any]:
     """Return what is shown of a batch with `attention`; one that nobody works on waits, though it has begun.
 
-    `paused`: what is said of queues that are paused.
+    `paused`: queues that are paused, by why.
 
     >>> with_attention({"status": "running"}, QUEUES)["status"], with_attention({"status": "completed"}, QUEUES)
     ('waiting', {'status': 'completed', 'attention': ''})
@@ -61,11 +63,11 @@ def with_attention(shown: Mapping[str, Any], idle: Collection[str], paused: str 
     if status not in (WAITING, RUNNING):
         return {**shown, "attention": ""}
     waits = len(idle) == len(QUEUES)
-    return {**shown, "status": WAITING if waits else status, "attention": _joined(idle, paused)}
+    return {**shown, "status": WAITING if waits else status, "attention": _joined(sentences_of(idle, paused or {}))}
 
 
-def _joined(idle: Collection[str], paused: str) -> str:
-    return "; ".join(filter(None, (in_words(idle), paused)))
+def _joined(said: Iterable[Sentence]) -> str:
+    return "; ".join(map(str, said))
 
 
 class Attention:
@@ -74,12 +76,16 @@ class Attention:
     def __init__(self, app: App) -> None:
         self._app, self._looked_at = app, 0.0
         self._idle: tuple[str, ...] = ()
-        self._paused = ""
+        self._paused: dict[str, str | None] = {}
 
     async def words(self) -> str:
         """Return what to say of them. Raises StoreUnavailableError."""
+        return _joined(await self.sentences())
+
+    async def sentences(self) -> list[Sentence]:
+        """Return what to say of them, for whoever puts it into other words. Raises StoreUnavailableError."""
         await self._look()
-        return _joined(self._idle, self._paused)
+        return sentences_of(self._idle, self._paused)
 
     async def on(self, shown: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is shown of a batch, with `attention`. Raises StoreUnavailableError."""
@@ -93,6 +99,7 @@ class Attention:
         stores = self._app.runtime.stores
         self._idle = unserved(await stores.inspect.list_sessions())
         states = await stores.control.queue_states()
-        paused = {queue: states[queue].paused_reason for queue in QUEUES if queue in states and states[queue].paused}
-        self._paused = paused_words(paused)
+        self._paused = {
+            queue: states[queue].paused_reason for queue in QUEUES if queue in states and states[queue].paused
+        }
         self._looked_at = time.monotonic()

@@ -34,6 +34,7 @@ from headrace.model.payload import encode_json, hash_text
 if TYPE_CHECKING:
     from headrace import App
     from headrace.feeds import Feed
+    from headrace.model.sentence import Sentence
 
 #: By app, for those who have the app alone, such as its service.
 _DESKS: WeakKeyDictionary[App, Details] = WeakKeyDictionary()
@@ -184,6 +185,10 @@ class Details:
         begun = {"status": status or ("running" if entries else "waiting"), "delivered": len(items)}
         told = dict(ended) | {"first_response_seconds": first, "items": items}
         return await self._attention.on(_shown(job) | begun | told)
+
+    async def attention(self) -> list[Sentence]:
+        """Return what keeps batches from being made now, a sentence each. Raises StoreUnavailableError."""
+        return await self._attention.sentences()
 
     async def latest(self, limit: int = 50) -> list[dict[str, Any]]:
         """Return batches, the newest first, without their items."""

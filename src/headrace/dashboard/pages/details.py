@@ -42,7 +42,9 @@ async def details(view: View) -> Context:
 
 async def details_batch(view: View) -> Context:
     """Return one batch with the items that it has so far."""
-    return {"batch": await _desk(view).view(view.params["batch_id"])}
+    desk = _desk(view)
+    batch = await desk.view(view.params["batch_id"])
+    return {"batch": batch, "attention": await desk.attention() if batch["attention"] else []}
 
 
 PAGES = (
