@@ -6,6 +6,7 @@ All ids are made of the token: done again after a kill, no event and no job is t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ import asyncpg
 from headrace.model.event import Event, Message, OutboxRow, Outgoing, outgoing
 from headrace.model.inbox import Effect
 from headrace.model.job import JobSpec, NewJob
-from headrace.model.session import LeaderTerm, Role
+from headrace.model.session import LeaderTerm, Role, TermOverError
 from headrace.ports.stores import EventStores
 from tests.faults.campaign_tasks import app, mark
 from tests.waiting import wait_until
@@ -67,6 +68,13 @@ def _job(own: UUID, number: int) -> NewJob:
 
 
 async def _relay(events: EventStores, key: str) -> None:
+    """Work as the relay; one that slept or was stopped until its term was over leads again, as it is told to."""
+    while True:
+        with suppress(TermOverError):
+            return await _lead_relay(events, key)
+
+
+async def _lead_relay(events: EventStores, key: str) -> None:
     """Lead the relay, put one row by and hold those behind it, let them go in both ways, and take all out."""
     sessions = app.runtime.stores.sessions
     session = uuid4()
