@@ -126,6 +126,12 @@ def test_what_failed_is_told_as_far_as_it_was_looked_at() -> None:
     assert notes_of(Facts(failed=Failed(complete=False))) == []
 
 
+@pytest.mark.parametrize(("having", "look"), [(0, 5_000), (1, 5_000), (4, 5_000), (10, 2_000), (99, 202), (5_000, 200)])
+def test_a_look_at_what_failed_costs_the_same_for_many_queues(having: int, look: int) -> None:
+    """Of each that has failed jobs as many are read; those without cost nothing."""
+    assert overview.look_of([stats(failed=3)] * having + [stats()] * 7) == look
+
+
 async def test_poison_is_told_behind_many_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes first though hundreds failed after it; and all of these are counted."""
     app = App("memory://")

@@ -21,6 +21,8 @@ from headrace.ports.stores import Stores
 
 #: Dead letters of so much time are told, from the newest so many failed jobs: poison is found behind many others.
 RECENT, LOOKED_AT = timedelta(days=1), 5_000
+#: A look at so many reads as many of each queue that has some: so many together, unless that leaves less than LEAST.
+READ, LEAST = 20_000, 200
 #: Jobs that succeeded lately, from which times are taken.
 SAMPLE = 200
 STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "cancelled")
@@ -29,10 +31,13 @@ STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "can
 async def overview(view: View) -> Context:
     """Return what the overview shows; nothing of it counts a table."""
     stores = view.app.runtime.stores
-    info, sessions = await asyncio.gather(stores.inspect.store_info(), stores.inspect.list_sessions())
-    queues, failed, done, limits, budgets, outbox = await asyncio.gather(
+    info, sessions, queues = await asyncio.gather(
+        stores.inspect.store_info(),
+        stores.inspect.list_sessions(),
         view.answer("queues", stores.inspect.queue_stats, seconds=0.5),
-        view.answer("letters", lambda: _failed(stores), seconds=2),
+    )
+    failed, done, limits, budgets, outbox = await asyncio.gather(
+        view.answer("letters", lambda: _failed(stores, look_of(queues)), seconds=2),
         view.answer("sample", lambda: _sample(stores), seconds=2),
         view.answer("breakers", lambda: stores.admission.list_limits(most_shares=0), seconds=2),
         view.answer("all budgets", stores.budgets.list_budgets, seconds=2),
@@ -59,8 +64,14 @@ async def overview(view: View) -> Context:
     }
 
 
-async def _failed(stores: Stores) -> Failed:
-    kinds, complete = await count_kinds(stores.inspect, DeadLetterFilter(within=RECENT), look=LOOKED_AT)
+def look_of(queues: Sequence[QueueStats]) -> int:
+    """Return how many failed jobs are looked at: fewer where many queues have some, so that it costs the same."""
+    having = sum(queue.failed > 0 for queue in queues)
+    return min(LOOKED_AT, max(LEAST, READ // max(having, 1)))
+
+
+async def _failed(stores: Stores, look: int) -> Failed:
+    kinds, complete = await count_kinds(stores.inspect, DeadLetterFilter(within=RECENT), look=look)
     poison = kinds[POISON.kind]
     return Failed(poison, kinds.total() - poison, complete)
 
