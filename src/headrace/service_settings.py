@@ -42,8 +42,8 @@ class ServiceSettings:
     read_only: bool = False
     #: serve the pages of the dashboard too
     dashboard: bool = True
-    #: which actions are noted in the audit: "operate", those that need this scope, "all", those that bring work too, or
-    #: "off"
+    #: which actions are noted in the audit: "operate", those that need this scope and all of pages, "all", those of
+    #: programs that bring work too, or "off"
     audit: str = OPERATE
 
 

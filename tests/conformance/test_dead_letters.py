@@ -7,8 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from headrace.engine.dead_letters import count_kinds
 from headrace.model.batch import BatchState, Progress
-from headrace.model.dead_letter import DeadLetter
+from headrace.model.dead_letter import DeadLetter, DeadLetterFilter
 from headrace.model.job import JobError, JobState
 from tests.conformance.scenario import ARGS, DAY, MINUTE, SECOND, Scenario, item
 
@@ -94,6 +95,20 @@ async def test_a_page_looks_at_a_bounded_number(on: Scenario) -> None:
     assert (page.letters, page.looked_at) == ((), 2)
     assert page.before is not None
     assert await found(on, 2) == [old]
+
+
+async def test_dead_letters_are_counted_by_kind(on: Scenario) -> None:
+    """Of the newest failed jobs as many as are asked for, and whether that was all."""
+    await failed(on)
+    retried = await failed(on, 2)
+    await on.stores.control.retry_jobs(dict.fromkeys(retried))
+    await failed(on, queue="x")
+
+    inspect, every = on.stores.inspect, DeadLetterFilter()
+    assert await count_kinds(inspect, every, look=100) == ({ERROR.kind: 2}, True)
+    assert await count_kinds(inspect, DeadLetterFilter(queue="x"), look=100) == ({ERROR.kind: 1}, True)
+    assert await count_kinds(inspect, DeadLetterFilter(kind="other"), look=100) == ({}, True)
+    assert await count_kinds(inspect, every, look=3) == ({ERROR.kind: 1}, False)
 
 
 async def test_dead_letters_are_filtered(on: Scenario) -> None:

@@ -87,6 +87,6 @@ def unit(name: str) -> dict[str, list[str]]:
 
 
 def seconds(text: str) -> int:
-    """Return a duration such as 60s, 60 or 1min in seconds."""
-    number, word = re.fullmatch(r"(\d+)(s|m|min)?", text.strip()).groups()  # type: ignore[union-attr]
-    return int(number) * (60 if word in ("m", "min") else 1)
+    """Return a duration such as 60s, 60, 1min, 24h or 1d in seconds."""
+    number, word = re.fullmatch(r"(\d+)(s|m|min|h|d)?", text.strip()).groups()  # type: ignore[union-attr]
+    return int(number) * {"m": 60, "min": 60, "h": 3_600, "d": 86_400}.get(word, 1)

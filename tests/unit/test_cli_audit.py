@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import click
 import httpx2
 import pytest
+from fastapi import FastAPI
 
 from headrace import App, Backoff
 from headrace.cli import auditing
 from headrace.cli.auditing import OPERATING, user
 from headrace.cli.root import cli
 from headrace.model.api_token import Scope
-from headrace.service.application import PREFIX, make_service
-from headrace.service.operations import operations_of
+from headrace.service.application import OF_APPS, PREFIX, make_service
+from headrace.service.document import operation_id
+from headrace.service.operations import Operation, operations_of
+from headrace.service.permits import Permit, Permits
 from headrace.service.serving import Address, serve
 from tests.unit.cli_runner import CommandLine, as_client, command_line
+from tests.unit.flow_making import flow, node
+from tests.unit.report_commands import reports_on_memory
 from tests.waiting import wait_until
 
 
@@ -36,15 +43,30 @@ def actions(headrace: CommandLine, *options: object) -> list[dict[str, Any]]:
     return found
 
 
+def operate_in(operations: Mapping[Permit, Operation]) -> set[str]:
+    """Return the names of what needs the scope operate over HTTP."""
+    return {
+        operation.name
+        for permit, operation in operations.items()
+        if permit.path.startswith(f"{PREFIX}/") and permit.needed is not None and permit.needed.scope is Scope.OPERATE
+    }
+
+
 def test_what_operates_over_http_is_noted_of_commands_too() -> None:
     """Under the same name, so that none is forgotten; but for what looks, and for what there is no command for."""
     service = make_service(App("memory://"))
-    operate = {
-        operation.name
-        for permit, operation in operations_of(service, service.state.gate.permits).items()
-        if permit.path.startswith(f"{PREFIX}/") and permit.needed is not None and permit.needed.scope is Scope.OPERATE
-    }
+    operate = operate_in(operations_of(service, service.state.gate.permits))
     assert operate - set(OPERATING.values()) == {"list_actions", "seal_batch"}
+
+
+def test_what_operates_in_applications_is_noted_of_their_commands_too() -> None:
+    """Those of all at once, as no app has them all. `headrace papers review` changes files, and nothing of a store."""
+    service = FastAPI(generate_unique_id_function=operation_id)
+    for _, group in OF_APPS:
+        service.include_router(group, prefix=PREFIX)
+    operate = operate_in(operations_of(service, Permits.of(service)))
+    assert {"cancel_details", "forget_memory_user", "import_workflows", "resume_report"} < operate
+    assert operate - set(OPERATING.values()) == {"decide_papers_value", "remove_report_file", "set_triggers_workflow"}
 
 
 @pytest.mark.parametrize("words", OPERATING)
@@ -187,3 +209,43 @@ def test_actions_are_listed_by_name(headrace: CommandLine) -> None:
     assert "There are no such actions" in headrace.text("audit", "list", "--who", "nobody")
     assert "pause_queue" in headrace.text("audit", "list")
     assert headrace.refusal("audit", "list", "--limit", "0")[0] == 2
+
+
+def done(headrace: CommandLine) -> list[tuple[object, ...]]:
+    """Return what was done to what, and how it ended, the oldest first."""
+    return [(one["operation"], one["subject"], one["status"]) for one in reversed(actions(headrace))]
+
+
+def test_flows_that_are_stored_and_switched_are_noted(headrace: CommandLine, tmp_path: Path) -> None:
+    """Not those that are only tried or shown."""
+    file = tmp_path / "go.json"
+    file.write_text(
+        json.dumps(flow([node("Go", "manual"), node("End", "noOp")], "Go -> End", name="Go")), encoding="utf-8"
+    )
+    for options in (("--dry-run",), ("--activate",)):
+        headrace.text("flows", "import", file, *options)
+    headrace.text("flows", "list")
+    headrace.text("flows", "deactivate", "Go")
+    assert headrace.refusal("flows", "activate", "nobody")[0] == 5
+    assert done(headrace) == [
+        ("import_workflows", {"paths": str(file)[:200]}, 0), ("deactivate_workflow", {"name": "Go"}, 0),
+        ("activate_workflow", {"name": "nobody"}, 5),
+    ]  # fmt: skip
+
+
+def test_what_is_done_to_details_here_is_noted(headrace: CommandLine) -> None:
+    """A mode that is only shown is not; a service that is asked notes by itself."""
+    batch = str(uuid4())
+    headrace.text("details", "mode")
+    headrace.text("details", "mode", "single-call")
+    assert headrace.refusal("details", "cancel", batch)[0] == 5
+    assert done(headrace) == [
+        ("change_details_mode", {"wanted": "single-call"}, 0), ("cancel_details", {"batch_id": batch}, 5),
+    ]  # fmt: skip
+
+
+def test_reports_that_are_resumed_are_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also one that there is not."""
+    with reports_on_memory(monkeypatch) as line:
+        assert line.refusal("report", "resume", "0" * 32, "--out", tmp_path / "out", "--workers-elsewhere")[0] == 5
+        assert done(line) == [("resume_report", {"job_id": "0" * 32}, 5)]

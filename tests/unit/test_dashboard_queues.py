@@ -5,11 +5,16 @@ from __future__ import annotations
 import html
 import re
 
-from headrace import App
-from headrace.dashboard.attention import Facts, Weight, notes_of
+import pytest
+
+from headrace import App, Backoff
+from headrace.dashboard.attention import Facts, Failed, Weight, notes_of
+from headrace.dashboard.pages import overview
+from headrace.model.crashes import POISON
 from headrace.model.event import OutboxStats
 from headrace.model.stats import QueueStats
 from tests.unit.dashboard_calls import check_page, csrf_in, pages
+from tests.unit.engine_app import until_final
 from tests.unit.test_dashboard_jobs import shop
 
 
@@ -104,3 +109,44 @@ def test_what_needs_attention() -> None:
     assert [note.weight for note in found] == [Weight.BAD, Weight.BAD, Weight.BAD, Weight.WARN]
     texts = [note.text.format_map(note.values) for note in found]
     assert "No live worker serves queue mail; 3 jobs wait." in texts and "Queue slow is paused; 1 jobs wait." in texts
+
+
+def test_what_failed_is_told_as_far_as_it_was_looked_at() -> None:
+    """Poison before all else; a number that a bounded look ended with is none of all."""
+    told = [note.text.format_map(note.values) for note in notes_of(Facts(failed=Failed(2, 1_234)))]
+    assert told == [
+        "2 jobs of the last day killed their workers and were given up.",
+        "1,234 jobs of the last day failed for good.",
+    ]
+    told = [note.text.format_map(note.values) for note in notes_of(Facts(failed=Failed(1, 7, complete=False)))]
+    assert told == [
+        "At least 1 jobs of the last day killed their workers and were given up.",
+        "At least 7 jobs of the last day failed for good.",
+    ]
+    assert notes_of(Facts(failed=Failed(complete=False))) == []
+
+
+@pytest.mark.parametrize(("having", "look"), [(0, 5_000), (1, 5_000), (4, 5_000), (10, 2_000), (99, 202), (5_000, 200)])
+def test_a_look_at_what_failed_costs_the_same_for_many_queues(having: int, look: int) -> None:
+    """Of each that has failed jobs as many are read; those without cost nothing."""
+    assert overview.look_of([stats(failed=3)] * having + [stats()] * 7) == look
+
+
+async def test_poison_is_told_behind_many_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes first though hundreds failed after it; and all of these are counted."""
+    app = App("memory://")
+
+    @app.task(retry=Backoff.none())
+    async def fail(kind: str) -> None:
+        raise type(kind, (Exception,), {})
+
+    async with pages(app, worker=True) as client:
+        await until_final(app, await fail.enqueue(POISON.kind))
+        for job in [await fail.enqueue("Rotten") for _ in range(520)]:
+            await until_final(app, job)
+        page = (await client.get("/")).text
+        first, second = "1 jobs of the last day killed their workers", "520 jobs of the last day failed for good."
+        assert 0 < page.find(f">{first}") < page.find(f">{second}")
+        monkeypatch.setattr(overview, "LOOKED_AT", 200)
+        page = (await client.get("/")).text
+        assert "At least 200 jobs of the last day failed for good." in page and first not in page

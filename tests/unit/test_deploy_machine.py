@@ -11,7 +11,8 @@ import pytest
 
 from headrace.cli.working import CLOSING_SECONDS
 from headrace.settings import load_settings
-from tests.unit.deploy_files import DEPLOY, ROOT, SYSTEMD, seconds, unit
+from headrace.stores.postgres.database import SCRIPT_TIMEOUT
+from tests.unit.deploy_files import DEPLOY, KUBERNETES, ROOT, SYSTEMD, documents, seconds, unit
 
 UNITS = sorted(file.name for file in SYSTEMD.glob("*.service"))
 LASTING = [name for name in UNITS if "migrate" not in name]
@@ -57,6 +58,19 @@ def test_jobs_may_end_before_a_unit_is_killed(name: str) -> None:
     assert (said["Service.KillSignal"], said["Service.KillMode"]) == (["SIGTERM"], ["mixed"])
     assert (said["Service.Restart"], said["Service.RestartPreventExitStatus"]) == (["always"], ["2"])
     assert said["Install.WantedBy"] == ["multi-user.target"]
+
+
+def test_a_migration_has_the_time_that_it_may_take() -> None:
+    """An index of a large table is not given up by what started it before it is by Headrace itself."""
+    [job] = documents(KUBERNETES / "base" / "migrate.yaml")
+    page = (ROOT / "docs" / "howto" / "deploy.md").read_text(encoding="utf-8")
+    [waited] = re.findall(r"wait --for=condition=complete --timeout=(\S+) job/headrace-migrate", page)
+    allowed = {
+        "kubernetes": job["spec"]["activeDeadlineSeconds"],
+        "systemd": seconds(unit("headrace-migrate.service")["Service.TimeoutStartSec"][0]),
+        "docs": seconds(waited),
+    }
+    assert allowed == dict.fromkeys(allowed, SCRIPT_TIMEOUT)
 
 
 @pytest.mark.parametrize("name", UNITS)

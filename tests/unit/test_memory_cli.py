@@ -120,6 +120,27 @@ def test_users_are_noted_and_forgotten(memory: Commands) -> None:
     assert memory.refusal("forget", "ada", "--yes")[:2] == (5, "not_found")
 
 
+def test_what_changes_memory_is_noted(memory: Commands) -> None:
+    """Who was meant, and nothing of what is known of them; what only looks is not noted."""
+    memory.text("insert", "ada", "--message", "hello")
+    for looks in (("user", "ada"), ("profile", "ada"), ("restore", "--dry-run")):
+        memory(*looks)
+    memory.text("profile", "ada", "--set", "work/title=baker")
+    memory.text("user", "ada", "--level", 5)
+    memory.text("retry", "ada")
+    memory.text("restore")
+    memory.text("forget", "ada", "--yes")
+    assert memory.refusal("forget", "ada", "--yes")[0] == 5
+
+    found = carry_out(lambda opened: opened.app.runtime.stores.audit.list_actions(limit=100))[::-1]
+    assert [(one.operation, one.status) for one in found] == [
+        ("change_memory_profile", 0), ("put_memory_user", 0), ("retry_memory", 0), ("restore_memory", 0),
+        ("forget_memory_user", 0), ("forget_memory_user", 5),
+    ]  # fmt: skip
+    assert [one.subject for one in found] == [{"user_id": "ada"}] * 3 + [{}] + [{"user_id": "ada"}] * 2
+    assert [one.detail for one in found[:2]] == ["{}", '{"level":5}']
+
+
 def test_tables_are_made_once(memory: Commands) -> None:
     """Reading before says what to do; setting up twice is the same."""
     code, word, told = memory.refusal("profile", "ada")

@@ -106,6 +106,28 @@ async def test_what_brings_work_is_noted_where_it_is_asked_for(noting: str, expe
     ]
 
 
+@pytest.mark.parametrize(("noting", "expected"), [("operate", ["send_signal", "submit_job"]), ("off", [])])
+async def test_what_is_done_in_a_page_is_noted_whatever_it_brings(noting: str, expected: list[str]) -> None:
+    """A signal may approve something: by default it is noted of pages, without its payload; of programs it is not."""
+    app = audited(noting)
+    async with world(app, Access(True)) as at:
+        at.client.base_url = httpx2.URL("http://localhost:8400")
+        token, _ = await make_token(app.runtime.stores, "ann", [Scope.READ, Scope.SUBMIT])
+        assert (await at.client.post("/login", json={"token": token})).status_code == 204
+        page = {**JSON, "x-csrf-token": csrf_of(token)}
+        for key, header in (("approve/7", page), ("approve/8", bearer(token))):
+            signal = await at.client.post(f"/api/v1/signals/{key}", json={"approved": "yes"}, headers=header)
+            assert signal.status_code < 300
+            body = {"task": "double", "kwargs": {"number": 7}}
+            assert (await at.client.post("/api/v1/jobs", json=body, headers=header)).status_code == 201
+            assert (await at.client.get("/api/v1/jobs", headers=header)).status_code == 200
+        found = [action for action in await at.noted() if action.operation != "login"]
+
+    assert [action.operation for action in found] == expected
+    assert {(action.who, action.via) for action in found} == ({("ann", "page")} if expected else set())
+    assert [(action.subject, action.detail) for action in found[:1]] == [({"key": "approve/7"}, "{}")][: len(expected)]
+
+
 async def test_refusals_of_known_tokens_are_noted() -> None:
     """Of those without the scope, and those that are revoked; whatever the route needs, and without the body."""
     async with world() as at:

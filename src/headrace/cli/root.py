@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
 from headrace import __version__
+from headrace.apps.noting import NOTING
 from headrace.cli.ending import InterruptedByUserError, ReaderGoneError, run_guarded
 from headrace.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headrace.app import App
 
 
 class Entry(NamedTuple):
@@ -128,6 +133,7 @@ class Root(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what click would end in its own way is handed on to `main`."""
+        ctx.meta[NOTING] = _noted
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
@@ -141,6 +147,12 @@ class Root(click.Group):
         extra["standalone_mode"] = False
         call = super().main
         sys.exit(run_guarded(lambda: call(arguments, "headrace", **extra), as_json=wants_json(arguments)))
+
+
+def _noted(app: App) -> AbstractAsyncContextManager[None]:
+    from headrace.cli.auditing import noted
+
+    return noted(app)
 
 
 def wants_json(arguments: list[str]) -> bool:

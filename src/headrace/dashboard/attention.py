@@ -12,8 +12,6 @@ from headrace.dashboard.words import word
 from headrace.model.admission import BreakerView
 from headrace.model.breaker import BreakerState
 from headrace.model.budget import BudgetView
-from headrace.model.crashes import POISON
-from headrace.model.dead_letter import DeadLetter
 from headrace.model.event import OutboxStats
 from headrace.model.stats import QueueStats
 
@@ -40,11 +38,21 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Failed:
+    """Dead letters of the last day that were found: those of poison, and the others."""
+
+    poison: int = 0
+    others: int = 0
+    #: False: only the newest failed jobs were looked at, and there may be more of both among the older ones
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What the rules look at."""
 
     queues: Sequence[QueueStats] = ()
-    letters: Sequence[DeadLetter] = ()
+    failed: Failed = Failed()
     breakers: Sequence[BreakerView] = ()
     #: pools that let nothing pass, with how much longer
     closed_pools: Sequence[tuple[str, timedelta]] = ()
@@ -54,7 +62,7 @@ class Facts:
 
 def notes_of(facts: Facts) -> list[Note]:
     """Return what needs attention, the worst first."""
-    found = [*_queues(facts.queues), *_letters(facts.letters), *_limits(facts), *_outbox(facts.outbox)]
+    found = [*_queues(facts.queues), *_letters(facts.failed), *_limits(facts), *_outbox(facts.outbox)]
     return sorted(found, key=lambda note: note.weight)
 
 
@@ -79,14 +87,16 @@ def _counted(queue: QueueStats) -> dict[str, Any]:
     return {"queue": queue.name, "count": f"{queue.ready:,}"}
 
 
-def _letters(letters: Sequence[DeadLetter]) -> Iterable[Note]:
-    poison = sum(letter.error.kind == POISON.kind for letter in letters)
-    if poison:
+def _letters(failed: Failed) -> Iterable[Note]:
+    exact, place = failed.complete, ("dead-letters",)
+    if failed.poison:
         text = word("{count} jobs of the last day killed their workers and were given up.")
-        yield Note(Weight.BAD, text, {"count": f"{poison:,}"}, ("dead-letters",))
-    if len(letters) > poison:
+        more = word("At least {count} jobs of the last day killed their workers and were given up.")
+        yield Note(Weight.BAD, text if exact else more, {"count": f"{failed.poison:,}"}, place)
+    if failed.others:
         text = word("{count} jobs of the last day failed for good.")
-        yield Note(Weight.WARN, text, {"count": f"{len(letters) - poison:,}"}, ("dead-letters",))
+        more = word("At least {count} jobs of the last day failed for good.")
+        yield Note(Weight.WARN, text if exact else more, {"count": f"{failed.others:,}"}, place)
 
 
 def _limits(facts: Facts) -> Iterable[Note]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -39,6 +40,20 @@ async def find_dead_letters(
         more = before is not None or len(letters) > room
         if not more or looked_at >= look or len(jobs) == limit:
             return DeadLettersFound(grouping.groups, looked_at, complete=not more, jobs=tuple(jobs))
+
+
+async def count_kinds(inspect: Inspect, wanted: DeadLetterFilter, *, look: int) -> tuple[Counter[str], bool]:
+    """Count dead letters by the kinds of their errors among the newest `look` failed jobs, and say whether that is all.
+
+    Cheaper than `find_dead_letters`: nothing is grouped. A fingerprint that is wanted costs as much as there.
+    """
+    kinds, looked_at, before = Counter[str](), 0, None
+    while True:
+        page = await _page(inspect, wanted, before, min(PAGE, look - looked_at))
+        kinds.update(letter.error.kind for letter in page.letters if wanted.matches(letter))
+        looked_at, before = looked_at + page.looked_at, page.before
+        if before is None or looked_at >= look:
+            return kinds, before is None
 
 
 async def _page(inspect: Inspect, wanted: DeadLetterFilter, before: FailedAt | None, limit: int) -> DeadLetterPage:

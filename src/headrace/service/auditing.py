@@ -1,7 +1,7 @@
 """Noting actions: which requests are, and what of each.
 
-A request is noted once it is answered, by whoever showed a token or needed none. Reads are not, nor are strangers, who
-could fill the audit.
+A request is noted once it is answered, by whoever showed a token or needed none. What people do in pages is all noted;
+what programs submit where the settings ask for it. Reads are not, nor are strangers, who could fill the audit.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ class Audited:
     def _note(self, scope: Scope, permit: Permit, status: int, body: _Body) -> None:
         operation, headers = self._operations[permit], Headers(scope=scope)
         logs_in = permit.path in OPEN_PATHS
+        by_page = logs_in or PAGE_HEADER in headers
         sender = self._visitor(headers, body) if logs_in else self._sender(scope, headers, status)
-        if sender is None or not (logs_in or self._is_noted(permit, status)):
+        if sender is None or not (by_page or self._is_noted(permit, status)):
             return
         caller, who, token = sender
         found, client = permit.regex.match(scope["path"]), scope.get("client")
@@ -94,11 +95,12 @@ class Audited:
             NewAction(
                 uuid7(), who, operation.name, subject_of({} if found is None else found.groupdict()), status,
                 None if token is None else token.id, str(client[0]) if client else "",
-                body.facts(operation.fields) if caller else "{}", PAGE if logs_in or PAGE_HEADER in headers else API,
+                body.facts(operation.fields) if caller else "{}", PAGE if by_page else API,
             )
         )  # fmt: skip
 
     def _is_noted(self, permit: Permit, status: int) -> bool:
+        """Whether what a program asked for is noted; what a page did is in any case."""
         operates = permit.needed is not None and permit.needed.scope is api_token.Scope.OPERATE
         return operates or self._noting == ALL or status in _REFUSED
 

@@ -6,19 +6,23 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
-from headrace.dashboard.attention import Facts, notes_of
+from headrace.dashboard.attention import Facts, Failed, notes_of
 from headrace.dashboard.page import Context, Page, View
+from headrace.engine.dead_letters import count_kinds
 from headrace.engine.llm_queries import told_pools
 from headrace.engine.worker_queries import serving
-from headrace.model.dead_letter import DeadLetter
+from headrace.model.crashes import POISON
+from headrace.model.dead_letter import DeadLetterFilter
 from headrace.model.event import OutboxStats
 from headrace.model.job import JobState, JobView
 from headrace.model.ranks import percentile
 from headrace.model.stats import QueueStats
 from headrace.ports.stores import Stores
 
-#: Dead letters of so much time are told, from so many that are looked at.
-RECENT, LOOKED_AT = timedelta(days=1), 200
+#: Dead letters of so much time are told, from the newest so many failed jobs: poison is found behind many others.
+RECENT, LOOKED_AT = timedelta(days=1), 5_000
+#: A look at so many reads as many of each queue that has some: so many together, unless that leaves less than LEAST.
+READ, LEAST = 20_000, 200
 #: Jobs that succeeded lately, from which times are taken.
 SAMPLE = 200
 STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "cancelled")
@@ -27,10 +31,13 @@ STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "can
 async def overview(view: View) -> Context:
     """Return what the overview shows; nothing of it counts a table."""
     stores = view.app.runtime.stores
-    info, sessions = await asyncio.gather(stores.inspect.store_info(), stores.inspect.list_sessions())
-    queues, letters, done, limits, budgets, outbox = await asyncio.gather(
+    info, sessions, queues = await asyncio.gather(
+        stores.inspect.store_info(),
+        stores.inspect.list_sessions(),
         view.answer("queues", stores.inspect.queue_stats, seconds=0.5),
-        view.answer("letters", lambda: _letters(stores), seconds=2),
+    )
+    failed, done, limits, budgets, outbox = await asyncio.gather(
+        view.answer("letters", lambda: _failed(stores, look_of(queues)), seconds=2),
         view.answer("sample", lambda: _sample(stores), seconds=2),
         view.answer("breakers", lambda: stores.admission.list_limits(most_shares=0), seconds=2),
         view.answer("all budgets", stores.budgets.list_budgets, seconds=2),
@@ -38,7 +45,7 @@ async def overview(view: View) -> Context:
     )
     now, workers = info.now or view.now, serving(sessions)
     closed = [(pool.name, pool.closed) for pool in told_pools(sessions) if pool.closed]
-    facts = Facts(queues, letters, limits.breakers, closed, budgets, outbox)
+    facts = Facts(queues, failed, limits.breakers, closed, budgets, outbox)
     totals = {state: sum(getattr(queue, state) for queue in queues) for state in STATES}
     rates = sum(queue.rate_in for queue in queues), sum(queue.rate_out for queue in queues)
     view.history("overview").note(now, (*rates, float(totals["ready"])))
@@ -57,9 +64,16 @@ async def overview(view: View) -> Context:
     }
 
 
-async def _letters(stores: Stores) -> Sequence[DeadLetter]:
-    page = await stores.inspect.dead_letters(within=RECENT, limit=LOOKED_AT)
-    return page.letters
+def look_of(queues: Sequence[QueueStats]) -> int:
+    """Return how many failed jobs are looked at: fewer where many queues have some, so that it costs the same."""
+    having = sum(queue.failed > 0 for queue in queues)
+    return min(LOOKED_AT, max(LEAST, READ // max(having, 1)))
+
+
+async def _failed(stores: Stores, look: int) -> Failed:
+    kinds, complete = await count_kinds(stores.inspect, DeadLetterFilter(within=RECENT), look=look)
+    poison = kinds[POISON.kind]
+    return Failed(poison, kinds.total() - poison, complete)
 
 
 async def _sample(stores: Stores) -> Sequence[JobView]:

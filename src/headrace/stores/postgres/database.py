@@ -40,8 +40,9 @@ PINNED_PLANS = {
     "enable_sort": "off",
 }
 
-#: Seconds for a file of statements: the indexes of large tables take their time.
-_SCRIPT_TIMEOUT = 86_400.0
+#: Seconds for a file of statements: the indexes of large tables take their time. What starts a migration gives it as
+#: much: see `deploy/`.
+SCRIPT_TIMEOUT = 86_400.0
 _TRIES = 10
 _FIRST_PAUSE = 0.01
 
@@ -92,7 +93,7 @@ class Transaction:
 
     async def run_script(self, path: str) -> None:
         """Run a file of several statements without parameters, such as a migration; it may take a day."""
-        await self._connection.execute(read_sql(path, self._schema), timeout=_SCRIPT_TIMEOUT)
+        await self._connection.execute(read_sql(path, self._schema), timeout=SCRIPT_TIMEOUT)
 
 
 class Database:

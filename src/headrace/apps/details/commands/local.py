@@ -13,6 +13,7 @@ from headrace.apps.details.commands.desks import Told, refuse_memory
 from headrace.apps.details.desk import Details, register
 from headrace.apps.details.names import ENDED
 from headrace.apps.flows.commands.telling import tell
+from headrace.apps.noting import noted
 from headrace.model.job import JobState, JobView
 from headrace.model.webhook import TASK
 
@@ -61,7 +62,8 @@ class LocalDesk:
 
     async def cancel(self, batch_id: str) -> Mapping[str, Any]:
         """Cancel a batch."""
-        return await self._details.cancel(batch_id)
+        async with noted(self._details.app):
+            return await self._details.cancel(batch_id)
 
     async def latest(self, limit: int) -> list[Mapping[str, Any]]:
         """Look at the newest batches."""
@@ -73,7 +75,8 @@ class LocalDesk:
 
     async def set_mode(self, mode: str, progress: Callable[[str], None]) -> Mapping[str, Any]:
         """Change the mode."""
-        return {"mode": await self._details.set_mode(mode, progress)}
+        async with noted(self._details.app):
+            return {"mode": await self._details.set_mode(mode, progress)}
 
 
 @asynccontextmanager

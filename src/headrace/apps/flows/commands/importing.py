@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from headrace.apps.flows.importing import (
 )
 from headrace.apps.flows.opening import flows_app
 from headrace.apps.flows.sources import Sources, read_sources
+from headrace.apps.noting import noted
 
 #: Of one flow so many problems are shown, and so many reasons of all.
 _MOST_PROBLEMS, _MOST_REASONS = 5, 15
@@ -67,7 +69,7 @@ def import_(paths: tuple[Path, ...], activate: bool, dry: bool, out: Path | None
 
 async def _import(sources: Sources, *, activate: bool, dry: bool) -> list[Imported]:
     app = flows_app()
-    async with app:
+    async with app, nullcontext() if dry else noted(app):
         return await import_flows(app, sources, activate=activate, dry=dry)
 
 

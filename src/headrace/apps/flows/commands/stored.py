@@ -23,6 +23,7 @@ from headrace.apps.flows.form import Flow
 from headrace.apps.flows.naming import workflow_name
 from headrace.apps.flows.opening import flows_app
 from headrace.apps.flows.storing import flow_of, load_flow, stored_flows, switch_flow
+from headrace.apps.noting import noted
 from headrace.model.run import StoredWorkflow
 from headrace.nodes.base import Shape
 from headrace.nodes.registry import find_type
@@ -34,11 +35,11 @@ _NAME = click.argument("name")
 
 
 def with_app(work: Callable[[App], Awaitable[T]]) -> T:
-    """Run `work` on the open app of flows."""
+    """Run `work` on the open app of flows; what a command changes there is noted in the audit."""
 
     async def run() -> T:
         app = flows_app()
-        async with app:
+        async with app, noted(app):
             return await work(app)
 
     return asyncio.run(run())

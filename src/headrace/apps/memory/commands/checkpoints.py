@@ -9,6 +9,7 @@ import click
 from headrace.apps.flows.commands.telling import json_option, tell, tell_json
 from headrace.apps.memory.commands.opening import carry_out
 from headrace.apps.memory.documents import document_of
+from headrace.apps.noting import noted
 
 if TYPE_CHECKING:
     from headrace.apps.memory.memory import Memory
@@ -59,7 +60,7 @@ def restore(dry_run: bool, as_json: bool) -> None:
       headrace memory restore --dry-run
       headrace memory restore --json
     """
-    found = carry_out(lambda memory: _restore(memory, dry_run=dry_run))
+    found = carry_out(_look if dry_run else _restore)
     document = document_of(found)
     if as_json:
         tell_json({name: document[name] for name in ("first", "later", "users", "more")} | {"dry_run": dry_run})
@@ -71,17 +72,22 @@ def restore(dry_run: bool, as_json: bool) -> None:
         tell("there are more: ask again when these are done")
 
 
-async def _restore(memory: Memory, *, dry_run: bool) -> Unfinished:
+async def _look(_: Memory) -> Unfinished:
     from headrace.apps.memory.means import TABLES
     from headrace.apps.memory.restoring import restore as look
+
+    return await look(TABLES)
+
+
+async def _restore(memory: Memory) -> Unfinished:
+    from headrace.apps.memory.means import TABLES
     from headrace.apps.memory.stages.turns import start_next
 
-    if not dry_run:
+    async with noted(memory.app):
         await TABLES.release_expired(MOST_EXPIRED)
-    found = await look(TABLES)
-    if not dry_run:
+        found = await _look(memory)
         for flush in found.first:
             await start_next(flush.user_id)
         for user_id in found.users:
             await memory.check(user_id)
-    return found
+        return found

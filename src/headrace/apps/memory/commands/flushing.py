@@ -11,6 +11,7 @@ from headrace.apps.flows.commands.telling import json_option, shorten, tell, tel
 from headrace.apps.memory.commands.opening import carry_out, user_argument
 from headrace.apps.memory.data.flushes import Flush, FlushState
 from headrace.apps.memory.documents import document_of
+from headrace.apps.noting import noted
 
 if TYPE_CHECKING:
     from headrace.apps.memory.memory import Memory
@@ -67,7 +68,8 @@ def _begin(begin: Callable[[Memory], Awaitable[list[Flush]]], *, wait: bool, as_
     from headrace.apps.memory.commands.following import until_ended
 
     async def work(memory: Memory) -> list[Flush]:
-        begun = await begin(memory)
+        async with noted(memory.app):
+            begun = await begin(memory)
         return await until_ended(memory, begun, quiet=as_json) if wait else begun
 
     found = carry_out(work, makes=True, works=wait)

@@ -11,6 +11,7 @@ from headrace import InvalidInputError, NotFoundError
 from headrace.apps.flows.commands.telling import json_option, tell, tell_json, tell_table
 from headrace.apps.memory.commands.opening import carry_out, user_argument
 from headrace.apps.memory.documents import document_of
+from headrace.apps.noting import noted
 
 if TYPE_CHECKING:
     from headrace.apps.memory.data.profiles import Slot
@@ -81,4 +82,5 @@ async def _changed(memory: Memory, user_id: str, asked: Sequence[Asked]) -> list
         given = {} if content is None else {"content": content}
         version = 0 if slot is None else slot.version
         changes.append({"op": op, "topic": topic, "sub_topic": sub_topic, "expected_version": version} | given)
-    return await memory.change_profile(user_id, parse_changes(changes))
+    async with noted(memory.app):
+        return await memory.change_profile(user_id, parse_changes(changes))

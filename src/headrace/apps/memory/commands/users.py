@@ -10,6 +10,7 @@ import click
 from headrace.apps.flows.commands.telling import json_option, tell, tell_json
 from headrace.apps.memory.commands.opening import carry_out, user_argument
 from headrace.apps.memory.documents import document_of
+from headrace.apps.noting import noted
 
 if TYPE_CHECKING:
     from headrace.apps.memory.memory import Memory
@@ -51,7 +52,8 @@ async def _user(memory: Memory, user_id: str, level: int | None, language: str |
         return await memory.user(user_id)
     known = await TABLES.get_user(parse_user_id(user_id))
     level = level if level is not None else known.level if known else 0
-    await memory.put_user(user_id, level=level, language=language or (known.language if known else None))
+    async with noted(memory.app):
+        await memory.put_user(user_id, level=level, language=language or (known.language if known else None))
     return await memory.user(user_id)
 
 
@@ -70,8 +72,13 @@ def forget(user_id: str, yes: bool, as_json: bool) -> None:
         if as_json or not sys.stdin.isatty():
             raise click.UsageError("this cannot be undone: say --yes")
         click.confirm(f"Delete all that is known of {user_id!r}?", abort=True, err=True)
-    carry_out(lambda memory: memory.delete_user(user_id))
+    carry_out(lambda memory: _forget(memory, user_id))
     if as_json:
         tell_json({"user_id": user_id, "forgotten": True})
     else:
         tell(f"{user_id} is forgotten")
+
+
+async def _forget(memory: Memory, user_id: str) -> None:
+    async with noted(memory.app):
+        await memory.delete_user(user_id)

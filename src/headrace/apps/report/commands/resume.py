@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headrace.apps.noting import noted
 from headrace.apps.report.commands.order import PATH, Order, carry_out, work_options
 from headrace.apps.report.stages import STAGES
 
@@ -35,5 +36,8 @@ def resume(job_id: str, *, out: Path, stage: str | None, concurrency: int, **how
 
 async def _go_on(job_id: str, stage: str | None) -> Job:
     from headrace.apps.report.job import find_report, resume_report
+    from headrace.apps.report.opening import app
 
-    return await resume_report(await find_report(job_id), stage)
+    # Not the work that follows, which may take hours and be left.
+    async with noted(app):
+        return await resume_report(await find_report(job_id), stage)

@@ -1,6 +1,7 @@
 -- A page of failed jobs, newest first, at a bounded cost: of each queue the newest `limit` before a place and not older
 -- than `within`, of these the newest; `dead` are those of the task asked for that were not retried. What is no dead
--- letter comes too, without its error: the next page begins behind the last that was looked at.
+-- letter comes too, without its error: the next page begins behind the last that was looked at. Of errors what stands
+-- before the trace, as in batch_dead_letters.
 -- Locks: none. Index: finished_jobs_failed, primary key, the retry indexes.
 WITH RECURSIVE one_queue AS (
   (SELECT queue FROM {schema}.finished_jobs
@@ -21,7 +22,9 @@ WITH RECURSIVE one_queue AS (
   WHERE q.queue = coalesce(%(queue)s::text, q.queue)
   ORDER BY b.finished_at DESC, b.id DESC LIMIT %(limit)s::int
 )
-SELECT p.id, p.finished_at, f.task, f.queue, f.batch_id, f.run_id, f.node, l.dead, CASE WHEN l.dead THEN f.error END AS error
+SELECT p.id, p.finished_at, f.task, f.queue, f.batch_id, f.run_id, f.node, l.dead,
+  CASE WHEN l.dead THEN coalesce(left(f.error::text, nullif(position(',"trace":' IN f.error::text), 0) - 1) || '}',
+    f.error::text) END AS error
 FROM page AS p JOIN {schema}.finished_jobs AS f ON f.id = p.id CROSS JOIN LATERAL (
   SELECT f.task = coalesce(%(task)s::text, f.task)
     AND NOT EXISTS (SELECT FROM {schema}.jobs AS r WHERE r.retry_of = f.id)
