@@ -44,6 +44,7 @@ async def walk(app: App, tab: Tab, pages: tuple[Page, ...], start: str) -> list[
     return [(f"{action.verb} {action.kind[2]}", action.status) for action in actions]
 
 
+@pytest.mark.slow
 async def test_details(tab: Tab) -> None:
     """A batch is asked for on the page."""
     async with details_served(rules=RULES) as (client, desk):
@@ -63,6 +64,7 @@ async def test_memory(tab: Tab, tmp_path: Path) -> None:
     assert [action.rpartition("/")[2] for action, _ in actions] == ["flush", "retry", "ada"]
 
 
+@pytest.mark.slow
 async def test_reports(tab: Tab, tmp_path: Path) -> None:
     """One is made of a file that was sent."""
     async with reports_made(tmp_path) as (client, _):
