@@ -99,9 +99,9 @@ def measure(options: argparse.Namespace, dsn: str) -> dict[str, Any]:
         tempfile.TemporaryDirectory() as folder,
         browser(program, Path(folder)) as tab,
     ):
+        grid = measure_grid(tab, served["url"], dsn)
         fill(client)
         overview = time_overview(client)
-        grid = measure_grid(tab, served["url"], dsn)
         walk = Walk(tab, served["url"], PAGES, pictures=options.pictures)
         visits = walk.run()
         actions = do_all(tab, served["url"], PAGES, [visit.path for visit in visits])
@@ -136,7 +136,8 @@ def main() -> None:
     timing = found["overview_ms"]
     print(f"overview: median {timing['median']:.1f} ms, worst {timing['worst']:.1f} ms of {timing['of']}")
     for name, told in found["grid_ms"].items():
-        print(f"live batch, {name}: median {told['median']:.2f} ms, worst {told['worst']:.2f} ms of {told['of']}")
+        figures = ", ".join(f"{rank} {told[rank]:.2f}" for rank in ("median", "p95", "worst"))
+        print(f"live batch, {name}: {figures} ms of {told['of']}")
     for one in found["pages"]:
         print(f"{one['page']:16} {one['first_byte_ms']:8.1f} ms {one['bytes']:9,} bytes  {one['path']}")
     for page, verb, target, status, said in found["actions"]:
