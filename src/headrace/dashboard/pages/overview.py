@@ -20,9 +20,9 @@ from headrace.model.stats import QueueStats
 from headrace.ports.stores import Stores
 
 #: Dead letters of so much time are told, from the newest so many failed jobs: poison is found behind many others.
-RECENT, LOOKED_AT = timedelta(days=1), 5_000
+RECENT, LOOKED_AT = timedelta(days=1), 2_000
 #: A look at so many reads as many of each queue that has some: so many together, unless that leaves less than LEAST.
-READ, LEAST = 20_000, 200
+READ, LEAST = 8_000, 200
 #: Jobs that succeeded lately, from which times are taken.
 SAMPLE = 200
 STATES = ("scheduled", "ready", "running", "parked", "succeeded", "failed", "cancelled")
@@ -37,7 +37,7 @@ async def overview(view: View) -> Context:
         view.answer("queues", stores.inspect.queue_stats, seconds=0.5),
     )
     failed, done, limits, budgets, outbox = await asyncio.gather(
-        view.answer("letters", lambda: _failed(stores, look_of(queues)), seconds=2),
+        view.answer("letters", lambda: _failed(stores, look_of(queues)), seconds=5, dear=True),
         view.answer("sample", lambda: _sample(stores), seconds=2),
         view.answer("breakers", lambda: stores.admission.list_limits(most_shares=0), seconds=2),
         view.answer("all budgets", stores.budgets.list_budgets, seconds=2),
